@@ -3,6 +3,7 @@
 A line that begins with ``%`` is a comment of the page; before a block it says what a test needs to
 know: ``% file: NAME`` (the block is that file), ``% in the background, until: TEXT`` (the command
 goes on; it is there once it prints TEXT), ``% first stopped: what runs in the background``,
+``% here also: --OPTION`` (the test adds it),
 ``% status: 0 or 1``, ``% not run here: why``, and for a whole page ``% with: a cluster``.
 """
 
@@ -88,7 +89,8 @@ def _commands(body: str, notes: dict[str, str]) -> list[Command]:
     made = []
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         typed, _, answer = part.replace("\\\n", "\0").partition("\n")
-        made.append(Command(re.sub(r"\s*\0\s*", " ", typed), answer, statuses, until, alone))
+        text = " ".join([re.sub(r"\s*\0\s*", " ", typed), notes.get("here also", "")]).strip()
+        made.append(Command(text, answer, statuses, until, alone))
     return made
 
 

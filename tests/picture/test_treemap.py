@@ -166,3 +166,12 @@ def test_what_has_many_tiles_does_not_glide(bundles: int, *, glides: bool) -> No
     many = (replace(tile, tiles=tile.tiles * bundles),)
     assert treemap_series(many)["animation"] is glides
     assert treemap_options(many)["series"][0]["animation"] is glides
+
+
+@pytest.mark.parametrize("area", list(Area))
+def test_an_empty_broker_has_an_area_that_can_be_seen_and_clicked(area: Area) -> None:
+    picture = picture_of({"a:1": {ROUND: 900.0}, "b:1": {OTHER: 900.0}, "c:1": {}})
+    tiles = treemap(picture, area)
+    whole = sum(tile.value for tile in tiles)
+    (empty,) = [tile for tile in tiles if tile.key == "c:1"]
+    assert empty.value >= 0.02 * whole

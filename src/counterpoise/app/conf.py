@@ -51,9 +51,11 @@ def read_conf(
     properties = given_conf(path, settings)
     if settings:
         # Here, not above: the table imports every room, and most calls set nothing.
-        from counterpoise.app.settings.table import check_names
+        from counterpoise.app.settings.table import check_settings
 
-        check_names([each.partition("=")[0].strip() for each in settings], own(properties))
+        names = [each.partition("=")[0].strip() for each in settings]
+        typed = {name: properties.values[name] for name in names}
+        check_settings(typed, own(properties))
     return properties
 
 

@@ -53,7 +53,8 @@ class HistoryReader:
         summaries: tuple[RoundSummary, ...] = ()
         for at_ms in sorted(self._rounds):
             summaries = with_round(summaries, self._rounds[at_ms])
-        state = control.withholds(0) or f"The balancer's history is {self._store.address}."
+        last_ms = max(self._rounds, default=0)
+        state = control.in_force(last_ms) or f"The balancer's history is {self._store.address}."
         return summaries, state
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:

@@ -1,5 +1,6 @@
 """What a strategy answers: decisions, reasons for the ones not taken, and what it remembers."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -87,9 +88,9 @@ class Rejection(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Why, for a person."""
+        """Why, for a person; a value and its limit that differ are not written alike."""
         return sentence(
-            self.template,
+            _distinguishing(self.template, self.value, self.limit),
             {
                 **self.figures,
                 "subject": self.subject,
@@ -111,6 +112,10 @@ class Rejection(NamedTuple):
         }
 
 
+_DECIMALS = re.compile(r"\{(\w+):(\.\d+[%f])\}")
+_DECIMALS_MOST = 6
+
+
 @dataclass(frozen=True, slots=True)
 class StrategyPlan(Generic[M]):
     """A strategy's answer, with the memory to hand it next time."""
@@ -127,3 +132,20 @@ class StrategyPlan(Generic[M]):
             "decisions": [decision.to_json() for decision in self.decisions],
             "rejections": [rejection.to_json() for rejection in self.rejections],
         }
+
+
+def _distinguishing(template: str, value: float | None, limit: float | None) -> str:
+    """The template with as many decimals as it takes to distinguish ``value`` from ``limit``."""
+    found = {name: spec for name, spec in _DECIMALS.findall(template) if name in ("value", "limit")}
+    specs = set(found.values())
+    if value is None or limit is None or value == limit or len(found) != 2 or len(specs) != 1:
+        return template
+    (spec,) = specs
+    decimals, kind = int(spec[1:-1]), spec[-1]
+    while (
+        decimals < _DECIMALS_MOST and f"{value:.{decimals}{kind}}" == f"{limit:.{decimals}{kind}}"
+    ):
+        decimals += 1
+    for name in found:
+        template = template.replace(f"{{{name}:{spec}}}", f"{{{name}:.{decimals}{kind}}}")
+    return template

@@ -21,6 +21,8 @@ TILES_LEAST: Final = 3
 FLOOR: Final = 0.004
 """The area of an idle bundle, as a part of the mean broker's: it is there, if idle."""
 
+EMPTY: Final = 0.08
+"""The least area of a broker, likewise: one that carries nothing can be seen and chosen, too."""
 
 CROWD: Final = 60
 """From this many brokers on, a broker's headline is its load ratio alone."""
@@ -101,7 +103,7 @@ class _Brush:
             name,
             _headline(name, load, "silent" if silent else times(ratio), len(picture.view.brokers)),
             f"broker {name}: {load}, {state}, {counted(len(rows), 'bundle')}",
-            sum(tile.value for tile in tiles) or self.floor,
+            max(sum(tile.value for tile in tiles), self.floor * EMPTY / FLOOR),
             of_load(heat),
             tuple(tiles),
         )

@@ -121,7 +121,6 @@ TRAPS = [
     ("flowOrQpsDifferenceThresholdPercentage=20", "flow-works-only-as-default"),
     ("defaultNumberOfNamespaceBundles=128", "never-splits"),
     (f"loadBalancerEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "balancing-off"),
-    (f"loadBalancerSheddingEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "shedding-off"),
     ("loadBalancerSheddingGracePeriodMinutes=0", "no-grace"),
     ("loadBalancerHostUsageCheckIntervalMinutes=5", "rounds-outrun-reports"),
     ("statsUpdateFrequencyInSecs=120", "rounds-outrun-reports"),
@@ -154,6 +153,7 @@ def test_a_trap_is_a_problem(text, rule):
         ("someTool=1\nsomeTool=2", "repeated-name"),
         (f"{SHEDDER}=com.acme.OwnShedder", "unknown-shedder"),
         ("loadBalancerEnabled=false", "balancing-off"),
+        (f"loadBalancerSheddingEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "shedding-off"),
     ],
 )
 def test_what_only_surprises_is_advice(text, rule):
@@ -300,3 +300,13 @@ def test_every_setting_is_listed(capsys):
     for name, entry in table().items():
         assert f"{name}\n  {entry.option.why}\n" in shown
     assert "default 85; percent; a whole number from 0 to 2147483647; dynamic; read by" in shown
+
+
+def test_shedding_left_to_a_balancer_is_no_problem_and_hides_no_finding():
+    """``balance --execute`` requires it, and works by the same thresholds and floors."""
+    text = f"loadBalancerSheddingEnabled=false\n{SHEDDER}={IMPL}UniformLoadShedder\n"
+    found = {each.rule: each for each in look(text + "minUnloadMessage=5000")}
+    assert found["shedding-off"].severity is Severity.ADVICE
+    assert "counterpoise balance" in found["shedding-off"].why
+    assert "loadBalancerSheddingEnabled" not in found["shedding-off"].advice
+    assert found["floor-silences-shedder"].severity is Severity.PROBLEM

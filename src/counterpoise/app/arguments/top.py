@@ -15,7 +15,9 @@ examples:
 
 Shows every publish and dispatch limit of every broker of the cluster at which clients wait: the
 level (subscription, topic, resource group, broker), its rates, how much passes it, and the
-producers and subscriptions that wait.
+producers and subscriptions that wait. Apache's brokers do not list them, and are named.
+Exit status: 0; with --once 1 when some broker did not list its limits; 2 for something to put
+right.
 """
 
 

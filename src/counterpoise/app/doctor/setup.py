@@ -133,5 +133,5 @@ class Setup:
 
     @property
     def sheds(self) -> bool:
-        """Whether bundles are moved at all."""
-        return bool(self.get("loadBalancerEnabled") and self.get("loadBalancerSheddingEnabled"))
+        """Whether a shedder decides: the leader's, or that of a balancer beside the cluster."""
+        return bool(self.get("loadBalancerEnabled"))

@@ -37,14 +37,14 @@ def switched_off(setup: Setup) -> Iterator[Diagnosis]:
             {_ENABLED: "true"},
         )
     elif not setup.get(_SHEDDING):
-        asked = [SHEDDER] if setup.changed(SHEDDER) else []
         yield Diagnosis(
             "shedding-off",
-            Severity.PROBLEM if asked else Severity.ADVICE,
-            "bundles are placed by load once, and never moved",
-            "Shedding is switched off, so no shedding strategy is ever asked.",
-            setup.show(_SHEDDING, *asked),
-            {_SHEDDING: "true"},
+            Severity.ADVICE,
+            "the brokers move no bundle by themselves",
+            "Bundles are moved by a balancer beside the cluster alone: `counterpoise balance "
+            "--execute` requires this setting, and works by the same strategy and thresholds.",
+            setup.show(_SHEDDING),
+            advice="run a balancer, or the load stays where the first lookups put it",
         )
 
 

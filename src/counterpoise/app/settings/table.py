@@ -92,6 +92,22 @@ def known_names() -> frozenset[str]:
     return frozenset(ours | broker_conf_names())
 
 
+def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> None:
+    """Raise `ConfigError` for an unknown name, or for a value that its setting cannot have.
+
+    Known are our names, those of ``own`` and those of broker.conf. For settings that a person
+    types; a whole broker.conf may hold names of other programs.
+    """
+    own = list(own)
+    check_names(settings, own)
+    options = [entry.option for entry in table().values()]
+    options += [option for cls in own for option in all_options(cls)]
+    for option in options:
+        for name in (option.conf, *option.aliases):
+            if name in settings:
+                option.parse(settings[name])
+
+
 def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
     """Raise `ConfigError` for a name that is neither ours, nor ``own``'s, nor in broker.conf.
 

@@ -6,22 +6,20 @@ import argparse
 import asyncio
 import json
 import sys
-from typing import Any
 
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
-from counterpoise.app.conf import read_conf, settings_from
+from counterpoise.app.cluster_strategy import strategy_of
+from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.progress import while_waiting
-from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.advice.splits import advise_splits
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.names.properties import Properties
 from counterpoise.pipeline.advise.look import (
     AdviceInputs,
     LookOptions,
@@ -33,8 +31,6 @@ from counterpoise.pipeline.advise.look import (
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
-from counterpoise.pipeline.collect.settings import settings_of_any
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import read_table
@@ -57,16 +53,11 @@ def run(args: argparse.Namespace) -> int:
 
 async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> AdvisedPlan:
     store = _store(args.history) if args.history else None
+    strategy, conf, note = await strategy_of(args, addresses)
+    splitting = settings_from(SplitOptions, conf)
+    options = LookOptions(args.looks, args.interval, splitting)
     async with http_session(client_security(args)) as session:
-        conf = await _settings(session, addresses, args)
-        strategy = strategy_from(
-            conf,
-            shedder=args.strategy,
-            placement=args.placement,
-            thrash_span_s=args.thrash_span,
-        )
-        splitting = settings_from(SplitOptions, conf)
-        looking = _look(session, addresses, store, _options(args, splitting))
+        looking = _look(session, addresses, store, options)
         looked = await while_waiting(looking, "reading the cluster")
     rows = read_table(store, "outcomes") if store else []
     return advise(
@@ -82,12 +73,8 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
             strategy.balance.decide_every_ms,
             every_move=args.every_move,
         ),
-        looked.notes,
+        (*looked.notes, *([note] if note else [])),
     )
-
-
-def _options(args: argparse.Namespace, splitting: Any) -> LookOptions:
-    return LookOptions(args.looks, args.interval, splitting)
 
 
 async def _look(
@@ -109,22 +96,6 @@ def _store(uri: str) -> Store:
     except (OSError, ValueError) as error:
         raise UserError(str(error)) from None
     return store
-
-
-async def _settings(
-    session: aiohttp.ClientSession, addresses: tuple[str, ...], args: argparse.Namespace
-) -> Properties:
-    """The cluster's own settings, as far as a broker returns them, under those given here."""
-
-    def own(conf: Properties) -> tuple[type, type]:
-        return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
-
-    given = read_conf(args.conf, args.settings, own)
-    try:
-        running = await settings_of_any(Admin(session, AdminOptions()), addresses)
-    except RefusedError:
-        return given
-    return running.overridden(given.values)
 
 
 def _write(plan: AdvisedPlan, args: argparse.Namespace) -> None:

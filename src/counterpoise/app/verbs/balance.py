@@ -19,15 +19,14 @@ from counterpoise.app.client import (
     client_argv,
     client_security,
 )
-from counterpoise.app.conf import changing_nothing, conf_argv, read_conf
+from counterpoise.app.cluster_strategy import strategy_of
+from counterpoise.app.conf import changing_nothing, conf_argv
 from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
-from counterpoise.app.strategies import find_placement, find_shedder, strategy_from
 from counterpoise.app.verbs.balance_plan import run_plan
 from counterpoise.app.verbs.rules import rules_of
-from counterpoise.names.properties import Properties
 from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import KeepingOptions
@@ -53,23 +52,11 @@ def run(args: argparse.Namespace) -> int:
         return run_plan(args, rules_of(args))
     refuse_idle(args, args.idle_without_plan, "without --plan")
 
-    def own(conf: Properties) -> tuple[type, type]:
-        return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
-
-    settings, strategy = (
-        _settings(args),
-        strategy_from(
-            read_conf(args.conf, args.settings, own),
-            shedder=args.strategy,
-            placement=args.placement,
-            decide_every_s=args.decide_every,
-            grace_s=args.grace_period,
-            thrash_span_s=args.thrash_span,
-        ),
-    )
-
+    settings = _settings(args)
+    strategy, _, note = asyncio.run(strategy_of(args, settings.addresses))
     mode = "moves bundles" if settings.executor.execute else "dry run, nothing is touched"
-    for sentence in changing_nothing(args.settings, own(Properties())):
+    own = (strategy.shedder.options, strategy.placement.options)
+    for sentence in (*changing_nothing(args.settings, own), *([note] if note else [])):
         say_with_time(sentence)
     say_with_time(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
     try:

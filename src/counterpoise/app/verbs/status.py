@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
 def sentences(found: BalancerStatus) -> list[str]:
     """The status for a person, a line each."""
     lines = [f"history {found.history}"]
-    if held := found.control.withholds(0):
-        lines.append(held)
+    if found.held:
+        lines.append(found.held)
     poll, made = found.poll, found.round
     if poll is None:
         lines.append("no look at the cluster yet")

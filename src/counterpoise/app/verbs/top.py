@@ -13,13 +13,19 @@ from typing import Any
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 TIMEOUT_S = 5.0
 CLEAR = "\x1b[H\x1b[2J"
+EXIT_UNASKED = 1
+HTTP_NOT_FOUND = 404
+APACHES = (
+    "{} does not list clients that wait at limits, as Apache's brokers do not: its metric "
+    "pulsar_publish_rate_limit_times counts how often a topic's limit was reached"
+)
 Limit = Mapping[str, Any]
 
 
@@ -31,36 +37,41 @@ def run(args: argparse.Namespace) -> int:
     before: dict[tuple[str, str, str], tuple[int, int]] = {}
     asked = time.monotonic()
     while True:
-        found, complaints = asyncio.run(limits_of(urls, security))
+        found, complaints, answered = asyncio.run(limits_of(urls, security))
         now = time.monotonic()
-        lines = screen(found, before, now - asked, everything=args.all) + complaints
+        lines = screen(found, before, now - asked, everything=args.all, answered=answered)
+        lines += complaints
         before = {_key(who, it): (it["passed_messages"], it["passed_bytes"]) for who, it in found}
         asked = now
         sys.stdout.write(("" if args.once else CLEAR) + "\n".join(lines) + "\n")
         sys.stdout.flush()
         if args.once:
-            return 0
+            return EXIT_UNASKED if complaints else 0
         time.sleep(args.interval)
 
 
 async def limits_of(
     urls: Sequence[str], security: ClientSecurity = ANONYMOUS
-) -> tuple[list[tuple[str, Limit]], list[str]]:
-    """Every limit of every broker, with the broker's id; and what is to be said of brokers that
-    could not be asked."""
+) -> tuple[list[tuple[str, Limit]], list[str], int]:
+    """Every limit of every broker, with the broker's id; a sentence for each broker that does not
+    list its limits; and how many brokers do."""
     found: list[tuple[str, Limit]] = []
-    complaints = []
+    complaints, answered = [], 0
     async with http_session(security) as session:
         admin = Admin(session, AdminOptions(timeout_s=TIMEOUT_S))
         for broker in await _get(admin, f"{urls[0]}/admin/v2/brokers"):
             path = "/admin/v2/broker-stats/throttling"
             try:
-                limits = await _get(admin, web_address(broker, urls) + path)
-            except UserError as error:
-                complaints.append(str(error))
+                limits = json.loads(await admin.get(web_address(broker, urls) + path))
+            except RefusedError as error:
+                unknown = error.status == HTTP_NOT_FOUND
+                complaints.append(APACHES.format(broker) if unknown else f"{broker}: {said(error)}")
+            except (*UNREADABLE, ValueError) as error:
+                complaints.append(f"{broker} does not answer: {said(error)}")
             else:
+                answered += 1
                 found += [(broker, limit) for limit in limits]
-    return found, complaints
+    return found, complaints, answered
 
 
 async def _get(admin: Admin, url: str) -> Any:
@@ -76,8 +87,12 @@ def screen(
     seconds: float,
     *,
     everything: bool = False,
+    answered: int = 1,
 ) -> list[str]:
-    """The lines to show; rates are those since ``before``, which was ``seconds`` ago."""
+    """The lines to show; rates are those since ``before``, which was ``seconds`` ago.
+
+    ``answered``: how many brokers listed their limits.
+    """
     lines = [f"{'LIMIT':<21} {'OF':<42} {'RATE':>24} {'PASSES':>24} {'WAITING':>8} {'WAITED':>10}"]
     shown = 0
     for broker, limit in found:
@@ -100,7 +115,9 @@ def screen(
             f"{len(waiting):>8} {limit['seconds']:>8.1f} s"
         )
         lines += waiting
-    return lines if shown else [*lines, "no client waits at a limit"]
+    if shown or not answered:
+        return lines
+    return [*lines, "no client waits at a limit"]
 
 
 def _waiting(limit: Limit) -> list[str]:

@@ -15,6 +15,8 @@ from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.store import Store
 
 NAME = "control"
+STOP_TAKES_MS = 120_000
+"""The longest time from the order to stop until the balancer has written its last row."""
 
 
 class Wish(StrEnum):
@@ -44,6 +46,15 @@ class Control:
         why = f": {self.why}" if self.why else ""
         since = f" since {datetime.fromtimestamp(self.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
         return f"{verb}{since if self.since_ms else ''}{why} (counterpoise control)"
+
+    def in_force(self, seen_ms: int) -> str:
+        """What holds moves back, to an observer of a history that was last written at `seen_ms`.
+
+        Empty for a stop that is over: the balancer that was stopped ended within `STOP_TAKES_MS`,
+        so what was written later is another's.
+        """
+        over = self.wish is Wish.STOP and seen_ms > self.since_ms + STOP_TAKES_MS
+        return "" if over else self.withholds(0)
 
     def stops(self, began_ms: int) -> bool:
         """Whether a balancer that began then is to end."""

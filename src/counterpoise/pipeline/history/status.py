@@ -67,6 +67,11 @@ class BalancerStatus:
     gaps: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """Of the last hour: polls without an answer by broker, and the latest reason."""
 
+    @property
+    def held(self) -> str:
+        """Why nothing is moved, by an operator's order; empty when none is in force."""
+        return self.control.in_force(self.poll.at_ms if self.poll else 0)
+
     def to_json(self) -> dict[str, Any]:
         """The status as a JSON object."""
         poll, made = self.poll, self.round
@@ -77,6 +82,7 @@ class BalancerStatus:
                 "wish": self.control.wish.value,
                 "since": self.control.since_ms,
                 "why": self.control.why,
+                "inForce": bool(self.held),
             },
             "lastPoll": poll
             and {

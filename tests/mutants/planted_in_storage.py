@@ -112,11 +112,8 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "after a failed write the same ledger is written again",
         "storage/files/log.py",
-        """        if self._broken:
-            self._begin_another()
-            return self._file.ledger_id, 0
-""",
-        "",
+        "        if not (self._broken or full):\n",
+        "        if not full:\n",
         f"{_FAULTS_OF_DISKS}::test_a_failed_write_fails_its_callers_and_the_log_goes_on",
     ),
     Fault(

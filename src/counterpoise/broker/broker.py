@@ -153,15 +153,15 @@ class Broker(BrokerParts):
         if self.records is not None:
             self.records.start(self.url_for_brokers(), self.topics)
         self.background.keep("bundles of a former life", self.ownership.resume)
-        self.load_keeper.start()
         await self.election.start()
         self.repairs.start()
         if self.config.load_balancer_enabled:
+            self.load_keeper.start()
             self.background.keep("automatic splits", self.auto_split.run)
             self.background.keep("shedding", self.shedding.run)
             self.live.subscribe(lambda _: self.shedding.settings_changed())
-        if self.load_data is not None:
-            self.load_data.start()
+            if self.load_data is not None:
+                self.load_data.start()
         self._leave_session = self.metadata.subscribe_session(self._on_session)
 
     async def stop(self) -> None:

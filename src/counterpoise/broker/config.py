@@ -154,8 +154,8 @@ class BrokerConfig:
     load_balancer_enabled: bool = option(
         True,
         conf="loadBalancerEnabled",
-        why="whether bundles are placed by load, and load is shed; off, the broker that is asked "
-        "takes the bundle",
+        why="whether load is reported, averaged and shed, and bundles are placed by it; off, "
+        "brokers run no load task, and the broker that is asked takes the bundle",
     )
     auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
     load_report: LoadReportConfig = _LOAD_REPORT

@@ -308,10 +308,12 @@ class BrokerParts(BalancingParts):
             publish=self.registry.register,
             config=lambda: self.config.load_report,
             background=self.background,
+            publishes=self.config.load_balancer_enabled,
         )
         self.load_keeper = LoadKeeper(
             self.metadata,
             self.load,
+            me=self.id,
             is_leader=lambda: self.election.is_leader,
             write_every_minutes=config.averages_interval_minutes,
             bundles_a_broker=lambda: self.config.load_report.bundles_in_report,

@@ -1,6 +1,6 @@
 """The fold's averages as ``BundleData``, Pulsar's form, in which leaders hand them on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -24,6 +24,13 @@ def with_averages(state: FoldState, known: Mapping[str, BundleData], at_ms: int)
         name: np.concatenate([column, added[name].astype(column.dtype)])
         for name, column in state.averages.items()
     }
+    return FoldState(averages, state.served, state.brokers)
+
+
+def without_averages(state: FoldState, bundles: Collection[str]) -> FoldState:
+    """The state without the averages of these bundles, as if it had never seen them."""
+    kept = np.array([name not in bundles for name in state.averages["bundle"]], np.bool_)
+    averages = {name: column[kept] for name, column in state.averages.items()}
     return FoldState(averages, state.served, state.brokers)
 
 

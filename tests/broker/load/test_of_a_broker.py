@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 
 import pulsar
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load import LoadReportConfig
+from counterpoise.load.average import BundleData
 from counterpoise.load.report import LocalBrokerData
 from tests.broker.conftest import (
     NAMESPACE,
@@ -18,6 +21,7 @@ from tests.broker.conftest import (
     holds,
     in_thread,
     topic_in,
+    vanished,
 )
 
 
@@ -26,6 +30,13 @@ async def stored_report(broker: Broker) -> LocalBrokerData:
     assert stored is not None
     assert stored.mine
     return LocalBrokerData.from_json(json.loads(stored.value))
+
+
+async def appeared(broker: Broker, path: str) -> None:
+    """Wait until a node is there."""
+    async with asyncio.timeout(20):
+        while not await broker.metadata.exists(path):  # noqa: ASYNC110 - in the store's own time
+            await asyncio.sleep(0.005)
 
 
 async def test_a_broker_says_who_it_is_before_anything_happened(any_brokers: BrokersOfTest) -> None:
@@ -117,3 +128,91 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     newcomer = await brokers.start()
     await newcomer.load.refresh()
     assert newcomer.load.bundles()[str(bundle)].short_term_data.num_samples > samples
+
+
+async def test_001_l111_l136_a_brokers_time_average_appears_at_its_start_and_goes_with_it(
+    any_brokers: BrokersOfTest,
+) -> None:
+    leader, other = await any_brokers.start_many(2)
+    node = paths.time_average(other.id)
+    await appeared(leader, node)
+    stored = await leader.metadata.get(node)
+    assert stored is not None
+    assert json.loads(stored.value)["shortTermMsgRateIn"] == 0.0
+    await any_brokers.kill(other)
+    await vanished(leader, node)
+    assert await leader.metadata.exists(paths.time_average(leader.id))
+
+
+async def test_001_l154_l268_the_leader_removes_the_data_of_bundles_that_no_broker_reports(
+    brokers: BrokersOfTest,
+) -> None:
+    leader, other = await brokers.start_many(2)
+    bundles = (await leader.bundles.get(NAMESPACE)).bundles
+    kept, left, former = (paths.bundle_data(str(bundle)) for bundle in bundles[:3])
+    # A leader before this one stored data of a bundle that is not loaded any more.
+    await leader.metadata.put(former, json.dumps(BundleData.unseen().to_json()).encode())
+    for bundle in bundles[:2]:
+        await other.ownership.acquire(bundle)
+    await other.reporter.refresh(force=True)
+    await eventually(lambda: str(bundles[1]) in leader.load.bundles(), "the report is averaged")
+    await leader.load_keeper.write()
+    assert await leader.metadata.exists(left)
+    await vanished(leader, former)
+    await other.ownership.release(bundles[1], None)
+    await other.reporter.refresh(force=True)
+    await vanished(leader, left)
+    assert await leader.metadata.exists(kept)
+
+
+async def test_001_l310_l522_a_split_removes_the_data_of_its_parent(brokers: BrokersOfTest) -> None:
+    (leader,) = await brokers.start_many(1)
+    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    await leader.ownership.acquire(bundle)
+    await leader.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
+    await leader.load_keeper.write()
+    assert await leader.metadata.exists(paths.bundle_data(str(bundle)))
+    await leader.namespaces.split(bundle, unload=False)
+    await leader.reporter.refresh(force=True)
+    await vanished(leader, paths.bundle_data(str(bundle)))
+
+
+async def test_a_namespace_that_is_created_again_starts_without_the_load_of_the_former(
+    brokers: BrokersOfTest,
+) -> None:
+    leader, other = await brokers.start_many(2)
+    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    busy = BundleData.unseen().short_term_data
+    busy = replace(busy, num_samples=10, msg_rate_in=2974.0)
+    data = replace(BundleData.unseen(), short_term_data=busy, long_term_data=busy)
+    await leader.metadata.put(paths.bundle_data(str(bundle)), json.dumps(data.to_json()).encode())
+    await other.ownership.acquire(bundle)
+    await other.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
+    assert leader.load.bundles()[str(bundle)].short_term_data.msg_rate_in > 1000
+    await leader.metadata.put(paths.local_policies(NAMESPACE), b"{}")
+    await leader.metadata.delete(paths.local_policies(NAMESPACE))
+    await other.ownership.release(bundle, None)
+    await other.reporter.refresh(force=True)
+    await vanished(leader, paths.bundle_data(str(bundle)))
+    await other.ownership.acquire(bundle)
+    await other.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
+    assert leader.load.bundles()[str(bundle)].short_term_data.msg_rate_in < 1000
+
+
+async def test_001_l612_without_load_balancing_no_load_task_runs(
+    any_brokers: BrokersOfTest,
+) -> None:
+    broker = await any_brokers.start(load_balancer_enabled=False)
+    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    before = await stored_report(broker)
+    await broker.ownership.acquire(bundle)
+    await broker.reporter.refresh()
+    assert str(bundle) in broker.load_report().last_stats, "its admin API still measures"
+    assert await stored_report(broker) == before, "a report was published"
+    running = " ".join(broker.background.running)
+    for task in ("average", "shedding", "split", "load's", "load data"):
+        assert task not in running
+    assert not await broker.metadata.exists(paths.BROKER_TIME_AVERAGE)

@@ -22,10 +22,16 @@ from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.measured import Measured, measured_of
 from counterpoise.load.poll_batch import poll_batch
 from counterpoise.load.poll_rows import Fetched
-from counterpoise.load.remembered import bundle_data, reported_bundles, with_averages
+from counterpoise.load.remembered import (
+    bundle_data,
+    reported_bundles,
+    with_averages,
+    without_averages,
+)
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.view import ClusterView, bundle_namespace, unloaded_mask
 from counterpoise.metadata import MetadataStore
+from counterpoise.names.bundle import namespace_of
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +60,7 @@ class ClusterLoad:
         self._measured: Mapping[str, Measured] = {}
         self._state = FoldState.empty()
         self._derived = _Derived(self._state, 0, options(), Assignments())
+        self._deleted: set[str] = set()
         self.reports: dict[str, LocalBrokerData] = {}
         """The last report of each broker that is alive, by id, sorted."""
         self.assigned = Assignments()
@@ -68,6 +75,7 @@ class ClusterLoad:
                 news = {bundle for name in fresh for bundle in reports[name].last_stats}
                 remembered = await self._remembered(news)
                 self._fold(reports, fresh, remembered)
+            self._drop_deleted()
 
     def _fold(
         self,
@@ -91,6 +99,26 @@ class ClusterLoad:
         self.assigned.settle(self._state.served, reports, now_ms - self._options().forget_after_ms)
         row_of = self._derived.row_of() if self._state.averages["bundle"] is had else None
         self._derived = _Derived(self._state, now_ms, self._options(), self.assigned, row_of)
+
+    def forget(self, namespace: str) -> None:
+        """A namespace was deleted: drop its bundles' averages once no broker reports them.
+
+        Otherwise a namespace that is created again under this name would start with their load.
+        """
+        known = self._derived.row_of()
+        self._deleted.update(each for each in known if namespace_of(each) == namespace)
+
+    def reported(self) -> set[str]:
+        """The names of all bundles that a broker reports."""
+        return {bundle for report in self.reports.values() for bundle in report.last_stats}
+
+    def _drop_deleted(self) -> None:
+        gone = self._deleted - self.reported() if self._deleted else None
+        if gone:
+            self._deleted -= gone
+            self._state = without_averages(self._state, gone)
+            now_ms, options = self._polled_at_ms, self._options()
+            self._derived = _Derived(self._state, now_ms, options, self.assigned)
 
     def assign(self, bundle: str, broker: str) -> None:
         """Count a bundle to a broker already now; its next report will confirm it."""

@@ -1,4 +1,4 @@
-"""Keeps the averages of bundles and brokers, and on the leader writes them down."""
+"""Keeps the averages of bundles and brokers; the leader also stores them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.load.average import BundleData
-from counterpoise.load.broker_average import broker_averages
+from counterpoise.load.broker_average import TimeAverageBrokerData, broker_averages
 from counterpoise.load.ranking import bundle_key
 from counterpoise.metadata import MetadataError, MetadataStore, Notification
 from counterpoise.metadata.errors import NotFound
+from counterpoise.metadata.port import NotificationKind
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,8 @@ class LoadKeeper:
 
     The leader also writes the averages to ``/loadbalance/bundle-data`` and
     ``/loadbalance/broker-time-average`` every ``loadBalancerResourceQuotaUpdateIntervalMinutes``,
-    so that the next leader starts from them, and removes those of brokers that are gone.
+    so that the next leader starts from them. It removes the nodes of bundles that no broker
+    reports (unloaded, split, or of a deleted namespace) and of brokers that are gone.
     """
 
     def __init__(
@@ -36,28 +38,37 @@ class LoadKeeper:
         store: MetadataStore,
         load: ClusterLoad,
         *,
+        me: str,
         is_leader: Callable[[], bool],
         write_every_minutes: float,
         bundles_a_broker: Callable[[], int],
         background: BackgroundTasks,
     ) -> None:
-        """``bundles_a_broker``: how many bundles are written for each broker; 0 means all."""
+        """``me``: this broker's id.
+
+        ``bundles_a_broker``: how many bundles are written for each broker; 0 means all.
+        """
         self._store = store
         self._load = load
+        self._me = me
         self._is_leader = is_leader
         self._write_every_s = write_every_minutes * MINUTE_S
         self._bundles_a_broker = bundles_a_broker
         self._background = background
         self._news = asyncio.Event()
+        #: Bundles with a node, as the leader knows them; None until it has listed them.
+        self._stored: set[str] | None = None
+        self._brokers: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; this broker's own averages appear at once, without load."""
         self._unsubscribe = self._store.subscribe(self._on_change)
         self._news.set()
         self._tasks = [
-            self._background.keep("the picture of the cluster's load", self._follow),
+            self._background.keep("this broker's own time average", self._begin),
+            self._background.keep("the view of the cluster's load", self._follow),
             self._background.keep("the writer of load averages", self._write_regularly),
         ]
 
@@ -75,12 +86,42 @@ class LoadKeeper:
         await self._load.refresh()
         for bundle, data in self._worth_writing():
             await self._put(paths.bundle_data(bundle), data.to_json())
-        view = self._load.view()
-        for broker_id, average in broker_averages(view).items():
+        for broker_id, average in broker_averages(self._load.view()).items():
             await self._put(paths.time_average(broker_id), average.to_json())
-        for gone in set(await self._store.children(paths.BROKER_TIME_AVERAGE)) - set(view.brokers):
-            with contextlib.suppress(NotFound):
-                await self._store.delete(paths.time_average(gone))
+        self._stored, self._brokers = None, set()
+        await self.remove_inactive()
+
+    async def remove_inactive(self) -> None:
+        """Remove what is stored of bundles and brokers that no report is about."""
+        if self._stored is None:
+            self._stored = await self._stored_bundles()
+        for bundle in self._stored - self._load.reported():
+            await self._remove(paths.bundle_data(bundle))
+            self._stored.discard(bundle)
+        alive = set(self._load.reports)
+        if alive != self._brokers:
+            for gone in set(await self._store.children(paths.BROKER_TIME_AVERAGE)) - alive:
+                await self._remove(paths.time_average(gone))
+            self._brokers = alive
+
+    async def _stored_bundles(self) -> set[str]:
+        below = [""]
+        for _ in ("tenant", "namespace", "range"):
+            below = [
+                f"{path}/{name}"
+                for path in below
+                for name in await self._store.children(paths.BUNDLE_DATA + path)
+            ]
+        return {path.removeprefix("/") for path in below}
+
+    async def _remove(self, path: str) -> None:
+        with contextlib.suppress(NotFound):
+            await self._store.delete(path)
+
+    async def _begin(self) -> None:
+        path = paths.time_average(self._me)
+        if not await self._store.exists(path):
+            await self._put(path, TimeAverageBrokerData().to_json())
 
     def _worth_writing(self) -> list[tuple[str, BundleData]]:
         """The bundles with the most traffic, in the order of ``BundleData.compareTo``."""
@@ -96,8 +137,15 @@ class LoadKeeper:
         await self._store.put(path, json.dumps(value, separators=(",", ":")).encode())
 
     def _on_change(self, notification: Notification) -> None:
-        if notification.path.startswith(paths.BROKERS + "/"):
+        path = notification.path
+        if path.startswith(paths.BROKERS + "/"):
             self._news.set()
+        elif notification.kind is NotificationKind.DELETED:
+            namespace = path.removeprefix(paths.LOCAL_POLICIES + "/")
+            if namespace != path and namespace.count("/") == 1:
+                self._load.forget(namespace)
+                self._stored = None
+                self._news.set()
 
     async def _follow(self) -> None:
         while True:
@@ -105,6 +153,10 @@ class LoadKeeper:
             self._news.clear()
             try:
                 await self._load.refresh()
+                if self._is_leader():
+                    await self.remove_inactive()
+                else:
+                    self._stored, self._brokers = None, set()
             except MetadataError as error:
                 log.warning("load reports were not read: %s", error)
 

@@ -37,8 +37,14 @@ class LoadReporter:
         publish: Callable[[LocalBrokerData], Awaitable[None]],
         config: Callable[[], LoadReportConfig],
         background: BackgroundTasks,
+        publishes: bool = True,
     ) -> None:
-        """``counts``: of every loaded topic; ``bundles``: that the broker owns."""
+        """``counts``: of every loaded topic; ``bundles``: that the broker owns.
+
+        ``publishes``: whether changes are published. Otherwise only the broker's registration is,
+        and it goes on measuring for its own admin API and metrics.
+        """
+        self._publishes = publishes
         self._counts = counts
         self._bundles = bundles
         self._host = host
@@ -102,8 +108,11 @@ class LoadReporter:
         """Measure, and write the measurement if it differs enough."""
         report = await self.measure()
         written = self._written
-        if force or written is None or needs_update(written, report, _now_ms(), self._config()):
-            await self.publish()
+        if not force and written is not None:
+            changed = needs_update(written, report, _now_ms(), self._config())
+            if not (self._publishes and changed):
+                return
+        await self.publish()
 
     def write_soon(self) -> None:
         """Write the report at once whatever it says: its node may be gone."""

@@ -11,7 +11,7 @@ from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.collect import extensible, modular
 from counterpoise.pipeline.collect.admin import RefusedError
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.told import Seen
+from counterpoise.pipeline.collect.poll_log import PollLog
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -121,7 +121,7 @@ async def test_a_cluster_with_both_managers_is_read_and_said_so(
     cluster.carry(one, bundle_name(1), 500.0)
     one.says = {**one.report().to_json(), "loadManagerClassName": MODULAR}
     told: list[str] = []
-    seen, collect = Seen(told.append), collector(http, cluster)
+    seen, collect = PollLog(told.append), collector(http, cluster)
     for _ in range(3):
         seen.take(await collect.poll())
     assert len(told) == 3, told

@@ -13,8 +13,8 @@ from counterpoise.load.poll_rows import Fetched, Gap
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions, LoopLag
 from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.poll_log import PollLog, trouble
 from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
-from counterpoise.pipeline.collect.told import Seen, trouble
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 NOW = 1_700_000_000_000
@@ -345,7 +345,7 @@ async def test_the_same_refusal_of_many_is_said_once(
     for broker in brokers:
         broker.silent = True
     told: list[str] = []
-    seen, collect = Seen(told.append), collector(http, cluster, AdminOptions())
+    seen, collect = PollLog(told.append), collector(http, cluster, AdminOptions())
     for _ in range(3):
         rows = await collect.poll()
         seen.take(rows)

@@ -18,8 +18,8 @@ from pathlib import Path
 from bench._real_pulsar import RealPulsar, cluster
 
 from tests.real.channel import records, told_of
+from tests.real.observer import Cluster, call
 from tests.real.parts import NAMESPACE, Started, counted, load, settings
-from tests.real.sight import Cluster, call
 from tests.real.story import Story
 
 PATIENCE_S = 20
@@ -83,7 +83,7 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     place = len(dog.text)
     gone = story.until(lambda: leader not in _listed(pulsar, leader), 2 * SESSION_S)
     story.check("its session ends", gone)
-    dog.wait_for("over: no-leader", BOUND_S, place)
+    dog.wait_for(f"over: not-serving of {leader}", BOUND_S, place)
     story.until(lambda: all(_owned_once(pulsar, leader)), 60)
     time.sleep(BOUND_S)
     story.check("the watchdog ends with status 0", dog.end() == 0)
@@ -109,10 +109,10 @@ def _orphan(story: Story, pulsar: RealPulsar, channel: tuple[str, ...]) -> None:
     place = len(dog.text)
     namespace, _, span = bundle.rpartition("/")
     call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{namespace}/{span}/unload", method="PUT")
-    heard = dog.wait_for(f"ALERT nobody-owns: nobody owns {bundle}", BOUND_S, place)
+    heard = dog.wait_for(f"ALERT no-owner: no broker owns {bundle}", BOUND_S, place)
     story.check("a bundle that nobody has is missed", heard)
     helped = dog.wait_for(f"remedy for {bundle}: lookup", BOUND_S, place)
-    over = dog.wait_for(f"over: nobody-owns of {bundle}", BOUND_S, place)
+    over = dog.wait_for(f"over: no-owner of {bundle}", BOUND_S, place)
     story.check("and given to a broker on request", helped and over)
     path = topic.replace("://", "/")
     told = {call(f"{url}/lookup/v2/topic/{path}")["httpUrl"] for url in pulsar.web_urls}

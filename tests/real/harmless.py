@@ -27,8 +27,8 @@ from bench._real_pulsar import Children, RealPulsar, cluster
 
 from counterpoise.pipeline.bundle_lookup import name_in
 from tests.pipeline.requests_table import RequestRow, listed_requests
+from tests.real.observer import call
 from tests.real.parts import PATIENCE, Started, counterpoise, settings
-from tests.real.sight import call
 
 TENANT = "judge"
 NAMESPACES = 60

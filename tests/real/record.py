@@ -8,8 +8,8 @@ from pathlib import Path
 from bench._real_pulsar import cluster
 
 from tests.real import agreement, agreement_by_stores
+from tests.real.observer import call
 from tests.real.parts import NAMESPACE, Started, counted, counterpoise, load, settings
-from tests.real.sight import call
 
 PHASE_S = 240
 # Brokers of one machine share its processors and its network, and one that is busy makes all of

@@ -11,8 +11,8 @@ from pathlib import Path
 from bench._real_pulsar import cluster, free_ports
 
 from tests.real.load import weights_of
+from tests.real.observer import Cluster, call
 from tests.real.parts import NAMESPACE, PATIENCE, Started, counted, counterpoise, load, settings
-from tests.real.sight import Cluster, call
 
 SHEDDING = "loadBalancerSheddingEnabled"
 SMALL = ("--set", "minUnloadMessage=10", "--set", "minUnloadMessageThroughput=1000",

@@ -32,9 +32,9 @@ from counterpoise.picture.round_summary import (
 from counterpoise.picture.tables import bundle_line
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.settings import settings_of_any
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 

@@ -27,12 +27,12 @@ class ExecutorOptions:
     """How moves are carried out."""
 
     execute: bool = False
-    """False: a dry run, everything but the deed."""
+    """False: a dry run, in which nothing is unloaded."""
     verify_within_s: float = 20.0
     """How long after the unload the new owner may take to show."""
     stale_after_s: float = 120.0
     """A decision on reports older than this is not carried out any more, nor one that a clock which
-    was ahead gave a time so far to come: nobody knows how old that is."""
+    was ahead gave a time so far in the future: how old that is cannot be known."""
     at_once: int = 4
     """How many moves run side by side."""
     unloads: int = 2
@@ -93,7 +93,7 @@ class Executor:
         try:
             await asyncio.gather(*tasks)
         finally:
-            # When keeping an outcome fails, nothing more may happen that nobody would write down.
+            # When an outcome cannot be kept, nothing more may happen that would not be kept either.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -152,7 +152,7 @@ class Executor:
             ), owner
         if stale:
             return MoveStatus.STALE, ""
-        # Nobody's: unloaded, perhaps by a balancer that was cut off then; it goes to its heir.
+        # Unowned: unloaded, perhaps by a balancer that ended then; the destination takes it.
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
             if owner:
@@ -167,14 +167,13 @@ class Executor:
         raise AssertionError("the last try returns or raises")
 
     async def _owner(self, move: Move, brokers: Sequence[str]) -> str:
-        """Who owns the bundle now; empty when nobody does."""
-        # Who is to have it is asked as if the leader had sent us: nobody's bundle it takes.
-        heir = move.destination
+        """The bundle's owner now; empty when no broker owns it."""
+        # Asked as if the leader had sent us there, the destination takes an unowned bundle.
         return await self._lookup.owner(
             move.bundle,
-            heir or move.source,
+            move.destination or move.source,
             (move.source, *brokers),
-            takes=bool(heir),
+            takes=bool(move.destination),
             believed=(move.source,),
         )
 

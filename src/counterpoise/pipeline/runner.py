@@ -19,8 +19,8 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.collect.told import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS

@@ -68,7 +68,7 @@ FORGOTTEN = replace(WELL, records={C: ChannelRecord("Owned", "b2:80", START)})
     ("sight", "kind", "subject", "said", "remedy"),
     [
         (TWO, "two-owners", A, "b1:80 and b2:80 at once", ""),
-        (NOBODY, "nobody-owns", A, "no broker owns", "lookup"),
+        (NOBODY, "no-owner", A, "no broker owns", "lookup"),
         (SILENT, "not-serving", "b1:80", "no answer within 10 s", ""),
         (INACTIVE, "in-flight", A, "neither serves it nor releases", "unload"),
         (NO_LEADER, "no-leader", "cluster", "no broker leads", ""),

@@ -125,7 +125,8 @@ async def test_who_does_not_say_whose_a_bundle_is_gets_nothing(
     assert {move.destination for move in plan.moves} == {full.names[1]}
     for broker in full.brokers:
         broker.answers[path] = (503, b"not now")
-    with pytest.raises(CannotSeeError, match=f"nobody says who owns {bundle_name(12)}: HTTP 503"):
+    unowned = f"no broker says who owns {bundle_name(12)}: HTTP 503"
+    with pytest.raises(CannotSeeError, match=unowned):
         await drain(full, http).plan()
 
 

@@ -116,14 +116,14 @@ async def test_a_bundle_that_nobody_owns_is_looked_up_on_request(
     two.owners[A] = ""
     two.report_time += 1
     [alert] = await dog.look()
-    assert f"ALERT nobody-owns: no broker owns {A}, which carried 100 B/s" in alert
+    assert f"ALERT no-owner: no broker owns {A}, which carried 100 B/s" in alert
     assert two.lookups == []
     helping = Dog(two, http, remedies=True)
     helping.dog.memory = dog.dog.memory
     alert, done = await helping.look()
     assert done.startswith(f"remedy for {A}: lookup at ")
     assert two.owners[A] in two.names
-    assert await helping.look() == [f"over: nobody-owns of {A}"]
+    assert await helping.look() == [f"over: no-owner of {A}"]
 
 
 async def test_a_bundle_that_its_owner_does_not_serve_is_unloaded_on_request(
@@ -221,9 +221,9 @@ async def test_what_nobody_has_is_found_at_apaches_brokers(
     apaches.owners[A] = ""
     apaches.report_time += 1
     alert, done = await dog.look()
-    assert f"ALERT nobody-owns: no broker owns {A}" in alert
+    assert f"ALERT no-owner: no broker owns {A}" in alert
     assert done.startswith(f"remedy for {A}: lookup at ")
-    assert await dog.look() == [f"over: nobody-owns of {A}"]
+    assert await dog.look() == [f"over: no-owner of {A}"]
     assert not asked_for_all(apaches)
 
 
@@ -334,7 +334,7 @@ async def test_metrics_count_what_is_wrong_by_kind(
     await dog.look()
     text = dog.metrics.text().decode()
     assert 'counterpoise_balancer_watchdog_findings{kind="two-owners"} 1.0' in text
-    assert 'counterpoise_balancer_watchdog_findings{kind="nobody-owns"} 0.0' in text
+    assert 'counterpoise_balancer_watchdog_findings{kind="no-owner"} 0.0' in text
 
 
 @pytest.mark.parametrize(
@@ -513,7 +513,7 @@ async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
         await asyncio.to_thread(cluster.kill, owner)
         while not any("remedy" in each for each in said):
             await dog.take(await collector.poll())
-        assert any(f"ALERT nobody-owns: no broker owns {bundle}" in each for each in said)
+        assert any(f"ALERT no-owner: no broker owns {bundle}" in each for each in said)
         await dog.take(await collector.poll())
         assert cluster.owner("busy") is heir
-        assert f"over: nobody-owns of {bundle}" in said
+        assert f"over: no-owner of {bundle}" in said

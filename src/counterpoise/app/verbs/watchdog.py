@@ -24,7 +24,7 @@ from counterpoise.pipeline.bundle_lookup import BundleLookup
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics

@@ -1,4 +1,4 @@
-"""From what is seen to what is wrong; nothing is said that has not lasted."""
+"""What is wrong with a cluster, by what was observed: only what has lasted is reported."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ KINDS: Final = (
     "several-leaders",
     "leader-does-not-shed",
     "two-owners",
-    "nobody-owns",
+    "no-owner",
     "not-serving",
     "in-flight",
 )
@@ -28,20 +28,20 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 
 
 def judge(
-    sight: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
+    cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
     """What has been wrong for longer than the patience, by cause, and what to remember."""
-    now = remember(sight, before, options)
-    suspects = {each.subject_key: each for each in _suspects(sight, now, options)}
+    now = remember(cluster, before, options)
+    suspects = {each.subject_key: each for each in _suspects(cluster, now, options)}
     since = {key: _since(each, before, now) for key, each in suspects.items()}
     lasting = tuple(
-        _lasted(each, since[key], sight.now_ms)
+        _lasted(each, since[key], cluster.now_ms)
         for key, each in sorted(suspects.items())
-        if sight.now_ms - since[key] >= _patience(each.kind, options)
+        if cluster.now_ms - since[key] >= _patience(each.kind, options)
     )
     recorded = tuple(each for each in lasting if _is_of_channel(each))
-    if sight.records is None:
-        # Nobody can see whether it is over.
+    if cluster.records is None:
+        # Whether it is over cannot be seen.
         recorded = before.recorded
         lasting += tuple(each for each in recorded if each.subject_key not in since)
     return by_cause(lasting), WatchdogMemory(
@@ -56,18 +56,18 @@ def _is_of_channel(finding: WatchdogFinding) -> bool:
 
 
 def remember(
-    sight: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
+    cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> WatchdogMemory:
     """What is known of the bundles after this look."""
-    oldest = sight.now_ms - options.idle_after_ms
-    busy = {bundle: load for bundle, load in sight.carried.items() if load > 0}
-    at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, sight.now_ms)}
+    oldest = cluster.now_ms - options.idle_after_ms
+    busy = {bundle: load for bundle, load in cluster.carried.items() if load > 0}
+    at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, cluster.now_ms)}
     at_ms = {
         bundle: at
         for bundle, at in at_ms.items()
-        if at >= oldest and namespace_of(bundle) not in sight.deleted
+        if at >= oldest and namespace_of(bundle) not in cluster.deleted
     }
-    seen = {bundle: broker for broker, bundles in sight.owned.items() for bundle in bundles}
+    seen = {bundle: broker for broker, bundles in cluster.owned.items() for bundle in bundles}
     changed = any(before.owners.get(bundle, broker) != broker for bundle, broker in seen.items())
     carried = {b: load for b, load in before.carried.items() if b in at_ms} | busy
     first = before.moved_at_ms == 0
@@ -76,7 +76,7 @@ def remember(
         at_ms,
         carried,
         {**before.owners, **seen},
-        sight.now_ms if changed or first else before.moved_at_ms,
+        cluster.now_ms if changed or first else before.moved_at_ms,
     )
 
 
@@ -99,70 +99,72 @@ def _lasted(finding: WatchdogFinding, since_ms: int, now_ms: int) -> WatchdogFin
 
 
 def _suspects(
-    sight: ClusterObservation, now: WatchdogMemory, options: WatchdogOptions
+    cluster: ClusterObservation, now: WatchdogMemory, options: WatchdogOptions
 ) -> Iterator[WatchdogFinding]:
-    yield from _leaders(sight, options)
+    yield from _leaders(cluster, options)
     holders: dict[str, list[str]] = {}
-    for broker in sorted(sight.owned):
-        for bundle, state in sorted(sight.owned[broker].items()):
+    for broker in sorted(cluster.owned):
+        for bundle, state in sorted(cluster.owned[broker].items()):
             holders.setdefault(bundle, []).append(broker)
             if not state.active:
                 yield WatchdogFinding(
-                    "in-flight", bundle, sight.now_ms,
+                    "in-flight", bundle, cluster.now_ms,
                     f"{broker} has {bundle} and neither serves it nor releases it",
                     "unload", broker, cause=broker,
                 )  # fmt: skip
     for bundle, brokers in holders.items():
         if len(brokers) > 1:
             yield WatchdogFinding(
-                "two-owners", bundle, sight.now_ms,
+                "two-owners", bundle, cluster.now_ms,
                 f"{bundle} is owned by {' and '.join(brokers)} at once: messages can be lost",
                 advice=f"stop all of them but one: {brokers[0]} stays the owner then",
                 cause=" and ".join(brokers),
             )  # fmt: skip
-    yield from _unowned(sight, now, holders)
-    yield from _recorded(sight, holders)
+    yield from _unowned(cluster, now, holders)
+    yield from _recorded(cluster, holders)
 
 
-def _leaders(sight: ClusterObservation, options: WatchdogOptions) -> Iterator[WatchdogFinding]:
-    named = sorted({leader for leader in sight.leaders.values() if leader})
-    if sight.leaders and not named:
+def _leaders(cluster: ClusterObservation, options: WatchdogOptions) -> Iterator[WatchdogFinding]:
+    named = sorted({leader for leader in cluster.leaders.values() if leader})
+    if cluster.leaders and not named:
         yield WatchdogFinding(
-            "no-leader", "cluster", sight.now_ms,
+            "no-leader", "cluster", cluster.now_ms,
             "no broker leads: nothing is placed, split or shed",
             advice="look at the brokers' connection to the metadata store",
         )  # fmt: skip
     for leader in named:
-        if leader not in sight.brokers:
+        if leader not in cluster.brokers:
             yield WatchdogFinding(
-                "no-leader", leader, sight.now_ms,
+                "no-leader", leader, cluster.now_ms,
                 f"the leader is {leader}, which is no broker of the cluster any more",
                 advice="its session should have ended: look at the metadata store",
             )  # fmt: skip
     if len(named) > 1:
-        told = ", ".join(f"{broker} says {who}" for broker, who in sorted(sight.leaders.items()))
+        named_by = ", ".join(
+            f"{broker} says {who}" for broker, who in sorted(cluster.leaders.items())
+        )
         yield WatchdogFinding(
-            "several-leaders", "cluster", sight.now_ms,
-            f"the brokers do not agree who leads: {told}",
+            "several-leaders", "cluster", cluster.now_ms,
+            f"the brokers do not agree who leads: {named_by}",
             advice="restart those that name the wrong one",
         )  # fmt: skip
-    uneven = sight.imbalance > options.uneven_above and len(sight.brokers) > 1
-    if sight.sheds and uneven and len(named) == 1:
+    uneven = cluster.imbalance > options.uneven_above and len(cluster.brokers) > 1
+    if cluster.sheds and uneven and len(named) == 1:
         yield WatchdogFinding(
-            "leader-does-not-shed", named[0], sight.now_ms,
+            "leader-does-not-shed", named[0], cluster.now_ms,
             f"{named[0]} leads and is to shed load, but no bundle has moved although the imbalance "
-            f"is {sight.imbalance:.2f}",
+            f"is {cluster.imbalance:.2f}",
             advice="`counterpoise advise` says what its strategy would do, and why not; if it "
             "would act, restart the leader",
         )  # fmt: skip
 
 
 def _unowned(
-    sight: ClusterObservation, now: WatchdogMemory, holders: dict[str, list[str]]
+    cluster: ClusterObservation, now: WatchdogMemory, holders: dict[str, list[str]]
 ) -> Iterator[WatchdogFinding]:
     """Bundles that carried something a while ago and that no broker has."""
     lost: dict[str, list[str]] = {}
-    leaders = frozenset(sight.leaders.values())
+    leaders = frozenset(cluster.leaders.values())
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
         namespace = namespace_of(bundle)
         # Under the extensible manager no broker names the system namespace's among its own.
@@ -171,42 +173,42 @@ def _unowned(
         if _was_split(bundle, holders):
             continue
         owner = now.owners.get(bundle, "")
-        if owner in sight.silent:
+        if owner in cluster.silent:
             lost.setdefault(owner, []).append(bundle)
-        elif not sight.silent and sight.owned:  # whoever is silent may have it
+        elif not cluster.silent and cluster.owned:  # a silent broker may have it
             load = bytes_text(now.carried.get(bundle, 0.0))
             yield WatchdogFinding(
-                "nobody-owns", bundle, sight.now_ms,
+                "no-owner", bundle, cluster.now_ms,
                 f"no broker owns {bundle}, which carried {load}",
-                "lookup", min(sight.owned, default=""), cause=owner,
+                "lookup", min(cluster.owned, default=""), cause=owner,
             )  # fmt: skip
-    for broker, reason in sorted(sight.silent.items()):
+    for broker, reason in sorted(cluster.silent.items()):
         owns = ""
         if bundles := lost.get(broker):
             owns = f" owns {len(bundles)} bundles that carried load, {bundles[0]} among them, and"
         leads = ", and it leads: nothing is placed, split or shed" if broker in leaders else ""
         yield WatchdogFinding(
-            "not-serving", broker, sight.now_ms,
-            f"{broker}{owns or ' is listed and'} {_silence(sight, broker, reason)}{leads}",
+            "not-serving", broker, cluster.now_ms,
+            f"{broker}{owns or ' is listed and'} {_silence(cluster, broker, reason)}{leads}",
             advice="restart it, or end its session: its bundles go to other brokers then",
             cause=broker,
         )  # fmt: skip
 
 
-def _silence(sight: ClusterObservation, broker: str, reason: str) -> str:
-    if broker in sight.without_lookups:
+def _silence(cluster: ClusterObservation, broker: str, reason: str) -> str:
+    if broker in cluster.without_lookups:
         return "answers, but serves no lookups: clients that connect to it hang"
     return f"does not answer ({reason})"
 
 
-def lost_namespaces(sight: ClusterObservation, before: WatchdogMemory) -> frozenset[str]:
+def lost_namespaces(cluster: ClusterObservation, before: WatchdogMemory) -> frozenset[str]:
     """The namespaces that carried load and now have a bundle that no broker has."""
-    holders = {bundle for bundles in sight.owned.values() for bundle in bundles}
+    holders = {bundle for bundles in cluster.owned.values() for bundle in bundles}
     return frozenset(namespace_of(each) for each in before.carried_at_ms.keys() - holders)
 
 
 def _was_split(bundle: str, holders: Iterable[str]) -> bool:
-    """Whether somebody owns a part of it."""
+    """Whether a broker owns a part of it."""
     lower, _, upper = range_of(bundle).partition("_")
     for other in holders:
         if namespace_of(other) == namespace_of(bundle):
@@ -218,30 +220,30 @@ def _was_split(bundle: str, holders: Iterable[str]) -> bool:
 
 
 def _recorded(
-    sight: ClusterObservation, holders: dict[str, list[str]]
+    cluster: ClusterObservation, holders: dict[str, list[str]]
 ) -> Iterator[WatchdogFinding]:
     """What the bundle state channel says and the brokers do not bear out."""
-    for bundle, record in sorted((sight.records or {}).items()):
+    for bundle, record in sorted((cluster.records or {}).items()):
         namespace = namespace_of(bundle)
-        if namespace == SYSTEM_NAMESPACE_TEXT or namespace in sight.deleted:
+        if namespace == SYSTEM_NAMESPACE_TEXT or namespace in cluster.deleted:
             continue
         if record.state in IN_FLIGHT:
             yield WatchdogFinding(
-                "in-flight", bundle, min(record.since_ms, sight.now_ms),
+                "in-flight", bundle, min(record.since_ms, cluster.now_ms),
                 f"{bundle} is {record.state} ({record.owner or 'no broker'})",
-                "lookup", min(sight.owned, default=""), cause=f"{record.state} {record.owner}",
+                "lookup", min(cluster.owned, default=""), cause=f"{record.state} {record.owner}",
             )  # fmt: skip
         elif record.state == "Owned" and record.owner not in holders.get(bundle, ()):
-            if record.owner in sight.owned:
+            if record.owner in cluster.owned:
                 why = f"{record.owner} does not have it"
-            elif record.owner in sight.silent:
+            elif record.owner in cluster.silent:
                 why = f"{record.owner} does not answer"
             else:
                 why = f"{record.owner} is no broker of the cluster any more"
             yield WatchdogFinding(
-                "not-serving", bundle, sight.now_ms,
+                "not-serving", bundle, cluster.now_ms,
                 f"{bundle} is recorded to be {record.owner}'s, and {why}",
-                "unload", record.owner if record.owner in sight.owned else "",
+                "unload", record.owner if record.owner in cluster.owned else "",
                 advice="unload it; a lookup gives it to another broker then",
                 cause=record.owner,
             )  # fmt: skip

@@ -41,7 +41,7 @@ class ClusterObservation:
     leaders: Mapping[str, str] = field(default_factory=dict)
     """By broker that answered: whom it takes for the leader; empty where it knows none."""
     records: Mapping[str, ChannelRecord] | None = field(default_factory=dict)
-    """The bundle state channel, where somebody reads it; None when it cannot be read just now."""
+    """The bundle state channel, where it is read; None when it cannot be read just now."""
     sheds: bool = False
     """Whether the cluster is set to shed load by itself."""
     imbalance: float = 0.0
@@ -60,7 +60,7 @@ class WatchdogMemory:
     carried: Mapping[str, float] = field(default_factory=dict)
     """What it carried then, bytes/s."""
     owners: Mapping[str, str] = field(default_factory=dict)
-    """Who owned each bundle when somebody last did."""
+    """The last owner of each bundle."""
     moved_at_ms: int = 0
     """When a bundle was last seen to have changed brokers."""
     recorded: tuple["WatchdogFinding", ...] = ()
@@ -74,7 +74,7 @@ class WatchdogOptions:
     patience_ms: int = 30_000
     """How long something has to look wrong: a bundle on its way looks so for a moment."""
     idle_after_ms: int = 600_000
-    """A bundle that carried nothing for so long is nobody's loss."""
+    """A bundle that carried nothing for so long is not missed."""
     shed_patience_ms: int = 900_000
     """How long an uneven cluster that sheds by itself may go without a move."""
     uneven_above: float = 0.5

@@ -19,8 +19,8 @@ from counterpoise.load.rows import REPORT, SAMPLE
 from counterpoise.pipeline.advise.topics import topics_of
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.poll_log import names, trouble
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.collect.told import names, trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import newest_poll as newest_landed

@@ -40,7 +40,7 @@ class Reply:
     headers: Mapping[str, str]
 
     def refused(self) -> RefusedError:
-        """What it says, for whoever has no use for it."""
+        """The answer as an error, where another one was needed."""
         text = self.body.decode(errors="replace")
         return RefusedError(refusal(self.status, text), self.status, text)
 
@@ -76,7 +76,7 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """For brokers that are known to keep us waiting: who asks by it takes nobody's turn."""
+        """For brokers that hung before: its requests take no other request's turn."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
@@ -214,7 +214,7 @@ class LoopLag:
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """What becomes of work is for who waits for it; when nobody does, asyncio need not tell."""
+    """Mark the result as read: asyncio reports an error that no caller waits for otherwise."""
     if not task.cancelled():
         task.exception()
 

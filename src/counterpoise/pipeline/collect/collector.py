@@ -50,7 +50,7 @@ class _Known:
 
 
 class Collector:
-    """Polls a cluster; remembers only what it needs to tell a report it has already seen.
+    """Polls a cluster; remembers only what it needs to recognise a report that it has already seen.
 
     `addresses` are admin URLs, tried in turn; the web addresses of brokers seen at the last poll
     are tried after them, so that losing the broker we were pointed at is a gap and not the end.
@@ -99,12 +99,12 @@ class Collector:
         return await self._rows(poll_id, "", fetched)
 
     def _in_turn(self, brokers: Iterable[str]) -> list[str]:
-        """Whoever was slow the last time first: asked last, it would hold up the poll."""
+        """Brokers that were slow the last time first: asked last, they would hold up the poll."""
         slow = self._admin.slow()
         return sorted(brokers, key=lambda broker: (self._address(broker) not in slow, broker))
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop the requests under way."""
         self._beside.keep(())
 
     async def brokers(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 `ExtensibleLoadManagerWrapper.generateLoadReport` throws `UnsupportedOperationException` (4.0.7).
 The same facts are elsewhere, and not cut to the busiest bundles as the load-data topics are:
 `broker-stats/topics` has every loaded topic by bundle, and `broker-stats/metrics`, or `/metrics/`
-where that one is not to be had, the host's usage (`pulsar_lb_*`, per cent). Whoever asks for
+where that one is not to be had, the host's usage (`pulsar_lb_*`, per cent). A request for
 metrics makes the broker take one more sample for its averages
 (`ExtensibleLoadManagerImpl.getMetrics`), so they are asked for once for each measurement.
 """
@@ -60,7 +60,7 @@ async def fetch_usage(admin: Admin, address: str) -> Row:
 async def fetch_average(admin: Admin, address: str) -> float | None:
     """The broker's own average of its weighted usage, by which a leader decides: a fraction.
 
-    None where it does not tell; raises one of `UNREADABLE` where it does not answer.
+    None where it names none; raises one of `UNREADABLE` where it does not answer.
     """
     try:
         return average_of_json(await admin.get(f"{address}/admin/v2/broker-stats/metrics"))
@@ -85,9 +85,9 @@ def average_of_json(body: bytes) -> float | None:
     return None
 
 
-def _fraction(told: Any) -> float | None:
+def _fraction(figure: Any) -> float | None:
     try:
-        found = float(told)
+        found = float(figure)
     except (TypeError, ValueError):
         return None
     return found if math.isfinite(found) and found >= 0 else None

@@ -1,4 +1,4 @@
-"""Which load manager a broker runs, and what else only its settings tell."""
+"""Which load manager a broker runs, and what else only its settings say."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 UNSUPPORTED = "UnsupportedOperationException"
 """What the extensible manager says when it is asked for a load report."""
 STATS_EVERY_S = 60
-"""`statsUpdateFrequencyInSecs` where the broker does not tell."""
+"""`statsUpdateFrequencyInSecs` where the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ one thread that answers for its metadata store, for what only that thread can br
 no lookup any more until it is restarted (`NamespaceService.getOwnedNameSpacesStatusAsync`). So one
 that may be such a broker is never asked for it, but bundle by bundle: by the list of a bundle's
 non-persistent topics, which the owner answers and others redirect to the owner. Unlike a lookup it
-gives a bundle that nobody has to nobody.
+leaves an unowned bundle unowned.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from counterpoise.pipeline.collect.settings import cluster_of
 from counterpoise.pipeline.collect.words import said
 
 FIRST_APACHE: Final = 2
-"""Pulsar's versions begin there; our own brokers, which can always be asked, tell a lower one."""
+"""Pulsar's versions begin there; those of our own brokers, which may be asked, are lower."""
 TRIED_MOST: Final = 3
-"""Brokers that are asked for a bundle one after the other, before nobody knows whose it is."""
+"""Brokers that are asked for a bundle's owner, one after the other, before it is unknown."""
 BEING_UNLOADED: Final = "is being unloaded"
 NOT_HERE: Final = (204, 404, 412)
-"""Nobody's; or its namespace is not of this cluster, or it was split."""
+"""It is unowned, its namespace is not of this cluster, or it was split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Whose:
     """Who has a bundle, as a broker says."""
 
     owner: str = ""
-    """Empty when nobody does."""
+    """Empty when no broker does."""
     active: bool = True
-    """False while it is being let go of; the owner is the one that was asked then."""
+    """False while it is being released; the owner is then the broker that was asked."""
 
 
 def could_be_harmed(manager: str, version: str) -> bool:
@@ -134,7 +134,7 @@ class Ownership:
 
         `reported` says whose bundles are by the reports: whom to ask first. Those of a broker's own
         namespaces are taken as reported, since they go with it. Raises one of `UNREADABLE` when
-        nobody tells which bundles there are, or whose one of them is.
+        no broker says which bundles there are, or who owns one of them.
         """
         owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
@@ -152,7 +152,7 @@ class Ownership:
                 if found.owner in owned:
                     owned[found.owner][bundle] = OwnedBundle(found.active)
                 return
-            raise RefusedError(f"nobody says who owns {bundle}: {next(iter(silent.values()))}")
+            raise RefusedError(f"no broker says who owns {bundle}: {next(iter(silent.values()))}")
 
         there = await self._bundles(brokers[0])
         free = {each for each in reported if not bound_to_broker(namespace_of(each))}

@@ -19,8 +19,8 @@ async def settings_of(admin: Admin, address: str) -> Properties:
     values: dict[str, str] = {}
     for path in ("runtime", "values"):
         try:
-            told = orjson.loads(await admin.get(f"{base}/{path}"))
-            found = {str(k): str(v) for k, v in told.items() if v is not None}
+            answer = orjson.loads(await admin.get(f"{base}/{path}"))
+            found = {str(k): str(v) for k, v in answer.items() if v is not None}
         except (ValueError, AttributeError) as error:
             raise RefusedError(f"its settings cannot be read: {error}") from None
         values |= found
@@ -28,14 +28,14 @@ async def settings_of(admin: Admin, address: str) -> Properties:
 
 
 async def settings_of_any(admin: Admin, addresses: Iterable[str]) -> Properties:
-    """The settings of the first of these that tells; raises `RefusedError` with what each said."""
+    """The settings of the first of these that gives them; raises `RefusedError`."""
     refused = []
     for address in addresses:
         try:
             return await settings_of(admin, address)
         except UNREADABLE as error:
             refused.append(f"{address}: {said(error)}")
-    raise RefusedError(f"the cluster does not tell its settings: {'; '.join(refused)}")
+    raise RefusedError(f"the cluster does not give its settings: {'; '.join(refused)}")
 
 
 async def cluster_of(admin: Admin, address: str, broker: str) -> str:

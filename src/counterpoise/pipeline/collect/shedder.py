@@ -9,7 +9,7 @@ TURN_OFF = "pulsar-admin brokers update-dynamic-config --config {name} --value f
 
 
 async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
-    """A sentence that says so, and what to do; empty when it does not, or nobody tells."""
+    """A sentence that says so, and what to do; empty when it does not, or no broker says."""
     try:
         settings = (await settings_of_any(admin, addresses)).values
     except RefusedError:

@@ -11,9 +11,8 @@ _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 def web_address(broker: str, addresses: Sequence[str]) -> str:
     """Its URL, as the cluster's own ``addresses`` speak: plain, or by TLS.
 
-    A broker's id has its plain port, and the one for TLS where it has no other. So where we were
-    told to speak TLS and the id's port is none that we know, its TLS port is that of the brokers
-    that we were told of.
+    A broker's id has its plain port, and the one for TLS where it has no other. Where the
+    ``addresses`` speak TLS and none of them has the id's port, the first one's port is taken.
     """
     scheme, _, there = addresses[0].rstrip("/").partition("://")
     if scheme == "https":

@@ -6,24 +6,24 @@ from collections.abc import Mapping
 import aiohttp
 
 LONGEST = 300
-"""Characters of what somebody else said."""
+"""Characters of a sentence that is not ours."""
 WHO = "say who you are by --auth-plugin and --auth-params"
 
 
 def said(error: BaseException) -> str:
     """What an error says, or its name where it says nothing; one printable line."""
-    return line(_told(error) or type(error).__name__)
+    return line(_text_of(error) or type(error).__name__)
 
 
 def refusal(status: int, body: str) -> str:
     """An answer that is no 200."""
     try:
-        told = str(json.loads(body)["reason"])
+        reason = str(json.loads(body)["reason"])
     except (ValueError, KeyError, TypeError):
-        told = body
+        reason = body
     # A stack trace says all that matters in its first words.
-    told = told.replace("\\n", "\n").replace("\\t", "\t").split("\n\tat", 1)[0]
-    return line(f"HTTP {status} {told}") + (f"; {WHO}" if status == 401 else "")
+    reason = reason.replace("\\n", "\n").replace("\\t", "\t").split("\n\tat", 1)[0]
+    return line(f"HTTP {status} {reason}") + (f"; {WHO}" if status == 401 else "")
 
 
 def elsewhere(status: int, headers: Mapping[str, str]) -> str:
@@ -33,12 +33,12 @@ def elsewhere(status: int, headers: Mapping[str, str]) -> str:
 
 
 def line(text: str) -> str:
-    """Somebody else's words as one line that a terminal shows as it is."""
+    """A text that is not ours as one line that a terminal shows as it is."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     match error:
         case aiohttp.ClientSSLError():
             return str(error)

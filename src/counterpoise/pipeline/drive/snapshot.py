@@ -18,7 +18,7 @@ from counterpoise.pipeline.collect.admin import (
 )
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
-from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, facts_of

@@ -7,7 +7,7 @@ from datetime import timedelta
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.told import Seen
+from counterpoise.pipeline.collect.poll_log import PollLog
 from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
 from counterpoise.pipeline.history.ownership import Owners
 from counterpoise.pipeline.history.reports import land
@@ -38,7 +38,7 @@ class Polling:
         self._watchdog = watchdog
         self._collector = collector
         self._store = store
-        self._seen = Seen(tell)
+        self._seen = PollLog(tell)
         self._changes = Changes(tell)
         self._metrics = metrics
         self._owners: Owners | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.told import trouble
+from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions

@@ -20,21 +20,22 @@ ANSWERS_WITHIN_S = 10
 class Channel:
     """Reads the channel of one cluster again and again, over one connection; not thread-safe.
 
-    `tell` hears when it cannot be read, once. Raises `ImportError` without `pulsar-client`.
+    `report` gets a sentence when it cannot be read, once. Raises `ImportError` without
+    `pulsar-client`.
     """
 
     def __init__(
         self,
         service_url: str,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         *,
         answers_within_s: int = ANSWERS_WITHIN_S,
     ) -> None:
         import pulsar
 
         self._trouble: type[Exception] = pulsar.PulsarException
-        self._tell = tell
-        self._told = ""
+        self._report = report
+        self._reported = ""
 
         # What its library says at each try we say once, in a sentence.
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
@@ -53,11 +54,11 @@ class Channel:
             found = self._read()
         except self._trouble as error:
             said = f"the bundle state channel cannot be read: {error}"
-            if said != self._told:
-                self._tell(said)
-            self._told, self._reader, self._records = said, None, {}
+            if said != self._reported:
+                self._report(said)
+            self._reported, self._reader, self._records = said, None, {}
             return None
-        self._told = ""
+        self._reported = ""
         return found
 
     def _read(self) -> Mapping[str, ChannelRecord]:

@@ -30,7 +30,7 @@ Known = dict[str, Mapping[str, OwnedBundle] | str]
 
 
 class Looker:
-    """Turns polls into sights; asks each broker a few questions more for each."""
+    """Turns polls into observations, with a few requests to each broker more."""
 
     def __init__(
         self, admin: Admin, addresses: Sequence[str], read_channel: ReadChannel | None = None
@@ -41,7 +41,7 @@ class Looker:
         self._ownership = Ownership(admin, partial(web_address, addresses=addresses))
         self._reported = Reported(self._ownership)
 
-    async def sight(self, rows: ReportRows) -> ClusterObservation:
+    async def observe(self, rows: ReportRows) -> ClusterObservation:
         """What there is to see at a poll. Who cannot be asked is silent; never raises for that."""
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
@@ -107,7 +107,7 @@ class Looker:
         return {**known, **listed, **missing}
 
     async def _leader_by(self, broker: str) -> tuple[str, str]:
-        """Who leads, by a broker's word, empty for nobody; and why it does not say."""
+        """The leader that a broker names, empty for none; and why it names no broker."""
         url = f"{web_address(broker, self._addresses)}/admin/v2/brokers/leaderBroker"
         try:
             found = orjson.loads(await self._admin.get(url))

@@ -1,7 +1,7 @@
 """A record of the bundle state channel, and whether it holds: not every one that is there does.
 
 Two brokers may assign a bundle at once; both records are in the topic, and the one that came
-second is nobody's: each of Pulsar's readers leaves it out, and its compaction as well
+second counts for nothing: Pulsar's readers leave it out, and so does its compaction
 (`ServiceUnitStateDataConflictResolver`, 4.0.7). Who takes the last record for the bundle's sees one
 `Assigning` for ever that has long been `Owned`.
 """

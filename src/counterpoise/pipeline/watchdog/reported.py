@@ -23,7 +23,7 @@ from counterpoise.pipeline.collect.words import said
 MOST: Final = 256
 """Bundles that are asked for at one look, at most."""
 REMEMBERED_MS: Final = 600_000
-"""How long a bundle that nobody reports any more is asked for."""
+"""How long a bundle that no broker reports any more is asked for."""
 
 
 @dataclass(slots=True)
@@ -65,12 +65,13 @@ class Reported:
         now_ms = int(rows["poll_id"][0])
         mine = rows["kind"] == BUNDLE
         # An unchanged measurement repeats no bundles: what was reported before still holds.
-        told: dict[str, list[str]] = {}
+        reported: dict[str, list[str]] = {}
         for broker, bundle in zip(rows["broker"][mine], rows["bundle"][mine], strict=True):
-            told.setdefault(broker, []).append(bundle)
+            reported.setdefault(broker, []).append(bundle)
         brokers = rows["broker"][rows["kind"] == BROKER].tolist()
         self._by_broker = {
-            broker: tuple(told.get(broker, self._by_broker.get(broker, ()))) for broker in brokers
+            broker: tuple(reported.get(broker, self._by_broker.get(broker, ())))
+            for broker in brokers
         }
         for each in self._bundles.values():
             each.reporters = ()
@@ -106,7 +107,7 @@ class Reported:
     async def _ask(
         self, bundle: str, brokers: Sequence[str], now_ms: int, silent: dict[str, str]
     ) -> None:
-        """Ask all that report a bundle whether they have it, or somebody where none does."""
+        """Ask the brokers that report a bundle whether they own it; where none does, any broker."""
         known = self._bundles[bundle]
         holders: dict[str, OwnedBundle] = {}
         for broker in [b for b in known.reporters if b in brokers] or brokers[:1]:

@@ -1,4 +1,4 @@
-"""Looks, judges, alerts once for each thing that is wrong, and does the safe thing when told to."""
+"""Looks, judges, alerts once for each cause, and carries out safe remedies on request."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,14 +30,14 @@ from counterpoise.pipeline.watchdog.look import Looker
 
 @dataclass(slots=True)
 class Watchdog:
-    """One cluster's; `tell` hears of each alert once, and when it is over."""
+    """The watchdog of one cluster; `report` gets each alert once, and when it is over."""
 
     session: aiohttp.ClientSession
     lookup: BundleLookup
     looker: Looker
     where: Callable[[str], str]
     """The address of a broker's admin API, by its id."""
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     options: WatchdogOptions = field(default_factory=WatchdogOptions)
     remedies: bool = False
     """Whether the safe remedies are carried out."""
@@ -48,29 +48,29 @@ class Watchdog:
 
     async def take(self, rows: ReportRows) -> None:
         """See what a poll and a few questions more show."""
-        sight = await self.looker.sight(rows)
-        if not sight.owned and not sight.silent:
+        seen = await self.looker.observe(rows)
+        if not seen.owned and not seen.silent:
             return  # the cluster does not answer at all, which the poll says
-        lost = lost_namespaces(sight, self.memory)
-        if lost and sight.owned:
-            sight = replace(sight, deleted=await self.looker.deleted(lost, min(sight.owned)))
+        lost = lost_namespaces(seen, self.memory)
+        if lost and seen.owned:
+            seen = replace(seen, deleted=await self.looker.deleted(lost, min(seen.owned)))
         before = {each.key: each for each in self.findings}
-        self.findings, self.memory = judge(sight, self.memory, self.options)
+        self.findings, self.memory = judge(seen, self.memory, self.options)
         if self.metrics is not None:
             found = Counter(each.kind for each in self.findings)
             self.metrics.found({kind: found[kind] for kind in KINDS})
         for each in self.findings:
             known = before.get(each.key)
             if known is None:
-                self.tell(alert_of(each))
+                self.report(alert_of(each))
             if self.remedies and each.remedy:
                 for bundle in each.bundles:
                     if known is None or bundle not in known.bundles:
-                        self.tell(await self._remedy(each, bundle))
+                        self.report(await self._remedy(each, bundle))
         now = {each.key for each in self.findings}
         for key, each in before.items():
             if key not in now:
-                self.tell(f"over: {each.kind} of {each.subject}")
+                self.report(f"over: {each.kind} of {each.subject}")
 
     async def _remedy(self, finding: WatchdogFinding, subject: str) -> str:
         what = f"remedy for {subject}: {finding.remedy}"
@@ -98,14 +98,19 @@ class Watchdog:
 def guard(
     session: aiohttp.ClientSession,
     addresses: Sequence[str],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     metrics: Metrics,
 ) -> Watchdog:
-    """A watchdog that only alerts, beside whoever looks at the cluster anyway."""
+    """A watchdog that only alerts, beside a verb that reads the cluster anyway."""
     admin = Admin(session, AdminOptions())
     where = partial(web_address, addresses=addresses)
     return Watchdog(
-        session, BundleLookup(admin, where), Looker(admin, addresses), where, tell, metrics=metrics
+        session,
+        BundleLookup(admin, where),
+        Looker(admin, addresses),
+        where,
+        report,
+        metrics=metrics,
     )
 
 

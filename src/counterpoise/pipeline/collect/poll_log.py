@@ -9,23 +9,23 @@ NAMED = 5
 """How many brokers a sentence names; the rest are counted."""
 
 
-class Seen:
+class PollLog:
     """Says who is there and by which load manager, who stops answering, and who answers again."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
         self._gaps: dict[str, str] = {}
         self._answered: frozenset[str] = frozenset()
         self._managers: dict[str, str] = {}
 
     def take(self, rows: ReportRows) -> None:
-        """Tell what is new in a poll."""
+        """Log what is new in a poll."""
         of_brokers = rows["kind"] == BROKER
         brokers = frozenset(rows["broker"][of_brokers].tolist())
         if brokers - self._answered:
-            self._tell(f"load reports of {len(brokers)} brokers: {names(brokers)}")
+            self._log(f"load reports of {len(brokers)} brokers: {names(brokers)}")
         self._answered |= brokers
-        self._tell_managers(rows, of_brokers)
+        self._log_managers(rows, of_brokers)
         silent = (rows["kind"] == GAP) | ((rows["kind"] == POLL) & (rows["note"] != ""))
         gaps = {
             str(broker) or "the cluster": str(note)
@@ -36,12 +36,12 @@ class Seen:
         for name in gaps.keys() - self._gaps.keys():
             alike[gaps[name].replace(name, "the broker")].append(name)
         for reason, those in sorted(alike.items()):
-            self._tell(f"no load report from {names(those)}: {reason}")
+            self._log(f"no load report from {names(those)}: {reason}")
         if back := self._gaps.keys() - gaps.keys():
-            self._tell(f"{names(back)} answers again, or has left")
+            self._log(f"{names(back)} answers again, or has left")
         self._gaps = gaps
 
-    def _tell_managers(self, rows: ReportRows, of_brokers: Column) -> None:
+    def _log_managers(self, rows: ReportRows, of_brokers: Column) -> None:
         found = dict(zip(rows["broker"][of_brokers], rows["load_manager"][of_brokers], strict=True))
         new = {b: m for b, m in found.items() if m and self._managers.get(b) != m}
         if not new:
@@ -51,7 +51,7 @@ class Seen:
             short = manager.rpartition(".")[2]
             way = "broker-stats/topics" if "Extensible" in short else "broker-stats/load-report"
             those = [broker for broker, each in new.items() if each == manager]
-            self._tell(f"{names(those)}: {short}, read from {way}")
+            self._log(f"{names(those)}: {short}, read from {way}")
 
 
 def names(brokers: Collection[str]) -> str:

@@ -78,7 +78,7 @@ class BrokersOfTest:
         await broker.kill()
 
     def owner(self, bundle: BundleName) -> Broker:
-        owners = [each for each in self.all if each.ownership.serves(bundle)]
+        owners = [each for each in self.all if each.parts.ownership.bundles.serves(bundle)]
         assert len(owners) == 1, f"{bundle} is served by {[each.id for each in owners]}"
         return owners[0]
 
@@ -131,7 +131,7 @@ NAMESPACE = NamespaceName("public", "default")
 
 def records_of(broker: Broker) -> MetadataStore:
     """Where it is written who owns which bundle, as a broker sees it."""
-    return broker.records or broker.metadata
+    return broker.parts.ownership.records or broker.metadata
 
 
 def owned(broker: Broker) -> list[BundleName]:

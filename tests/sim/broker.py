@@ -145,9 +145,8 @@ class SimulatedBroker:
         store: Any = self.session if self.records is None else self.records
         self.registry = Registry(self.session, self.id)
         self.ownership = BundleOwnership(store, logged, options, self._drain, prepare=self._prepare)
-        self.election = LeaderElection(
-            self.session, LeaderBroker(self.id, ""), self._on_role, self._on_leader
-        )
+        self.election = LeaderElection(self.session, LeaderBroker(self.id, ""))
+        self.election.report_to(self)
         placer = Placer(self.registry, self.server.rng.choice)
         self.lookups = LookupService(
             self.registry,  # type: ignore[arg-type] - as much of one as lookups ask
@@ -177,12 +176,12 @@ class SimulatedBroker:
 
         return make
 
-    def _on_role(self, leads: bool) -> None:
+    def leadership_changed(self, leads: bool) -> None:
         self.log("leads: %s", leads)
         if not leads and self._topic is not None:
             self._topic.left_by(self)
 
-    def _on_leader(self, leader: LeaderBroker | None) -> None:
+    def leader_changed(self, leader: LeaderBroker | None) -> None:
         if leader is not None and self.records is not None:
             self.records.led_by(leader.broker_id)
 

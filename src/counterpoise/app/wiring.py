@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from counterpoise.broker.broker import AdminServer, Broker
+from counterpoise.broker.broker import AdminServer, AdminServerFactory, Broker
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.leadership import LeadershipProgram, no_program
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
@@ -23,9 +24,9 @@ async def make_broker(
     *,
     ledgers: LedgerStore,
     tree: MemoryTree | None = None,
-    on_leadership: Callable[[bool], None] | None = None,
+    on_leadership: LeadershipProgram | None = None,
     process: SharedProcess | None = None,
-    web: Callable[[Broker], AdminServer] | None = None,
+    web: AdminServerFactory | None = None,
 ) -> Broker:
     """A broker with a metadata session of its own, ready to be started.
 
@@ -44,7 +45,7 @@ async def make_broker(
         metadata=metadata,
         ledgers=ledgers,
         web=web or make_web_server,
-        on_leadership=on_leadership,
+        on_leadership=on_leadership or no_program,
         process=process,
     )
 

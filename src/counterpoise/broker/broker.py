@@ -1,28 +1,41 @@
-"""One broker: how it starts, and how it ends. `parts` says what it is made of."""
+"""One broker: how it starts, and how it ends. `assembly` makes its parts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
+from counterpoise.broker.assembly import assemble
+from counterpoise.broker.base.addresses import Addresses
+from counterpoise.broker.base.callbacks import Unsubscribe
 from counterpoise.broker.base.errors import store_errors_as_not_ready
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.connection.client_listener import ClientListener
+from counterpoise.broker.context import BrokerContext
 from counterpoise.broker.exposure import exposures
+from counterpoise.broker.leadership import LeadershipProgram, no_program
+from counterpoise.broker.limits.seen import SeenLimit
 from counterpoise.broker.live import LiveSettings
-from counterpoise.broker.load import (
-    SharedProcess,
-)
+from counterpoise.broker.load import SharedProcess
 from counterpoise.broker.namespaces.bootstrap import bootstrap
+from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.parts import BrokerParts
+from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open_server_sockets
+from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.options import ConfigError
 from counterpoise.ownership.records import LeaderBroker
 from counterpoise.storage.port import LedgerStore
+
+if TYPE_CHECKING:
+    from counterpoise.broker.load.load_data import LoadDataExchange
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +55,32 @@ class AdminServer(Protocol):
         ...
 
 
-class Broker(BrokerParts):
+class AdminServerFactory(Protocol):
+    """Makes the server of a broker's admin API."""
+
+    def __call__(self, broker: Broker, /) -> AdminServer:
+        """The server, not started yet."""
+        ...
+
+
+class Broker:
     """One broker of a cluster.
 
     Needs a session of its own with the cluster's metadata, and access of its own to the ledgers
-    that all brokers share; it ends both when it ends. Everything else it makes itself, when it
-    starts; its parts can be used from then on.
+    that all brokers share; it ends both when it ends. Everything else it makes itself: `parts` has
+    it from the start on. The other attributes are those of `BrokerFace`.
     """
+
+    parts: BrokerParts
+    id: str
+    addresses: Addresses
+    namespaces: NamespaceService
+    catalog: TopicCatalog
+    topics: TopicRegistry
+    schemas: SchemaRegistry
+    listener: ClientListener
+    shedding: LeaderShedding
+    load_data: LoadDataExchange | None = None
 
     def __init__(
         self,
@@ -56,22 +88,52 @@ class Broker(BrokerParts):
         *,
         metadata: MetadataStore,
         ledgers: LedgerStore,
-        web: Callable[[Broker], AdminServer] | None = None,
-        on_leadership: Callable[[bool], None] | None = None,
+        web: AdminServerFactory | None = None,
+        on_leadership: LeadershipProgram = no_program,
         process: SharedProcess | None = None,
     ) -> None:
-        super().__init__(
-            config,
-            metadata=metadata,
-            ledgers=ledgers,
-            on_leadership=on_leadership or (lambda _: None),
-            process=process or SharedProcess(),
+        context = BrokerContext.of(config, metadata, ledgers, process or SharedProcess())
+        self._context: Final = context
+        self.metadata: Final = metadata
+        self.policies, self.live, self.background = (
+            context.policies,
+            context.live,
+            context.background,
         )
+        self.tally, self.as_client, self.security = (
+            context.tally,
+            context.as_client,
+            context.security,
+        )
+        self._on_leadership = on_leadership
         self._web = web(self) if web is not None else None
         #: Set by an administrator's request; the process that runs the broker then stops it.
         self.stop_requested = asyncio.Event()
         self._running = False
-        self._leave_session: Callable[[], None] = lambda: None
+        self._leave_session: Unsubscribe | None = None
+
+    def _assemble(self, addresses: Addresses) -> None:
+        self.parts = parts = assemble(self._context, addresses, self._on_leadership)
+        self.id, self.addresses = addresses.broker_id, addresses
+        self.namespaces, self.listener = parts.bundles.namespaces, parts.listener
+        self.catalog, self.schemas = parts.topics.catalog, parts.topics.schemas
+        self.topics, self.shedding = parts.topics.loaded, parts.balancing.shedding
+        self.load_data = parts.load.exchange
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings that apply now; all but the dynamic ones stay as they were at the start."""
+        return self.live.config
+
+    @property
+    def service_url(self) -> str:
+        """Where clients connect: the plain port, or the one for TLS where there is no other."""
+        return self.addresses.service
+
+    @property
+    def web_url(self) -> str:
+        """Where its admin API is: plain, or by TLS where there is no other."""
+        return self.addresses.web
 
     @property
     def is_ready(self) -> bool:
@@ -81,28 +143,32 @@ class Broker(BrokerParts):
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads the cluster."""
-        return self.election.is_leader
+        return self.parts.ownership.election.is_leader
 
     def leader(self) -> LeaderBroker | None:
         """The broker that leads the cluster, as last notified; None while no broker does."""
-        return self.election.leader
+        return self.parts.ownership.election.leader
 
     async def ask_leader(self) -> LeaderBroker | None:
         """Ask the metadata store which broker leads; raises `BrokerError` (ServiceNotReady)."""
         with store_errors_as_not_ready():
-            return await self.election.ask()
+            return await self.parts.ownership.election.ask()
 
     async def active_brokers(self) -> list[str]:
         """The ids of the brokers that are alive, sorted."""
-        return await self.registry.active()
+        return await self.parts.load.registry.active()
 
     async def report_of(self, broker_id: str) -> LocalBrokerData | None:
         """What a broker of the cluster reported last, its addresses too; None if it has left."""
-        return await self.registry.report(broker_id)
+        return await self.parts.load.registry.report(broker_id)
 
     def load_report(self) -> LocalBrokerData:
         """What this broker measured last."""
-        return self.reporter.report
+        return self.parts.balancing.reporter.report
+
+    def limits(self) -> list[SeenLimit]:
+        """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
+        return self.parts.topics.limits.publish.seen()
 
     async def start(self) -> None:
         """Bind the ports, join the cluster and serve; returns when clients may come.
@@ -115,9 +181,9 @@ class Broker(BrokerParts):
                 sockets = open_server_sockets(self.config, stack)
             except (OSError, ConfigError):
                 await self.metadata.close()
-                await self._ledgers.close()
+                await self._context.ledgers.close()
                 raise
-            self.assemble(sockets.addresses(self.config))
+            self._assemble(sockets.addresses(self.config))
             self._running = True
             try:
                 await self._join(sockets)
@@ -133,12 +199,17 @@ class Broker(BrokerParts):
         self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)
 
     async def _join(self, sockets: ServerSockets) -> None:
-        await bootstrap(self.policies, self.config, self.addresses)
+        parts, config = self.parts, self.config
+        await bootstrap(
+            self.policies,
+            config.cluster_name,
+            config.default_number_of_namespace_bundles,
+            self.addresses,
+            extensible=self._context.is_extensible,
+        )
         await self.live.start(self.background)
-        self.live.subscribe(lambda _: self.reporter.write_soon())
-        self.limits.start(self.background)
-        self.live.subscribe(lambda _: self.limits.settings_changed())
-        self.live.subscribe(self._set_publish_buffer)
+        self._follow_settings()
+        parts.topics.limits.start(self.background)
         self._set_publish_buffer(self.live)
         for each in sockets.service:
             await self.listener.start(each.socket, each.tls, each.listener)
@@ -147,39 +218,46 @@ class Broker(BrokerParts):
         else:
             for each in sockets.web:
                 each.socket.close()
-        self._process.join(self._traffic)
+        self._context.process.join(self.listener.traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
-        await self.reporter.start()
-        if self.records is not None:
-            self.records.start(self.url_for_brokers(), self.topics)
-        self.background.keep("bundles of a former life", self.ownership.resume)
-        await self.election.start()
-        self.repairs.start()
+        await parts.balancing.reporter.start()
+        if parts.ownership.records is not None:
+            for_brokers = self.addresses.for_brokers(tls=self.config.client.tls)
+            parts.ownership.records.start(for_brokers, self.topics)
+        self.background.keep("bundles of a former run", parts.ownership.bundles.resume)
+        await parts.ownership.election.start()
+        parts.bundles.repairs.start()
         if self.config.load_balancer_enabled:
-            self.load_keeper.start()
-            self.background.keep("automatic splits", self.auto_split.run)
+            parts.balancing.keeper.start()
+            self.background.keep("automatic splits", parts.balancing.auto_split.run)
             self.background.keep("shedding", self.shedding.run)
-            self.live.subscribe(lambda _: self.shedding.settings_changed())
             if self.load_data is not None:
                 self.load_data.start()
         self._leave_session = self.metadata.subscribe_session(self._on_session)
+
+    def _follow_settings(self) -> None:
+        parts = self.parts
+        self.live.subscribe(lambda _: parts.balancing.reporter.write_soon())
+        self.live.subscribe(lambda _: parts.topics.limits.settings_changed())
+        self.live.subscribe(self._set_publish_buffer)
+        self.live.subscribe(lambda _: self.shedding.settings_changed())
 
     async def stop(self) -> None:
         """Leave in order: bundles go to the other brokers, then connections close."""
         if not self._running:
             return
         self._running = False
-        await self.reporter.stop()
+        await self.parts.balancing.reporter.stop()
         try:
             async with asyncio.timeout(STOP_WITHIN_S):
                 # Twice: until it is unregistered, bundles may still be placed here; and from then
                 # on what it has left counts as a dead broker's.
                 await self.namespaces.leave()
-                await self.registry.unregister()
+                await self.parts.load.registry.unregister()
                 await self.namespaces.leave()
         except (TimeoutError, StoreUnavailable) as error:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
-        await self.election.stop()
+        await self.parts.ownership.election.stop()
         await self.topics.close()
         await self._close()
         await self.metadata.close()
@@ -188,8 +266,8 @@ class Broker(BrokerParts):
         """End as a crash would: no bundle handed over, nothing flushed, sessions dropped."""
         self._running = False
         self.metadata.kill()
-        self.reporter.kill()
-        self.election.kill()
+        self.parts.balancing.reporter.kill()
+        self.parts.ownership.election.kill()
         self.topics.abandon()
         self.listener.kill()
         self.background.cancel()
@@ -201,27 +279,29 @@ class Broker(BrokerParts):
             self.topics.clock.turn()
 
     async def _close(self) -> None:
-        self._leave_session()
-        self._process.leave(self._traffic)
-        await asyncio.gather(*self.load_keeper.stop(), return_exceptions=True)
+        parts = self.parts
+        if self._leave_session is not None:
+            self._leave_session()
+        self._context.process.leave(self.listener.traffic)
+        await asyncio.gather(*parts.balancing.keeper.stop(), return_exceptions=True)
         if self.load_data is not None:
             await self.load_data.stop()
-        self.repairs.close()
-        self.ownership.close()
-        if self.records is not None:
-            self.records.stop()
+        parts.bundles.repairs.close()
+        parts.ownership.bundles.close()
+        if parts.ownership.records is not None:
+            parts.ownership.records.stop()
         self.live.close()
         await self.listener.stop()
         if self._web is not None:
             await self._web.stop()
         await self.background.stop()
-        self.limits.stop()
-        self.registry.close()
-        self.bundles.close()
-        await self._ledgers.close()
+        parts.topics.limits.stop()
+        parts.load.registry.close()
+        parts.ownership.cache.close()
+        await self._context.ledgers.close()
 
     def _on_session(self, event: SessionEvent) -> None:
         log.warning("%s: %s with the metadata store", self.id, event.value)
         if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):
             # Our registration may be gone; the others must see us before they place anything.
-            self.reporter.write_soon()
+            self.parts.balancing.reporter.write_soon()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.by_turns import WorkBudget, in_pieces
 from counterpoise.broker.base.errors import BrokerError
@@ -30,7 +31,7 @@ from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
 from counterpoise.broker.schemas.compatibility import why_incompatible
 from counterpoise.broker.schemas.registry import SchemaRegistry
-from counterpoise.broker.server_sockets import Addresses, ServerSocket
+from counterpoise.broker.server_sockets import ServerSocket
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at, survey
@@ -171,4 +172,8 @@ class BrokerFace(Protocol):
 
     def load_report(self) -> LocalBrokerData:
         """What it measured last."""
+        ...
+
+    def limits(self) -> list[SeenLimit]:
+        """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
         ...

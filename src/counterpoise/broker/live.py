@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.callbacks import Unsubscribe
+from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataStore, Notification, StoreUnavailable
@@ -22,9 +26,22 @@ from counterpoise.names.options import ConfigError, with_dynamic
 
 log = logging.getLogger(__name__)
 
-Listener = Callable[["LiveSettings"], None]
+T = TypeVar("T")
+
+
+class SettingsListener(Protocol):
+    """Acts upon a change of dynamic settings."""
+
+    def __call__(self, live: LiveSettings, /) -> None:
+        """The settings have changed."""
+        ...
+
 
 RETRY_S: Final = 1.0
+
+
+def _is_of(config: BrokerConfig, name: str, kind: type[object]) -> bool:
+    return isinstance(getattr(config, name), kind)
 
 
 class LiveSettings:
@@ -35,9 +52,9 @@ class LiveSettings:
         self._started = started
         self._store = store
         self._policies = policies
-        self._listeners: list[Listener] = []
+        self._listeners: list[SettingsListener] = []
         self._news = asyncio.Event()
-        self._leave: Callable[[], None] = lambda: None
+        self._leave: Unsubscribe | None = None
         self.config: BrokerConfig = started
         """What holds now."""
         self.changed: Mapping[str, str] = MappingProxyType({})
@@ -56,12 +73,24 @@ class LiveSettings:
         await self.refresh()
         background.keep("the dynamic configuration", self._follow)
 
+    def options(self, kind: type[T]) -> LiveOptions[T]:
+        """The options of one folder, by their class, as they are at each call."""
+        (name,) = (it.name for it in fields(self._started) if _is_of(self._started, it.name, kind))
+        read = attrgetter(name)
+
+        def now() -> T:
+            found: T = read(self.config)
+            return found
+
+        return now
+
     def close(self) -> None:
         """Follow no longer."""
-        self._leave()
+        if self._leave is not None:
+            self._leave()
         self._listeners.clear()
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
+    def subscribe(self, listener: SettingsListener) -> Unsubscribe:
         """Call ``listener`` after each change; returns how to stop that."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)

@@ -6,12 +6,12 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
+from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.advertised import (
     BindAddress,
-    Listeners,
     bind_addresses_of,
     listeners_of,
     url_of,
@@ -36,24 +36,6 @@ class ServerSocket:
         """The port it is bound to."""
         port: int = self.socket.getsockname()[1]
         return port
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """The addresses that a broker advertises; None where it has no such port."""
-
-    broker_id: str
-    """``host:webPort``, the TLS port where there is no plain one."""
-    service_url: str | None = None
-    """``pulsar://host:port``."""
-    service_url_tls: str | None = None
-    """``pulsar+ssl://host:port``."""
-    web_url: str | None = None
-    """``http://host:port``."""
-    web_url_tls: str | None = None
-    """``https://host:port``."""
-    listeners: Listeners = field(default_factory=dict, hash=False)
-    """The addresses for clients that name a listener."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ LIMITS = SplitOptions(max_topics=1, auto_unload_enabled=False, hit_count_thresho
 
 
 async def first_bundle(broker: Broker) -> BundleName:
-    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
-    await broker.ownership.acquire(bundle)
+    bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[0]
+    await broker.parts.ownership.bundles.acquire(bundle)
     return bundle
 
 
@@ -32,8 +32,8 @@ async def report(broker: Broker, stats: Mapping[str, NamespaceBundleStats]) -> N
     said: LocalBrokerData = replace(
         broker.load_report(), last_stats=stats, bundles=tuple(stats), num_bundles=len(stats)
     )
-    broker.reporter.report = said
-    await broker.registry.register(said)
+    broker.parts.balancing.reporter.report = said
+    await broker.parts.load.registry.register(said)
     await heard(broker, broker.id, stats)
 
 
@@ -42,7 +42,7 @@ async def heard(broker: Broker, reporter: str, stats: Mapping[str, NamespaceBund
     seen = asyncio.Event()
 
     def look() -> bool:
-        report = broker.load.reports.get(reporter)
+        report = broker.parts.load.cluster.reports.get(reporter)
         return report is not None and dict(report.last_stats) == dict(stats)
 
     leave = broker.metadata.subscribe(lambda _: seen.set())
@@ -50,7 +50,7 @@ async def heard(broker: Broker, reporter: str, stats: Mapping[str, NamespaceBund
         async with asyncio.timeout(10):
             while True:
                 seen.clear()
-                await broker.load.refresh()
+                await broker.parts.load.cluster.refresh()
                 if look():
                     return
                 await seen.wait()
@@ -68,9 +68,9 @@ async def test_the_owner_splits_a_bundle_above_a_limit(any_brokers: BrokersOfTes
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     await heard(other, broker.id, {str(bundle): BIG})
-    assert await other.auto_split.look() == [], "it is not the other's bundle"
-    assert await broker.auto_split.look() == [bundle]
-    parts = (await broker.bundles.get(NAMESPACE)).bundles[:2]
+    assert await other.parts.balancing.auto_split.look() == [], "it is not the other's bundle"
+    assert await broker.parts.balancing.auto_split.look() == [bundle]
+    parts = (await broker.namespaces.bundles(NAMESPACE)).bundles[:2]
     assert [part.range.lower for part in parts] == [bundle.range.lower, 0x20000000]
     assert set(parts) <= set(owned(broker))
     assert topic_in(bundle) in parts[0] or topic_in(bundle) in parts[1]
@@ -84,7 +84,7 @@ async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -
     )
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
-    await broker.auto_split.look()
+    await broker.parts.balancing.auto_split.look()
     assert owned(broker) == []
     assert len(owned(other)) == 2
 
@@ -105,8 +105,8 @@ async def test_it_stays_whole_below_the_limits_or_when_switched_off(
     )
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): stats})
-    assert await broker.auto_split.look() == []
-    assert len((await broker.bundles.get(NAMESPACE)).bundles) == 4
+    assert await broker.parts.balancing.auto_split.look() == []
+    assert len((await broker.namespaces.bundles(NAMESPACE)).bundles) == 4
 
 
 async def test_why_a_bundle_stays_whole_is_said_once(
@@ -120,7 +120,7 @@ async def test_why_a_bundle_stays_whole_is_said_once(
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     for _ in range(3):
-        await broker.auto_split.look()
+        await broker.parts.balancing.auto_split.look()
     assert [str(bundle) in each.message for each in caplog.records] == [True]
 
 
@@ -133,7 +133,7 @@ async def test_a_bundle_that_moved_meanwhile_is_left_alone(
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     await broker.namespaces.unload(bundle, other.id)
-    assert await broker.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.look() == []
     assert "was not split" in caplog.text
 
 
@@ -160,15 +160,15 @@ async def test_a_broker_splits_what_was_too_big_four_times_in_a_row(
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     for _ in range(2):
-        assert await broker.auto_split.look() == []
+        assert await broker.parts.balancing.auto_split.look() == []
     await report(broker, {str(bundle): replace(BIG, topics=1)})
-    assert await broker.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.look() == []
     await report(broker, {str(bundle): BIG})
     # A bundle with a single topic is not looked at: what it was found before still counts.
-    assert await broker.auto_split.look() == []
-    assert await broker.auto_split.look() == [bundle]
+    assert await broker.parts.balancing.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.look() == [bundle]
     assert broker.tally.split_for == {"Topics": 1}
-    parts = (await broker.bundles.get(NAMESPACE)).bundles[:2]
+    parts = (await broker.namespaces.bundles(NAMESPACE)).bundles[:2]
     assert set(parts) <= set(owned(broker)), "its parts stay where they are"
     assert not owned(other)
 
@@ -176,15 +176,15 @@ async def test_a_broker_splits_what_was_too_big_four_times_in_a_row(
 async def test_no_two_neighbours_are_split_at_once(extensible: BrokersOfTest) -> None:
     quiet = replace(extensible.load_report, min_interval_ms=600_000)
     broker = await extensible.start(splitting=LIMITS, load_report=quiet)
-    first, second = (await broker.bundles.get(NAMESPACE)).bundles[:2]
-    await broker.ownership.acquire(first)
+    first, second = (await broker.namespaces.bundles(NAMESPACE)).bundles[:2]
+    await broker.parts.ownership.bundles.acquire(first)
     splitting = ServiceUnitStateData(
         ServiceUnitState.SPLITTING, None, "b9:8080", timestamp_ms=2**50, version=7
     )
     whole = BundleName.parse(f"{NAMESPACE}/0x00000000_0x80000000")
     await records_of(broker).put(f"{RECORDS}/{whole}", splitting.to_json())
     await report(broker, {str(first): BIG})
-    assert await broker.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.look() == []
     await records_of(broker).delete(f"{RECORDS}/{whole}")
-    await broker.ownership.acquire(second)
-    assert await broker.auto_split.look() == [first]
+    await broker.parts.ownership.bundles.acquire(second)
+    assert await broker.parts.balancing.auto_split.look() == [first]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker import parts
+from counterpoise.broker import assembly
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
@@ -42,7 +42,7 @@ def store_of(broker: Broker) -> MisbehavingStore:
 
 
 async def bundles_of(broker: Broker) -> tuple[BundleName, ...]:
-    return (await broker.bundles.get(NAMESPACE)).bundles
+    return (await broker.namespaces.bundles(NAMESPACE)).bundles
 
 
 async def usable(brokers: BrokersOfTest, bundle: BundleName) -> Broker:
@@ -88,7 +88,7 @@ async def test_a_lookup_whose_client_goes_away_does_not_stop_what_it_began(
     store_of(broker).takes_turns = 3
     stopped = 0
     for turns in range(30):
-        await broker.ownership.release(bundle, None)
+        await broker.parts.ownership.bundles.release(bundle, None)
         asking = asyncio.create_task(broker.namespaces.lookup_bundle(bundle))
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -103,7 +103,7 @@ async def test_an_unload_whose_client_goes_away_ends_all_the_same(
 ) -> None:
     one, two = await brokers.start_many(2)
     for turns, bundle in enumerate(await bundles_of(one)):
-        await one.ownership.acquire(bundle)
+        await one.parts.ownership.bundles.acquire(bundle)
         store_of(one).takes_turns = store_of(two).takes_turns = 3
         unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
         for _ in range(turns * 3):
@@ -120,7 +120,7 @@ async def test_an_heir_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
     """Until its owner has waited long enough, topics stay open there."""
     one, two = await brokers.start_many(2)
     bundle, *_ = await bundles_of(one)
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     topic = await one.topics.get(topic_in(bundle))
     begun, seen = asyncio.Event(), []
 
@@ -134,7 +134,11 @@ async def test_an_heir_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
     monkeypatch.setattr(two.topics, "prepare", prepare)
     unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
     await begun.wait()
-    seen += [topic.closing, bundle in one.ownership.owned(), one.ownership.serves(bundle)]
+    seen += [
+        topic.closing,
+        bundle in one.parts.ownership.bundles.owned(),
+        one.parts.ownership.bundles.serves(bundle),
+    ]
     assert await unloading == two.id
     assert seen == [False, True, False]
     assert topic.closing
@@ -147,7 +151,7 @@ async def test_an_heir_that_is_ready_has_read_what_its_topics_need(
     """Nothing is asked of the store between the end of the one topic and the next one's."""
     one, two = await brokers.start_many(2)
     bundle, *_ = await bundles_of(one)
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     await one.topics.get(topic_in(bundle))
     assert await one.namespaces.unload(bundle, two.id) == two.id
     before = len(store_of(two).asked)
@@ -162,7 +166,7 @@ async def test_an_unload_that_nobody_could_be_told_of_names_no_heir(
 ) -> None:
     one, two = await brokers.start_many(2)
     bundle, *_ = await bundles_of(one)
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     store_of(one).fails = lambda operation, path: (
         operation == "put" and path.startswith("/counterpoise/hand-overs/")
     )
@@ -178,7 +182,7 @@ async def test_a_store_that_goes_away_just_after_unloads_are_ordered(
     one, two = await brokers.start_many(2)
     bundles = await bundles_of(one)
     for bundle in bundles:
-        await one.ownership.acquire(bundle)
+        await one.parts.ownership.bundles.acquire(bundle)
         await one.topics.get(topic_in(bundle))
     unloads = [asyncio.create_task(one.namespaces.unload(each, two.id)) for each in bundles]
     for _ in range(6):
@@ -202,7 +206,7 @@ async def test_a_store_that_goes_away_just_after_unloads_are_ordered(
 async def test_a_drain_that_raises(brokers: BrokersOnBadDays, error: Exception) -> None:
     one, two = await brokers.start_many(2)
     bundle = (await bundles_of(one))[0]
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     real, failures = one.topics.unload_bundle, iter(range(2))
 
     async def sometimes(*arguments: Any, **more: Any) -> int:
@@ -224,7 +228,7 @@ async def test_each_store_operation_of_a_move_may_fail(
 ) -> None:
     one, two = await brokers.start_many(2)
     bundle = (await bundles_of(one))[0]
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     for broker in (one, two):
         failures = iter(range(2))
 
@@ -245,7 +249,7 @@ async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
 ) -> None:
     one, two = await brokers.start_many(2)
     bundle = (await bundles_of(one))[0]
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     await one.topics.get(topic_in(bundle))
     real, draining, go_on = one.topics.unload_bundle, asyncio.Event(), asyncio.Event()
 
@@ -258,13 +262,15 @@ async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
     unloading = asyncio.create_task(one.namespaces.unload(bundle, one.id))
     await draining.wait()
     store_of(one).lose_session()
-    await eventually(lambda: not two.ownership.settling(bundle), "the other has nothing to do")
+    await eventually(
+        lambda: not two.parts.ownership.bundles.settling(bundle), "the other has nothing to do"
+    )
     assert (await usable(BrokersAlone(two), bundle)) is two
     store_of(one).come_back()
     go_on.set()
     await asyncio.gather(unloading, return_exceptions=True)
     await eventually(lambda: not one.topics.loaded, "its topics are closed")
-    await eventually(lambda: not one.ownership.settling(bundle), "it knows better")
+    await eventually(lambda: not one.parts.ownership.bundles.settling(bundle), "it knows better")
     assert brokers.owner(bundle) is two
     await both_ways(brokers, bundle)
 
@@ -282,12 +288,14 @@ async def test_a_lost_session_is_seen_although_nobody_told_of_the_deleted_lock(
 ) -> None:
     one, two = await brokers.start_many(2)
     bundle = (await bundles_of(one))[0]
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     await one.topics.get(topic_in(bundle))
     store_of(one).lose_session()
     assert await usable(BrokersAlone(two), bundle) is two
     store_of(one).come_back()
-    await eventually(lambda: not one.ownership.serves(bundle), "the bundle is given up")
+    await eventually(
+        lambda: not one.parts.ownership.bundles.serves(bundle), "the bundle is given up"
+    )
     await eventually(lambda: not one.topics.loaded, "its topics are closed")
     await both_ways(brokers, bundle)
 
@@ -296,11 +304,11 @@ async def test_notifications_that_come_late_and_twice(
     brokers: BrokersOnBadDays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They carry a move to its end, whose patience would last for longer than the test."""
-    monkeypatch.setattr(parts, "PATIENCE_S", 1000.0)
+    monkeypatch.setattr(assembly, "PATIENCE_S", 1000.0)
     one, two = await brokers.start_many(2)
     stores = [store_of(broker) for broker in (two, one)]
     bundle = (await bundles_of(one))[0]
-    await one.ownership.acquire(bundle)
+    await one.parts.ownership.bundles.acquire(bundle)
     for store in stores:
         store.hold_notifications()
     one_way = asyncio.create_task(one.namespaces.unload(bundle, two.id))
@@ -312,7 +320,10 @@ async def test_notifications_that_come_late_and_twice(
                 store.release_notifications(times=2)
                 store.hold_notifications()
     await one_way
-    assert (one.ownership.serves(bundle), two.ownership.serves(bundle)) == (False, True)
+    assert (
+        one.parts.ownership.bundles.serves(bundle),
+        two.parts.ownership.bundles.serves(bundle),
+    ) == (False, True)
     for store in stores:
         store.release_notifications(times=2)
     await both_ways(brokers, bundle)
@@ -354,8 +365,8 @@ async def test_no_lookup_is_sent_to_a_leader_that_is_gone(brokers: BrokersOnBadD
     leader, other = await brokers.start_many(2)
     bundle = (await bundles_of(other))[0]
     # Its session has not run out yet, so that its node says that it leads; but it is not there.
-    await leader.reporter.stop()
-    await leader.registry.unregister()
+    await leader.parts.balancing.reporter.stop()
+    await leader.parts.load.registry.unregister()
     await eventually(lambda: other.leader() is not None, "a leader is known")
     known = other.leader()
     assert known is not None
@@ -365,4 +376,4 @@ async def test_no_lookup_is_sent_to_a_leader_that_is_gone(brokers: BrokersOnBadD
             await asyncio.sleep(0)
     answer = await other.namespaces.lookup_bundle(bundle)
     assert answer.broker_id == other.id
-    assert other.ownership.serves(bundle)
+    assert other.parts.ownership.bundles.serves(bundle)

@@ -84,7 +84,9 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     await owner.topics.get(topic_in(bundle, "slow"))
     brokers.slow_to_close = ""
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
-    await eventually(lambda: successor.ownership.taking_over(bundle), "the heir owns it")
+    await eventually(
+        lambda: successor.parts.ownership.bundles.taking_over(bundle), "the heir owns it"
+    )
     closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
     await eventually(lambda: closed.released, "the former owner has closed one of them")
     return bundle, unloading
@@ -97,14 +99,14 @@ async def test_an_heir_serves_what_is_closed_and_opens_nothing_else(brokers: Bro
     early = asyncio.create_task(successor.topics.get(slow))
     topic = await successor.topics.get(quick)
     assert successor.topics.loaded[quick] is topic
-    assert not successor.ownership.serves(bundle)
+    assert not successor.parts.ownership.bundles.serves(bundle)
     assert successor.namespaces.owns(quick)
     assert not early.done()
     assert (log_name(slow), successor.id) not in brokers.opened
     brokers.may_close.set()
     assert await early is successor.topics.loaded[slow]
     await unloading
-    await eventually(lambda: successor.ownership.serves(bundle), "all is closed")
+    await eventually(lambda: successor.parts.ownership.bundles.serves(bundle), "all is closed")
     assert brokers.owner(bundle) is successor
     assert successor.topics.loaded[quick] is topic, "it stays open"
 
@@ -121,7 +123,7 @@ async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers:
     stored.released = True
     producer = asyncio.create_task(successor.topics.get(slow))
     assert await producer is await consumer
-    assert not successor.ownership.serves(bundle)
+    assert not successor.parts.ownership.bundles.serves(bundle)
     brokers.may_close.set()
     await unloading
 
@@ -137,7 +139,7 @@ async def test_what_an_heir_opened_in_vain_is_closed_again(brokers: Brokers) -> 
     assert isinstance(store, SlowToWrite)
     store.slow_about, store.may = str(bundle), asyncio.Event()
     await third.metadata.delete(lock_of(str(bundle)))
-    assert await third.ownership.acquire(bundle)
+    assert await third.parts.ownership.bundles.acquire(bundle)
     store.may.set()
     await eventually(lambda: quick not in successor.topics.loaded, "the heir lets go")
     await third.topics.get(quick)

@@ -19,7 +19,14 @@ class Candidate:
         self.me = LeaderBroker(f"{name}:8080", f"http://{name}:8080")
         self.told: list[bool] = []
         self.store = store
-        self.election = LeaderElection(store, self.me, self.told.append)
+        self.election = LeaderElection(store, self.me)
+        self.election.report_to(self)
+
+    def leadership_changed(self, leads: bool) -> None:
+        self.told.append(leads)
+
+    def leader_changed(self, leader: LeaderBroker | None) -> None:
+        pass
 
 
 async def test_the_first_leads_and_is_told_once() -> None:

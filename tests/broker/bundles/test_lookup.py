@@ -54,7 +54,7 @@ async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest
         leader.id, leader.service_url, leader.web_url, authoritative=False
     )
     leader.namespaces.set_affinity(
-        (await leader.bundles.get(NAMESPACE)).bundle_of(TOPIC), follower.id
+        (await leader.namespaces.bundles(NAMESPACE)).bundle_of(TOPIC), follower.id
     )
     answer = await leader.namespaces.lookup(TOPIC)
     assert answer == LookupRedirect(
@@ -67,7 +67,7 @@ async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest
 
 async def test_an_affinity_holds_once_and_only_for_its_namespace(brokers: BrokersOfTest) -> None:
     leader, other = await brokers.start_many(2)
-    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     twin = BundleName(NamespaceName("pulsar", "system"), bundle.range)
     leader.namespaces.set_affinity(bundle, other.id)
     await leader.namespaces.lookup_bundle(twin)
@@ -78,7 +78,7 @@ async def test_an_affinity_holds_once_and_only_for_its_namespace(brokers: Broker
 
 async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:
     leader = await brokers.start()
-    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     leader.namespaces.set_affinity(bundle, "gone:8080")
     assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == leader.id
 
@@ -93,7 +93,7 @@ async def test_many_lookups_at_once_find_one_owner(any_brokers: BrokersOfTest) -
 
 async def test_bundles_of_a_namespace_are_spread_evenly(brokers: BrokersOfTest) -> None:
     started = await brokers.start_many(2)
-    bundles = (await started[0].bundles.get(NAMESPACE)).bundles
+    bundles = (await started[0].namespaces.bundles(NAMESPACE)).bundles
     for bundle in bundles:
         await follow(brokers, started[0].id, topic_in(bundle))
     assert [len(owned(broker)) for broker in started] == [2, 2]

@@ -38,8 +38,8 @@ async def json_at(broker: Broker, path: str) -> dict[str, object]:
 
 
 async def first_bundle(broker: Broker) -> BundleName:
-    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
-    await broker.ownership.acquire(bundle)
+    bundle = (await broker.parts.ownership.cache.get(NAMESPACE)).bundles[0]
+    await broker.parts.ownership.bundles.acquire(bundle)
     return bundle
 
 
@@ -57,16 +57,16 @@ async def test_what_is_there_before_the_first_client(any_brokers: BrokersOfTest)
 
 async def test_the_number_of_bundles_is_a_setting(brokers: BrokersOfTest) -> None:
     broker = await brokers.start(default_number_of_namespace_bundles=7)
-    assert len((await broker.bundles.get(NAMESPACE)).bundles) == 7
+    assert len((await broker.parts.ownership.cache.get(NAMESPACE)).bundles) == 7
 
 
 async def test_bundles_are_copied_to_the_local_policies_once(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    bundles = await broker.bundles.get(NAMESPACE)
+    bundles = await broker.parts.ownership.cache.get(NAMESPACE)
     local = await json_at(broker, paths.local_policies(NAMESPACE))
     assert local == {"bundles": {"boundaries": FOUR, "numBundles": 4}, "migrated": False}
     stored = await broker.metadata.get(paths.local_policies(NAMESPACE))
-    assert await broker.bundles.get(NAMESPACE) is bundles, "it is kept"
+    assert await broker.parts.ownership.cache.get(NAMESPACE) is bundles, "it is kept"
     assert stored == await broker.metadata.get(paths.local_policies(NAMESPACE))
 
 
@@ -74,21 +74,28 @@ async def test_a_namespace_without_bundles_has_one(brokers: BrokersOfTest) -> No
     broker = await brokers.start()
     namespace = NamespaceName("public", "whole")
     await broker.policies.create_namespace(namespace, {})
-    assert (await broker.bundles.get(namespace)).boundary_texts == ["0x00000000", "0xffffffff"]
+    assert (await broker.parts.ownership.cache.get(namespace)).boundary_texts == [
+        "0x00000000",
+        "0xffffffff",
+    ]
 
 
 async def test_a_change_by_others_is_noticed(any_brokers: BrokersOfTest) -> None:
     one, two = await any_brokers.start_many(2)
-    await one.bundles.get(NAMESPACE)
-    await two.bundles.get(NAMESPACE)
-    await two.bundles.update(NAMESPACE, lambda bundles: bundles.split(bundles.bundles[0].range))
-    await eventually(lambda: one.bundles.peek(NAMESPACE) is None, "the old bundles are forgotten")
-    assert len((await one.bundles.get(NAMESPACE)).bundles) == 5
+    await one.parts.ownership.cache.get(NAMESPACE)
+    await two.parts.ownership.cache.get(NAMESPACE)
+    await two.parts.ownership.cache.update(
+        NAMESPACE, lambda bundles: bundles.split(bundles.bundles[0].range)
+    )
+    await eventually(
+        lambda: one.parts.ownership.cache.peek(NAMESPACE) is None, "the old bundles are forgotten"
+    )
+    assert len((await one.parts.ownership.cache.get(NAMESPACE)).bundles) == 5
 
 
 async def test_a_split_keeps_what_else_the_local_policies_hold(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    await broker.bundles.get(NAMESPACE)
+    await broker.parts.ownership.cache.get(NAMESPACE)
     await broker.policies.update_local_policies(
         NAMESPACE, lambda local: {**local, "namespaceAntiAffinityGroup": "g"}
     )
@@ -153,7 +160,7 @@ async def test_where_a_bundle_is_cut(
     for number in range(2):
         await broker.policies.create_topic(topic_in(bundle, f"a{number}"))
     await broker.namespaces.split(bundle, algorithm=algorithm, boundaries=boundaries)
-    texts = (await broker.bundles.get(NAMESPACE)).boundary_texts
+    texts = (await broker.parts.ownership.cache.get(NAMESPACE)).boundary_texts
     assert texts == sorted([*FOUR, *expected])
 
 
@@ -179,16 +186,16 @@ async def test_of_two_splits_at_once_one_wins_and_owns_the_parts(brokers: Broker
     )
     assert sorted(type(each).__name__ for each in results) == ["BrokerError", "tuple"]
     assert len(owned(broker)) == 2
-    assert len((await broker.bundles.get(NAMESPACE)).bundles) == 5
+    assert len((await broker.parts.ownership.cache.get(NAMESPACE)).bundles) == 5
 
 
 async def test_splits_of_one_namespace_by_two_brokers_both_succeed(
     any_brokers: BrokersOfTest,
 ) -> None:
     one, two = await any_brokers.start_many(2)
-    bundles = (await one.bundles.get(NAMESPACE)).bundles
-    await one.ownership.acquire(bundles[0])
-    await two.ownership.acquire(bundles[1])
+    bundles = (await one.parts.ownership.cache.get(NAMESPACE)).bundles
+    await one.parts.ownership.bundles.acquire(bundles[0])
+    await two.parts.ownership.bundles.acquire(bundles[1])
     await asyncio.gather(one.namespaces.split(bundles[0]), two.namespaces.split(bundles[1]))
     whole = await any_brokers.session()
     stored = await whole.get(paths.local_policies(NAMESPACE))
@@ -206,7 +213,7 @@ async def test_a_split_that_others_keep_beating_gives_the_parts_back(
     async def beaten(*_: object) -> NamespaceBundles:
         raise BadVersion(paths.local_policies(NAMESPACE))
 
-    monkeypatch.setattr(broker.bundles, "update", beaten)
+    monkeypatch.setattr(broker.parts.ownership.cache, "update", beaten)
     with pytest.raises(BadVersion):
         await broker.namespaces.split(bundle)
     assert owned(broker) == [bundle]
@@ -216,9 +223,9 @@ async def test_a_split_that_others_keep_beating_gives_the_parts_back(
 
 async def test_an_impossible_cut_is_refused(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    await broker.bundles.get(NAMESPACE)
+    await broker.parts.ownership.cache.get(NAMESPACE)
     with pytest.raises(InvalidName, match="no such bundle now"):
-        await broker.bundles.update(
+        await broker.parts.ownership.cache.update(
             NAMESPACE, lambda bundles: bundles.split(BundleName.parse(f"{NAMESPACE}/0x1_0x2").range)
         )
 

@@ -78,13 +78,13 @@ async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
         return leader.id
 
     bundles = await bundles_of(leader)
-    monkeypatch.setattr(leader.repairs._placer, "choose", choose)
+    monkeypatch.setattr(leader.parts.bundles.repairs._placer, "choose", choose)
     dead = ServiceUnitStateData(
         ServiceUnitState.OWNED, "b9:8080", timestamp_ms=time.time_ns() // 1_000_000, version=1
     )
     for bundle in bundles:
         await records_of(leader).put(f"{RECORDS}/{bundle}", dead.to_json())
-    repaired = await leader.repairs.repair_all()
+    repaired = await leader.parts.bundles.repairs.repair_all()
     assert len(repaired) == len(bundles)
     assert most == at_once
 
@@ -102,15 +102,16 @@ async def test_a_leader_that_lost_its_session_mends_as_soon_as_it_may(
     store_of(leader).lose_session()
     store_of(leader).come_back()
     await eventually(
-        lambda: leader.is_leader and leader.repairs._wary_until > 0, "it leads, warily"
+        lambda: leader.is_leader and leader.parts.bundles.repairs._wary_until > 0,
+        "it leads, warily",
     )
     gone = ServiceUnitStateData(
         ServiceUnitState.OWNED, "gone:1", timestamp_ms=time.time_ns() // 1_000_000, version=1
     )
     store_of(leader).hold_notifications()
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
-    leader.repairs._due.clear()
-    await eventually(lambda: leader.repairs.repaired > 0, "it is mended")
+    leader.parts.bundles.repairs._due.clear()
+    await eventually(lambda: leader.parts.bundles.repairs.repaired > 0, "it is mended")
 
 
 async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOnBadDays) -> None:
@@ -121,14 +122,14 @@ async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOn
     store_of(leader).hold_notifications()
     tombstone = ServiceUnitStateData(ServiceUnitState.FREE, source=leader.id, version=1).to_json()
     await leader.metadata.put(path, tombstone)
-    for cache in leader.repairs._values.values():
+    for cache in leader.parts.bundles.repairs._values.values():
         cache.forget(path)
-    assert (await leader.repairs._paths())[str(bundle)] == (path, tombstone)
+    assert (await leader.parts.bundles.repairs._paths())[str(bundle)] == (path, tombstone)
     taken = ServiceUnitStateData(
         ServiceUnitState.OWNED, leader.id, timestamp_ms=time.time_ns() // 1_000_000, version=2
     ).to_json()
     await leader.metadata.put(path, taken)
-    assert str(bundle) in {each.bundle for each in await leader.repairs.repair_all()}
+    assert str(bundle) in {each.bundle for each in await leader.parts.bundles.repairs.repair_all()}
     stored = await leader.metadata.get(path)
     assert stored is not None
     assert stored.value == taken

@@ -251,9 +251,9 @@ UNIFORM = SheddingConfig(
 
 async def busy(broker: Broker, count: int) -> list[BundleName]:
     """Let a broker own some bundles and report traffic on each."""
-    bundles = list((await broker.bundles.get(NAMESPACE)).bundles[:count])
+    bundles = list((await broker.namespaces.bundles(NAMESPACE)).bundles[:count])
     for bundle in bundles:
-        await broker.ownership.acquire(bundle)
+        await broker.parts.ownership.bundles.acquire(bundle)
     await said(broker, {str(each): NamespaceBundleStats(500.0, 5e7) for each in bundles})
     return bundles
 
@@ -267,7 +267,7 @@ async def said(broker: Broker, stats: Mapping[str, NamespaceBundleStats]) -> Non
         msg_rate_in=sum(each.msg_rate_in for each in stats.values()),
         msg_throughput_in=sum(each.msg_throughput_in for each in stats.values()),
     )
-    await broker.registry.register(report)
+    await broker.parts.load.registry.register(report)
     await heard(broker, broker.id, stats)
 
 
@@ -278,7 +278,7 @@ async def test_the_leader_moves_bundles_to_where_placement_wants_them(
     leader, other = await brokers.start_many(2, shedding=UNIFORM, load_report=quiet)
     assert SHEDDERS.find("UniformLoadShedder").name == UNIFORM.strategy
     bundles = await busy(leader, 4)
-    await heard(other, leader.id, dict(leader.load.reports[leader.id].last_stats))
+    await heard(other, leader.id, dict(leader.parts.load.cluster.reports[leader.id].last_stats))
     assert await other.shedding.look() is None, "it does not lead"
     made = await leader.shedding.look()
     assert made is not None

@@ -21,7 +21,7 @@ from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of
 
 async def halves(broker: Broker, bundle: BundleName) -> list[BundleName]:
     middle = (bundle.range.lower + bundle.range.upper) // 2
-    bundles = await broker.bundles.get(NAMESPACE)
+    bundles = await broker.namespaces.bundles(NAMESPACE)
     return list(bundles.split(bundle.range, [middle]).children(bundle.range))
 
 
@@ -30,7 +30,7 @@ async def until_whole(brokers: Sequence[Broker], parts: Sequence[BundleName]) ->
     async with asyncio.timeout(20):
         while True:
             for broker in brokers:
-                listed = (await broker.bundles.get(NAMESPACE)).bundles
+                listed = (await broker.namespaces.bundles(NAMESPACE)).bundles
                 if set(parts) <= set(listed) and set(parts) <= set(owned(broker)):
                     return broker
             await asyncio.sleep(0.01)
@@ -77,17 +77,17 @@ async def test_a_split_that_the_store_interrupts_is_finished(
     broker = await any_brokers.start()
     bundle = await first_bundle(broker)
     parts = await halves(broker, bundle)
-    real, fails = broker.bundles.update, iter([True])
+    real, fails = broker.parts.ownership.cache.update, iter([True])
 
     async def update(*told: object) -> object:
         if next(fails, False):
             raise StoreUnavailable("/admin/local-policies", "for the test")
         return await real(*told)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(broker.bundles, "update", update)
+    monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
     with pytest.raises(Exception, match="for the test"):
         await broker.namespaces.split(bundle)
-    if broker.ownership.announces_splits:
+    if broker.parts.ownership.bundles.announces_splits:
         await until_whole([broker], parts)
         await gone(broker, bundle)
     else:
@@ -101,9 +101,11 @@ async def test_who_dies_in_a_split_leaves_it_to_another(
     leader, source = await on_topic.start_many(2)
     bundle = await first_bundle(source)
     parts = await halves(source, bundle)
-    assert await source.ownership.announce_split(bundle, parts)
-    assert await source.ownership.release(bundle, leader.id) is False, "it is being cut"
-    await source.ownership.acquire(parts[0], as_split_part=True)
+    assert await source.parts.ownership.bundles.announce_split(bundle, parts)
+    assert await source.parts.ownership.bundles.release(bundle, leader.id) is False, (
+        "it is being cut"
+    )
+    await source.parts.ownership.bundles.acquire(parts[0], as_split_part=True)
     await on_topic.kill(source)
     await until_whole([leader], parts)
     await gone(leader, bundle)

@@ -46,8 +46,8 @@ async def brokers() -> AsyncIterator[BrokersOfTest]:
 
 
 def records(broker: Broker) -> TopicRecords:
-    assert broker.records is not None
-    return broker.records
+    assert broker.parts.ownership.records is not None
+    return broker.parts.ownership.records
 
 
 def free(version: int) -> bytes:
@@ -112,8 +112,8 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
 
 async def test_a_client_reads_what_pulsar_writes(brokers: BrokersOfTest) -> None:
     first, _ = await brokers.start_many(2)
-    bundle = (await first.bundles.get(NAMESPACE)).bundles[0]
-    await first.ownership.acquire(bundle)
+    bundle = (await first.namespaces.bundles(NAMESPACE)).bundles[0]
+    await first.parts.ownership.bundles.acquire(bundle)
     read = await asyncio.to_thread(read_all, first.service_url)
     mine = [value for key, value in read if key == str(bundle)]
     assert [json.loads(each)["state"] for each in mine] == ["Assigning", "Owned"]
@@ -157,7 +157,7 @@ async def test_the_leader_serves_the_topic_whoever_has_its_bundle(brokers: Broke
     answer = await other.namespaces.lookup(TOPIC)
     assert isinstance(answer, LookupConnect)
     assert answer.broker_id == leader.id
-    bundle = (await leader.bundles.get(SYSTEM_NAMESPACE)).bundle_of(TOPIC)
+    bundle = (await leader.namespaces.bundles(SYSTEM_NAMESPACE)).bundle_of(TOPIC)
     await usable_bundle(leader, bundle)
     serving = leader.topics.loaded[TOPIC]
     assert await leader.namespaces.unload(bundle, other.id) == other.id
@@ -167,8 +167,8 @@ async def test_the_leader_serves_the_topic_whoever_has_its_bundle(brokers: Broke
 
 
 async def usable_bundle(broker: Broker, bundle: BundleName) -> None:
-    await broker.ownership.acquire(bundle)
-    assert broker.ownership.serves(bundle)
+    await broker.parts.ownership.bundles.acquire(bundle)
+    assert broker.parts.ownership.bundles.serves(bundle)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -177,9 +177,9 @@ async def test_the_next_leader_serves_it_with_all_that_was_written(
     brokers: BrokersOfTest, orderly: bool
 ) -> None:
     leader, successor, third = await brokers.start_many(3)
-    bundles = (await leader.bundles.get(NAMESPACE)).bundles
-    await third.ownership.acquire(bundles[0])
-    await leader.ownership.acquire(bundles[1])
+    bundles = (await leader.namespaces.bundles(NAMESPACE)).bundles
+    await third.parts.ownership.bundles.acquire(bundles[0])
+    await leader.parts.ownership.bundles.acquire(bundles[1])
     await records(third).put(path_of(), free(1))
     await (brokers.stop(leader) if orderly else brokers.kill(leader))
     await agree([successor, third], path_of(), free(1))

@@ -37,8 +37,8 @@ from tests.broker.conftest import (
 
 
 async def own_first_bundle(brokers: BrokersOfTest) -> tuple[BundleName, Broker]:
-    bundle = (await brokers.all[0].bundles.get(NAMESPACE)).bundles[0]
-    await brokers.all[0].ownership.acquire(bundle)
+    bundle = (await brokers.all[0].namespaces.bundles(NAMESPACE)).bundles[0]
+    await brokers.all[0].parts.ownership.bundles.acquire(bundle)
     return bundle, brokers.all[0]
 
 
@@ -47,7 +47,7 @@ async def test_unload_to_a_destination(any_brokers: BrokersOfTest) -> None:
     bundle, owner = await own_first_bundle(any_brokers)
     destination = any_brokers.all[2]
     assert await owner.namespaces.unload(bundle, destination.id) == destination.id
-    assert not owner.ownership.serves(bundle)
+    assert not owner.parts.ownership.bundles.serves(bundle)
     await served(destination, topic_in(bundle))
     assert any_brokers.owner(bundle) is destination
     answer = await owner.namespaces.lookup_bundle(bundle)
@@ -68,7 +68,7 @@ async def test_unload_of_the_only_broker_closes_and_serves_again(brokers: Broker
     bundle, owner = await own_first_bundle(brokers)
     before = await owner.metadata.get(lock_of(str(bundle)))
     assert await owner.namespaces.unload(bundle) == owner.id
-    assert owner.ownership.serves(bundle)
+    assert owner.parts.ownership.bundles.serves(bundle)
     after = await owner.metadata.get(lock_of(str(bundle)))
     assert before is not None
     assert after is not None
@@ -98,7 +98,7 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
         draining.set()
         await go_on.wait()
 
-    owner.ownership._drain = slowly
+    owner.parts.ownership.bundles._drain = slowly
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
     await draining.wait()
     try:
@@ -110,7 +110,9 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
             with pytest.raises(BrokerError, match="not served"):
                 await served(broker, topic_in(bundle))
         waiting = asyncio.create_task(served(destination, topic_in(bundle)))
-        await eventually(lambda: destination.ownership.settling(bundle), "the destination waits")
+        await eventually(
+            lambda: destination.parts.ownership.bundles.settling(bundle), "the destination waits"
+        )
         assert not waiting.done()
     finally:
         go_on.set()
@@ -136,7 +138,8 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
 async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: BrokersOfTest) -> None:
     """It dies when the owner has drained for it and lookups are sent to it already."""
     owner, destination, third = await brokers.start_many(3)
-    owner.ownership._protocol.options = replace(owner.ownership._options, successor_s=0.05)
+    bundles = owner.parts.ownership.bundles
+    bundles._protocol.options = replace(bundles._options, successor_s=0.05)
     bundle, _ = await own_first_bundle(brokers)
     draining, go_on = asyncio.Event(), asyncio.Event()
     drained_for: list[str | None] = []
@@ -146,7 +149,7 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
         draining.set()
         await go_on.wait()
 
-    owner.ownership._drain = slowly
+    owner.parts.ownership.bundles._drain = slowly
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
     await draining.wait()
     assert (await third.namespaces.lookup_bundle(bundle)).broker_id == destination.id
@@ -160,7 +163,9 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
     go_on.set()
     await asyncio.gather(unloading, return_exceptions=True)
     assert drained_for == [destination.id]
-    await eventually(lambda: not owner.ownership.serves(bundle), "the owner has let go")
+    await eventually(
+        lambda: not owner.parts.ownership.bundles.serves(bundle), "the owner has let go"
+    )
     for first in (owner, third):
         asked, authoritative = first, False
         answers: list[LookupResult] = []
@@ -178,9 +183,9 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
 
 async def test_a_broker_that_leaves_hands_everything_over(any_brokers: BrokersOfTest) -> None:
     leaving, *others = await any_brokers.start_many(3)
-    bundles = (await leaving.bundles.get(NAMESPACE)).bundles
+    bundles = (await leaving.namespaces.bundles(NAMESPACE)).bundles
     for bundle in bundles:
-        await leaving.ownership.acquire(bundle)
+        await leaving.parts.ownership.bundles.acquire(bundle)
     await any_brokers.stop(leaving)
     await eventually(
         lambda: sum(len(owned(broker)) for broker in others) == len(bundles),
@@ -206,13 +211,13 @@ async def test_a_broker_that_dies_is_replaced(any_brokers: BrokersOfTest) -> Non
 
 async def test_a_lock_of_a_former_life_is_replaced(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[0]
     former = await brokers.session()
     left_behind = NamespaceEphemeralData(broker.service_url, broker.web_url)
     await former.put(lock_of(str(bundle)), left_behind.to_json(), ephemeral=True)
     answer = await broker.namespaces.lookup_bundle(bundle)
     assert answer.broker_id == broker.id
-    assert broker.ownership.serves(bundle)
+    assert broker.parts.ownership.bundles.serves(bundle)
     await former.close()
     stored = await broker.metadata.get(lock_of(str(bundle)))
     assert stored is not None
@@ -223,7 +228,9 @@ async def test_ownership_that_nobody_took_survives_a_lost_session(brokers: Broke
     await brokers.start()
     bundle, owner = await own_first_bundle(brokers)
     owner.metadata.expire()  # type: ignore[attr-defined] - a session in memory
-    await eventually(lambda: owner.ownership.serves(bundle), "it owns the bundle again")
+    await eventually(
+        lambda: owner.parts.ownership.bundles.serves(bundle), "it owns the bundle again"
+    )
     await holds(owner, lock_of(str(bundle)))
     await holds(owner, paths.broker(owner.id))
     await eventually(lambda: owner.is_leader, "it leads again")
@@ -250,7 +257,9 @@ async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> 
         ephemeral=True,
     )
     session.come_back()  # type: ignore[attr-defined]
-    await eventually(lambda: not owner.ownership.serves(bundle), "the bundle is given up")
+    await eventually(
+        lambda: not owner.parts.ownership.bundles.serves(bundle), "the bundle is given up"
+    )
     await eventually(lambda: not owner.topics.loaded, "its topics are closed")
     await in_thread(client.close)
 
@@ -291,7 +300,8 @@ async def test_the_official_client_follows_without_loss_or_disorder(
         owner = any_brokers.owner(bundle)
         await owner.namespaces.unload(bundle)
         await eventually(
-            lambda: any(each.ownership.serves(bundle) for each in any_brokers.all), "it moved"
+            lambda: any(each.parts.ownership.bundles.serves(bundle) for each in any_brokers.all),
+            "it moved",
         )
     stop.set()
     await asyncio.gather(*running)

@@ -125,19 +125,21 @@ class FaultyBrokers(BrokersOfTest):
         """Exactly one broker serves a bundle, and hands it to another one when it is told to."""
 
         def served_once() -> bool:
-            return sum(each.ownership.serves(bundle) for each in self.all) == 1
+            return sum(each.parts.ownership.bundles.serves(bundle) for each in self.all) == 1
 
         await eventually(served_once, f"{bundle} is served by one")
         owner = self.owner(bundle)
         heir = next(each for each in self.all if each is not owner)
         await holds(heir, paths.broker(heir.id))
         await owner.namespaces.unload(bundle, heir.id)
-        await eventually(lambda: heir.ownership.serves(bundle), f"{bundle} is moved on")
+        await eventually(
+            lambda: heir.parts.ownership.bundles.serves(bundle), f"{bundle} is moved on"
+        )
 
     async def owned_bundle(self, owner: Broker) -> tuple[BundleName, TopicName]:
         """A bundle that a broker owns, and a topic in it."""
-        bundle = (await owner.bundles.get(NAMESPACE)).bundles[0]
-        await owner.ownership.acquire(bundle)
+        bundle = (await owner.namespaces.bundles(NAMESPACE)).bundles[0]
+        await owner.parts.ownership.bundles.acquire(bundle)
         assert self.owner(bundle) is owner
         return bundle, topic_in(bundle)
 

@@ -114,8 +114,8 @@ async def namespace(admin: Admin, name: str) -> TopicName:
     path = f"namespaces/public/{name}"
     assert await admin.ask(broker, "PUT", path, {"bundles": {"numBundles": 1}}) == 204
     topic = TopicName.parse(f"persistent://public/{name}/t")
-    (bundle,) = (await broker.bundles.get(topic.namespace_name)).bundles
-    await broker.ownership.acquire(bundle)
+    (bundle,) = (await broker.namespaces.bundles(topic.namespace_name)).bundles
+    await broker.parts.ownership.bundles.acquire(bundle)
     wire = await until_served(admin.brokers, topic, Type.PRODUCER, "producer", producer_id=7)
     await wire.leave()
     return topic
@@ -155,7 +155,7 @@ async def test_an_unload(admin: Admin) -> None:
 
 
 async def bundles(broker: Broker, name: NamespaceName) -> list[BundleName]:
-    return list((await broker.bundles.get(name)).bundles)
+    return list((await broker.namespaces.bundles(name)).bundles)
 
 
 async def test_a_split(admin: Admin) -> None:

@@ -60,7 +60,7 @@ async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
     other = brokers.publish(topic, start=1_000_000)
     await other.more()
     assert other.by.keys() == {heir.service_url}
-    assert heir.ownership.serves(bundle)
+    assert heir.parts.ownership.bundles.serves(bundle)
     hanging.released.set()
     await publisher.more()
     assert publisher.by[owner.service_url] == told
@@ -102,7 +102,7 @@ async def test_an_heir_that_dies_while_the_store_is_away_from_the_former_owner(
     await publisher.more()
     hanging = await brokers.hang(owner)
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
-    await eventually(lambda: not owner.ownership.serves(bundle), "it is on its way")
+    await eventually(lambda: not owner.parts.ownership.bundles.serves(bundle), "it is on its way")
     store = brokers.store_of(owner)
     store.go_away() if session == "kept" else store.lose_session()
     await brokers.kill(heir)

@@ -68,6 +68,16 @@ def test_old_data_is_published_again() -> None:
     assert worth_publishing(None, first, TERMS, 5)
 
 
+class Measured:
+    """The last measurement of one broker."""
+
+    def __init__(self, reports: dict[str, LocalBrokerData], broker: str) -> None:
+        self._reports, self._broker = reports, broker
+
+    def last(self) -> LocalBrokerData:
+        return self._reports[self._broker]
+
+
 class Exchanges:
     """An exchange at each of some brokers."""
 
@@ -86,11 +96,11 @@ class Exchanges:
         made = LoadDataExchange(
             broker.id,
             broker_url=broker.service_url,
-            report=lambda: self.reports[broker.id],
             terms=lambda: TERMS,
             gone=self.gone,
             background=self.background,
         )
+        made.report_from(Measured(self.reports, broker.id))
         made.start()
         self.all.append(made)
         return made

@@ -50,7 +50,7 @@ async def test_a_broker_says_who_it_is_before_anything_happened(any_brokers: Bro
 
 async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    bundle = (await broker.bundles.get(NAMESPACE)).bundles[1]
+    bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[1]
     topic = str(topic_in(bundle))
 
     def work() -> pulsar.Client:
@@ -87,10 +87,10 @@ async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
 
 async def test_a_change_is_published_and_no_change_is_not(brokers: BrokersOfTest) -> None:
     broker = await brokers.start(load_report=LoadReportConfig(min_interval_ms=600_000))
-    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[0]
     first = await broker.metadata.get(paths.broker(broker.id))
-    await broker.ownership.acquire(bundle)
-    await broker.reporter.refresh()
+    await broker.parts.ownership.bundles.acquire(bundle)
+    await broker.parts.balancing.reporter.refresh()
     report = await stored_report(broker)
     assert report.bundles == (str(bundle),)
     assert report.last_bundle_gains == (str(bundle),)
@@ -112,12 +112,14 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     brokers: BrokersOfTest,
 ) -> None:
     leader, other = await brokers.start_many(2)
-    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
-    await leader.ownership.acquire(bundle)
-    await leader.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
+    bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
+    await leader.parts.ownership.bundles.acquire(bundle)
+    await leader.parts.balancing.reporter.refresh(force=True)
+    await eventually(
+        lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
+    )
     await leader.metadata.put(paths.time_average("gone:1"), b"{}")
-    await leader.load_keeper.write()
+    await leader.parts.balancing.keeper.write()
     written = await other.metadata.get(paths.bundle_data(str(bundle)))
     assert written is not None
     samples = json.loads(written.value)["shortTermData"]["numSamples"]
@@ -126,8 +128,8 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
         [leader.id, other.id]
     )
     newcomer = await brokers.start()
-    await newcomer.load.refresh()
-    assert newcomer.load.bundles()[str(bundle)].short_term_data.num_samples > samples
+    await newcomer.parts.load.cluster.refresh()
+    assert newcomer.parts.load.cluster.bundles()[str(bundle)].short_term_data.num_samples > samples
 
 
 async def test_001_l111_l136_a_brokers_time_average_appears_at_its_start_and_goes_with_it(
@@ -148,33 +150,33 @@ async def test_001_l154_l268_the_leader_removes_the_data_of_bundles_that_no_brok
     brokers: BrokersOfTest,
 ) -> None:
     leader, other = await brokers.start_many(2)
-    bundles = (await leader.bundles.get(NAMESPACE)).bundles
+    bundles = (await leader.namespaces.bundles(NAMESPACE)).bundles
     kept, left, former = (paths.bundle_data(str(bundle)) for bundle in bundles[:3])
     # A leader before this one stored data of a bundle that is not loaded any more.
     await leader.metadata.put(former, json.dumps(BundleData.unseen().to_json()).encode())
     for bundle in bundles[:2]:
-        await other.ownership.acquire(bundle)
-    await other.reporter.refresh(force=True)
-    await eventually(lambda: str(bundles[1]) in leader.load.bundles(), "the report is averaged")
-    await leader.load_keeper.write()
+        await other.parts.ownership.bundles.acquire(bundle)
+    await other.parts.balancing.reporter.refresh(force=True)
+    await eventually(lambda: str(bundles[1]) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    await leader.parts.balancing.keeper.write()
     assert await leader.metadata.exists(left)
     await vanished(leader, former)
-    await other.ownership.release(bundles[1], None)
-    await other.reporter.refresh(force=True)
+    await other.parts.ownership.bundles.release(bundles[1], None)
+    await other.parts.balancing.reporter.refresh(force=True)
     await vanished(leader, left)
     assert await leader.metadata.exists(kept)
 
 
 async def test_001_l310_l522_a_split_removes_the_data_of_its_parent(brokers: BrokersOfTest) -> None:
     (leader,) = await brokers.start_many(1)
-    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
-    await leader.ownership.acquire(bundle)
-    await leader.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
-    await leader.load_keeper.write()
+    bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
+    await leader.parts.ownership.bundles.acquire(bundle)
+    await leader.parts.balancing.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    await leader.parts.balancing.keeper.write()
     assert await leader.metadata.exists(paths.bundle_data(str(bundle)))
     await leader.namespaces.split(bundle, unload=False)
-    await leader.reporter.refresh(force=True)
+    await leader.parts.balancing.reporter.refresh(force=True)
     await vanished(leader, paths.bundle_data(str(bundle)))
 
 
@@ -182,34 +184,34 @@ async def test_a_namespace_that_is_created_again_starts_without_the_load_of_the_
     brokers: BrokersOfTest,
 ) -> None:
     leader, other = await brokers.start_many(2)
-    bundle = (await leader.bundles.get(NAMESPACE)).bundles[0]
+    bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     busy = BundleData.unseen().short_term_data
     busy = replace(busy, num_samples=10, msg_rate_in=2974.0)
     data = replace(BundleData.unseen(), short_term_data=busy, long_term_data=busy)
     await leader.metadata.put(paths.bundle_data(str(bundle)), json.dumps(data.to_json()).encode())
-    await other.ownership.acquire(bundle)
-    await other.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
-    assert leader.load.bundles()[str(bundle)].short_term_data.msg_rate_in > 1000
+    await other.parts.ownership.bundles.acquire(bundle)
+    await other.parts.balancing.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    assert leader.parts.load.cluster.bundles()[str(bundle)].short_term_data.msg_rate_in > 1000
     await leader.metadata.put(paths.local_policies(NAMESPACE), b"{}")
     await leader.metadata.delete(paths.local_policies(NAMESPACE))
-    await other.ownership.release(bundle, None)
-    await other.reporter.refresh(force=True)
+    await other.parts.ownership.bundles.release(bundle, None)
+    await other.parts.balancing.reporter.refresh(force=True)
     await vanished(leader, paths.bundle_data(str(bundle)))
-    await other.ownership.acquire(bundle)
-    await other.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.load.bundles(), "the report is averaged")
-    assert leader.load.bundles()[str(bundle)].short_term_data.msg_rate_in < 1000
+    await other.parts.ownership.bundles.acquire(bundle)
+    await other.parts.balancing.reporter.refresh(force=True)
+    await eventually(lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    assert leader.parts.load.cluster.bundles()[str(bundle)].short_term_data.msg_rate_in < 1000
 
 
 async def test_001_l612_without_load_balancing_no_load_task_runs(
     any_brokers: BrokersOfTest,
 ) -> None:
     broker = await any_brokers.start(load_balancer_enabled=False)
-    bundle = (await broker.bundles.get(NAMESPACE)).bundles[0]
+    bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[0]
     before = await stored_report(broker)
-    await broker.ownership.acquire(bundle)
-    await broker.reporter.refresh()
+    await broker.parts.ownership.bundles.acquire(bundle)
+    await broker.parts.balancing.reporter.refresh()
     assert str(bundle) in broker.load_report().last_stats, "its admin API still measures"
     assert await stored_report(broker) == before, "a report was published"
     running = " ".join(broker.background.running)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.load import BundleRates
 from counterpoise.broker.load import reporter as module
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.reporter import LoadReporter
@@ -48,6 +49,7 @@ async def reporter(written: Registrations) -> AsyncIterator[LoadReporter]:
     background = BackgroundTasks()
     made = LoadReporter(
         LocalBrokerData(),
+        rates=BundleRates(),
         counts=lambda: (),
         bundles=lambda: (),
         host=Host(),

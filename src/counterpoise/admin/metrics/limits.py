@@ -16,7 +16,7 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
     """Limits that were never reached are omitted."""
-    cluster, limits = cluster_of(broker), broker.topics.limits.snapshots()
+    cluster, limits = cluster_of(broker), broker.limits()
     yield from _connections(broker, limits)
     for limit in limits:
         if limit.level in _CLASSES:

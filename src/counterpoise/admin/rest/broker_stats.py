@@ -61,7 +61,7 @@ async def topics(request: web.Request) -> web.StreamResponse:
 
 async def throttling(request: web.Request) -> web.Response:
     """Every rate limit of this broker: what passed it, and who waits at it now."""
-    return answer([asdict(each) for each in broker_of(request).topics.limits.snapshots()])
+    return answer([asdict(each) for each in broker_of(request).limits()])
 
 
 async def shedding(request: web.Request) -> web.Response:

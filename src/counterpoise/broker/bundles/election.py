@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.broker.bundles.runner import Runner
@@ -21,6 +21,18 @@ RESIGN_WITHIN_S: Final = 5.0
 """How long a broker that stops waits for the store; after that its session ends anyway."""
 
 
+class LeadershipListener(Protocol):
+    """Acts upon the outcome of elections."""
+
+    def leader_changed(self, leader: LeaderBroker | None) -> None:
+        """Another broker leads, or none does."""
+        ...
+
+    def leadership_changed(self, leads: bool) -> None:
+        """This broker leads from now on, or leads no longer."""
+        ...
+
+
 class LeaderElection:
     """One broker's part in the election; `leader` is what it knows now."""
 
@@ -28,13 +40,9 @@ class LeaderElection:
         self,
         store: MetadataStore,
         me: LeaderBroker,
-        on_leadership: Callable[[bool], None],
-        on_leader: Callable[[LeaderBroker | None], None] = lambda _: None,
     ) -> None:
-        """``on_leadership``: whether this broker leads; ``on_leader``: who does, as it is heard."""
-        self._on_leader = on_leader
         self._store = store
-        self._on_leadership = on_leadership
+        self._listener: LeadershipListener | None = None
         self._runner: Final[Runner[str, Election]] = Runner(
             new=lambda _: Election(me),
             advance=election.advance,
@@ -46,6 +54,10 @@ class LeaderElection:
         self._resigned = asyncio.Event()
         self._running = False
         self._unsubscribe: list[Callable[[], None]] = []
+
+    def report_to(self, listener: LeadershipListener) -> None:
+        """Report every change from now on to a listener, the only one."""
+        self._listener = listener
 
     @property
     def is_leader(self) -> bool:
@@ -121,10 +133,11 @@ class LeaderElection:
             self._resigned.set()
         if after.leader != before.leader:
             log.info("leader: %s", after.leader.broker_id if after.leader else "none")
-            self._on_leader(after.leader)
-        if after.leads is not before.leads:
+            if self._listener is not None:
+                self._listener.leader_changed(after.leader)
+        if after.leads is not before.leads and self._listener is not None:
             try:
-                self._on_leadership(after.leads)
+                self._listener.leadership_changed(after.leads)
             except Exception:
                 # A listener that fails must not change who leads.
                 log.exception("what follows from leadership failed")

@@ -21,7 +21,7 @@ class UnloadOrders:
         self,
         me: str,
         registry: BrokerRegistry,
-        namespaces: Callable[[], NamespaceService],
+        namespaces: NamespaceService,
         tally: BundleTally,
         *,
         security: ClientSecurity,
@@ -39,7 +39,7 @@ class UnloadOrders:
         """Returns when the bundle was released; raises `BrokerError` or `MetadataError`."""
         bundle, destination = BundleName.parse(move.bundle), move.destination or None
         if move.source == self._me:
-            await self._namespaces().unload(bundle, destination)
+            await self._namespaces.unload(bundle, destination)
             self._tally.ordered += 1
             return
         report = await self._registry.report(move.source)

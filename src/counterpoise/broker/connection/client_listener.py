@@ -7,9 +7,11 @@ import contextlib
 import socket
 import ssl
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
@@ -76,6 +78,10 @@ class ClientListener:
     def set_publish_buffer(self, mib: int) -> None:
         """Let published messages take so many MiB from now on; 0 or less is no limit."""
         self._shared.set_publish_buffer(mib)
+
+    def traffic(self) -> Traffic:
+        """Bytes read and written since the start, as they are now."""
+        return replace(self._shared.traffic)
 
     @property
     def bytes_in(self) -> int:

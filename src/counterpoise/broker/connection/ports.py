@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from counterpoise.broker.base.callbacks import Notify, Unsubscribe
 from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
@@ -61,12 +62,20 @@ class Schemas(Protocol):
         """Admit a consumer with a schema; BrokerError IncompatibleSchema."""
 
 
-#: Call the listener whenever a namespace's topics changed; returns how to stop that.
-OnTopicsChanged = Callable[[NamespaceName, Callable[[], None]], Callable[[], None]]
+class OnTopicsChanged(Protocol):
+    """Subscribes to the changes of a namespace's topics."""
+
+    def __call__(self, namespace: NamespaceName, listener: Notify, /) -> Unsubscribe:
+        """Notify a listener after every creation or deletion of a persistent topic."""
+        ...
 
 
-def _never(_namespace: NamespaceName, _listener: Callable[[], None]) -> Callable[[], None]:
-    return lambda: None
+def _unsubscribed() -> None:
+    pass
+
+
+def _never(_namespace: NamespaceName, _listener: Notify, /) -> Unsubscribe:
+    return _unsubscribed
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,7 @@ class TopicListWatch:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        self._unsubscribe: Callable[[], None] = services.on_topics_changed(
-            self._namespace, self._changed.set
-        )
+        self._unsubscribe = services.on_topics_changed(self._namespace, self._changed.set)
 
     async def begin(self, known_hash: str | None, request_id: int) -> bytes:
         """List the topics, and return the frame that says that the watch has begun."""

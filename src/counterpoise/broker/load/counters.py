@@ -70,6 +70,10 @@ class BundleRates:
                 stats: dict[str, NamespaceBundleStats] = end.value
                 return stats
 
+    def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
+        """The rates of each topic, as of the last measurement."""
+        return self.topics.items()
+
     def taking(
         self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
     ) -> Generator[None, None, dict[str, NamespaceBundleStats]]:

@@ -13,7 +13,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,14 @@ def worth_publishing(
     return any(change > terms.threshold_percentage for change in changes)
 
 
+class LastReport(Protocol):
+    """Has this broker's last measurement."""
+
+    def last(self) -> LocalBrokerData:
+        """The last measurement."""
+        ...
+
+
 class LoadDataExchange:
     """One broker's part: what it publishes, and what it knows of all brokers."""
 
@@ -136,7 +144,6 @@ class LoadDataExchange:
         *,
         broker_url: str,
         security: ClientSecurity = ANONYMOUS,
-        report: Callable[[], LocalBrokerData],
         terms: Callable[[], LoadDataTerms],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],
         background: BackgroundTasks,
@@ -151,7 +158,7 @@ class LoadDataExchange:
         self._me = me
         self._broker_url = broker_url
         self._security = security
-        self._report = report
+        self._reporter: LastReport | None = None
         self._terms = terms
         self._gone = gone
         self._background = background
@@ -168,6 +175,10 @@ class LoadDataExchange:
         self._top_link = self._link(
             TOP_BUNDLES_LOAD_DATA, self.top_bundles, TopBundlesLoadData.from_json
         )
+
+    def report_from(self, reporter: LastReport) -> None:
+        """Publish what a reporter measures; without one nothing is published."""
+        self._reporter = reporter
 
     def start(self) -> None:
         """Begin."""
@@ -194,8 +205,9 @@ class LoadDataExchange:
 
     async def publish(self) -> None:
         """Measure, and publish if it is worth it; raises `PeerError`."""
-        terms, now_ms = self._terms(), self._clock_ms()
-        report = self._report()
+        if self._reporter is None:
+            return
+        terms, now_ms, report = self._terms(), self._clock_ms(), self._reporter.last()
         self._mine = measured(self._mine, report, terms, now_ms)
         if worth_publishing(self._published, self._mine, terms, now_ms):
             published = replace(self._mine, reported_at=now_ms)

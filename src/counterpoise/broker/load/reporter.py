@@ -14,7 +14,6 @@ from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.counters import BundleRates, TopicCount
 from counterpoise.broker.load.host import HostUsage
-from counterpoise.decide.splitting import TopicLoad
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataError
 
@@ -31,6 +30,7 @@ class LoadReporter:
         self,
         blank: LocalBrokerData,
         *,
+        rates: BundleRates,
         counts: Callable[[], Iterable[TopicCount]],
         bundles: Callable[[], Iterable[str]],
         host: HostUsage,
@@ -51,7 +51,7 @@ class LoadReporter:
         self._publish = publish
         self._config = config
         self._background = background
-        self._rates = BundleRates()
+        self._rates = rates
         self._written: LocalBrokerData | None = None
         self._wanted = asyncio.Event()
         self._measuring = asyncio.Lock()
@@ -92,9 +92,9 @@ class LoadReporter:
             self.report = self.report.updated(self._host.measure(now), stats, _now_ms())
             return self.report
 
-    def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
-        """The rates of each loaded topic, as of the last measurement."""
-        return self._rates.topics.items()
+    def last(self) -> LocalBrokerData:
+        """The last measurement."""
+        return self.report
 
     async def publish(self) -> None:
         """Write the last measurement; raises `StoreUnavailable`."""

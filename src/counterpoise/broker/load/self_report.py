@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
-from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.base.addresses import Addresses
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.load import TopicCount
-from counterpoise.broker.server_sockets import Addresses
 from counterpoise.broker.topic.topic import Topic
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.topic import TopicName
 
 VERSION = "4.0.7"
 """The version of Pulsar whose behaviour brokers announce (``brokerVersionString``)."""
 
 
-def blank_report(config: BrokerConfig, addresses: Addresses) -> LocalBrokerData:
+def blank_report(filters: FilterOptions, addresses: Addresses) -> LocalBrokerData:
     """The report of a broker that has just started."""
     return LocalBrokerData(
         web_service_url=addresses.web_url,
@@ -23,12 +28,50 @@ def blank_report(config: BrokerConfig, addresses: Addresses) -> LocalBrokerData:
         pulsar_service_url=addresses.service_url,
         pulsar_service_url_tls=addresses.service_url_tls,
         advertised_listeners=dict(addresses.listeners),
-        persistent_topics_enabled=config.filters.persistent_topics,
-        non_persistent_topics_enabled=config.filters.non_persistent_topics,
+        persistent_topics_enabled=filters.persistent_topics,
+        non_persistent_topics_enabled=filters.non_persistent_topics,
         broker_version_string=VERSION,
-        load_manager_class_name=config.filters.load_manager_class,
+        load_manager_class_name=filters.load_manager_class,
         start_timestamp=int(time.time() * 1000),
     )
+
+
+class LoadedTopics(Protocol):
+    """The topics that a broker has loaded."""
+
+    @property
+    def loaded(self) -> Mapping[TopicName, Topic]:
+        """The topics by name."""
+        ...
+
+
+class BundlesOfTopics(Protocol):
+    """Which bundle a topic's load counts for."""
+
+    def bundle_of(self, topic: TopicName) -> BundleName:
+        """The topic's bundle; raises `BrokerError` if it has none here."""
+        ...
+
+    def goes_with_leader(self, topic: TopicName) -> bool:
+        """Whether the leader serves the topic, whichever broker owns its bundle."""
+        ...
+
+
+class TopicCounts:
+    """Reads the counters of all topics that count as this broker's load."""
+
+    def __init__(self, topics: LoadedTopics, bundles: BundlesOfTopics) -> None:
+        self._topics = topics
+        self._bundles = bundles
+
+    def read(self) -> Iterator[TopicCount]:
+        """The counters of each topic."""
+        for topic in list(self._topics.loaded.values()):
+            if self._bundles.goes_with_leader(topic.name):
+                continue
+            # A topic that is being unloaded may have no bundle here any more: it counts nowhere.
+            with contextlib.suppress(BrokerError):
+                yield count_of(topic, self._bundles.bundle_of(topic.name))
 
 
 def count_of(topic: Topic, bundle: BundleName) -> TopicCount:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from counterpoise.broker.base import paths
+from counterpoise.broker.base.callbacks import Notify, Unsubscribe
 from counterpoise.metadata import MetadataStore, Notification
 from counterpoise.names.namespace import NamespaceName
 
@@ -15,10 +14,8 @@ class TopicChanges:
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
 
-    def subscribe(
-        self, namespace: NamespaceName, listener: Callable[[], None]
-    ) -> Callable[[], None]:
-        """Call ``listener`` after every creation or deletion; returns how to stop that."""
+    def subscribe(self, namespace: NamespaceName, listener: Notify) -> Unsubscribe:
+        """Notify a listener after every creation or deletion."""
         below = (
             f"{paths.topics(namespace)}/",
             f"{paths.partitioned_topics(namespace, 'persistent')}/",

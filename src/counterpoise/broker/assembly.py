@@ -1,0 +1,389 @@
+"""Makes the parts of a broker, in one place, each from those before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from counterpoise.broker.base.addresses import Addresses
+from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.bundle_topics import BundleTopics
+from counterpoise.broker.bundles.auto_split import AutoSplit
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.broker.bundles.lookup import LookupService
+from counterpoise.broker.bundles.moves import BundleMoves
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.bundles.options import ON_TOPIC
+from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
+from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.repairs import OwnershipRepairs
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.shedding import LeaderShedding, SheddingSource
+from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
+from counterpoise.broker.bundles.split_points import SplitPointFinder
+from counterpoise.broker.bundles.unload_orders import UnloadOrders
+from counterpoise.broker.connection import Services
+from counterpoise.broker.connection.client_listener import ClientListener
+from counterpoise.broker.context import BrokerContext
+from counterpoise.broker.leadership import LeaderDuties, Leadership, LeadershipProgram
+from counterpoise.broker.limits.options import RateOptions
+from counterpoise.broker.limits.policies import LimitPolicies
+from counterpoise.broker.load import BundleRates, LoadReporter, ProcessUsage, SampledUsage
+from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.load.keeper import LoadKeeper
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.load.self_report import TopicCounts, blank_report
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.broker.namespaces.topic_changes import TopicChanges
+from counterpoise.broker.parts import (
+    BalancingParts,
+    BrokerParts,
+    BundleParts,
+    LoadParts,
+    OwnershipParts,
+    TopicParts,
+)
+from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.topic.ledger_ids import ClusterLedgerIds
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.load.fold import FoldOptions
+from counterpoise.ownership.port import OwnershipOptions
+from counterpoise.ownership.protocols import PROTOCOLS
+from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
+
+if TYPE_CHECKING:
+    from counterpoise.broker.bundles.topic_records import TopicRecords
+    from counterpoise.broker.load.load_data import LoadDataExchange
+
+
+def assemble(
+    context: BrokerContext, addresses: Addresses, program: LeadershipProgram
+) -> BrokerParts:
+    """Make every part of a broker; ``program`` runs beside it while it leads."""
+    registry = BrokerRegistry(context.metadata, addresses.broker_id)
+    ownership = _ownership(context, addresses, registry)
+    load = _load(context, addresses, registry, ownership.leadership)
+    catalog = TopicCatalog(context.policies, context.live.options(AutoTopicCreation))
+    bundles = _bundles(context, ownership, load, catalog)
+    topics = _topics(context, addresses, ownership, bundles, catalog)
+    ownership.topics.attach(topics.loaded)
+    listener = _listener(context, bundles, topics)
+    balancing = _balancing(context, addresses, ownership, load, bundles, topics, listener)
+    if load.exchange is not None:
+        load.exchange.report_from(balancing.reporter)
+    duties = LeaderDuties(
+        bundles.repairs,
+        balancing.shedding,
+        ownership.records,
+        topics.loaded,
+        bundles.namespaces,
+        context.background,
+        program,
+    )
+    ownership.election.report_to(duties)
+    return BrokerParts(context, addresses, ownership, load, bundles, topics, listener, balancing)
+
+
+def _ownership(
+    context: BrokerContext, addresses: Addresses, registry: BrokerRegistry
+) -> OwnershipParts:
+    store = context.metadata
+    election = LeaderElection(store, LeaderBroker(addresses.broker_id, addresses.web))
+    cache = NamespaceBundleCache(store, context.policies)
+    options = OwnershipOptions(
+        NamespaceEphemeralData(
+            native_url=addresses.service_url or "",
+            http_url=addresses.web_url or "",
+            native_url_tls=addresses.service_url_tls,
+            http_url_tls=addresses.web_url_tls,
+            advertised_listeners=addresses.listeners,
+        ),
+        successor_s=PATIENCE_S,
+        drain_s=context.drain_within_s(),
+        in_flight_ms=context.config.ownership.in_flight_ms,
+        tombstone_ms=context.config.ownership.tombstone_delay_s * 1000,
+    )
+    protocol = PROTOCOLS[context.config.filters.load_manager_class](options, wall_clock_ms)
+    records = _topic_records(context, addresses)
+    topics = BundleTopics(context, cache, registry)
+    return OwnershipParts(
+        election,
+        Leadership(election, store, registry),
+        cache,
+        records,
+        records or store,
+        protocol,
+        topics,
+        BundleOwnership(
+            records or store,
+            protocol,
+            options,
+            topics.drain,
+            context.tally,
+            prepare=topics.prepare,
+        ),
+    )
+
+
+def _topic_records(context: BrokerContext, addresses: Addresses) -> TopicRecords | None:
+    """Where the records of bundles are, if not in the metadata store."""
+    if not context.is_extensible or context.config.ownership.table_view != ON_TOPIC:
+        return None
+    # Imported here: only brokers with these settings need it.
+    from counterpoise.broker.bundles.topic_records import TopicRecords, link_to_topic
+
+    me = addresses.broker_id
+    link = link_to_topic(me, context.as_client)
+    return TopicRecords(context.metadata, me, context.background, link)
+
+
+def _load(
+    context: BrokerContext,
+    addresses: Addresses,
+    registry: BrokerRegistry,
+    leadership: Leadership,
+) -> LoadParts:
+    def fold_options() -> FoldOptions:
+        return FoldOptions(forget_after_ms=context.config.load_report.kept_ms)
+
+    cluster = ClusterLoad(registry, context.metadata, clock_ms=wall_clock_ms, options=fold_options)
+    exchange: LoadDataExchange | None = None
+    if context.is_extensible:
+        # Imported here: only brokers under this load manager need it.
+        from counterpoise.broker.load.load_data import LoadDataExchange, LoadDataTerms
+
+        def terms() -> LoadDataTerms:
+            config = context.config
+            return LoadDataTerms.of(config.load_report, config.placement.history_percentage)
+
+        exchange = LoadDataExchange(
+            addresses.broker_id,
+            broker_url=addresses.for_brokers(tls=context.config.client.tls),
+            security=context.as_client,
+            terms=terms,
+            gone=leadership.gone_brokers,
+            background=context.background,
+        )
+    return LoadParts(registry, cluster, BundleRates(), exchange)
+
+
+def _bundles(
+    context: BrokerContext, ownership: OwnershipParts, load: LoadParts, catalog: TopicCatalog
+) -> BundleParts:
+    config, live = context.config, context.live
+    placer = LoadPlacer(
+        load.cluster,
+        context.policies,
+        cluster=config.cluster_name,
+        filters=live.options(FilterOptions),
+        placement=live.options(PlacementOptions),
+        rng=Random(),
+        usage_ema=load.exchange.usage_ema if load.exchange is not None else None,
+    )
+
+    def repairs_at_once() -> int:
+        return context.config.ownership.overrides_at_once
+
+    repairs = OwnershipRepairs(
+        ownership.store,
+        ownership.protocol,
+        load.registry,
+        placer,
+        leads=ownership.leadership.is_leader,
+        every_s=config.ownership.monitor_interval_s,
+        at_once=repairs_at_once,
+        wary_s=config.metadata_store_session_timeout_ms / 1000,
+        background=context.background,
+        tally=context.tally,
+    )
+    lookups = LookupService(
+        load.registry,
+        ownership.election,
+        ownership.bundles,
+        placer,
+        balanced=config.load_balancer_enabled,
+        tally=context.tally,
+    )
+    split_points = SplitPointFinder(catalog, load.rates.topic_loads, live.options(SplitOptions))
+    moves = BundleMoves(
+        load.registry,
+        ownership.cache,
+        ownership.bundles,
+        lookups,
+        placer,
+        context.policies,
+        split_points=split_points.points,
+        tally=context.tally,
+        background=context.background,
+    )
+    leads = None if ownership.records is None else ownership.leadership.is_leader
+    namespaces = NamespaceService(ownership.cache, ownership.bundles, lookups, moves, leads)
+    return BundleParts(placer, repairs, split_points, moves, namespaces)
+
+
+def _topics(
+    context: BrokerContext,
+    addresses: Addresses,
+    ownership: OwnershipParts,
+    bundles: BundleParts,
+    catalog: TopicCatalog,
+) -> TopicParts:
+    config, me = context.config, addresses.broker_id
+    limits = LimitPolicies(
+        me,
+        config.cluster_name,
+        context.metadata,
+        context.policies,
+        context.live.options(RateOptions),
+    )
+    loaded = TopicRegistry(
+        context.ledgers,
+        bundles.namespaces,
+        catalog,
+        owner=me,
+        cluster=config.cluster_name,
+        options=config.topics,
+        background=context.background,
+        limits=limits.publish,
+        policies=catalog.policies_of,
+        stays=bundles.namespaces.goes_with_leader,
+        compaction=None if ownership.records is None else ownership.records.compaction,
+        ids=ClusterLedgerIds(context.metadata, context.ledgers, context.background),
+    )
+    return TopicParts(catalog, SchemaRegistry(context.metadata), limits, loaded)
+
+
+def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) -> ClientListener:
+    authentication = context.config.authentication
+    services = Services(
+        topics=topics.loaded,
+        namespaces=bundles.namespaces,
+        catalog=topics.catalog,
+        schemas=topics.schemas,
+        on_topics_changed=TopicChanges(context.metadata).subscribe,
+        security=context.security,
+    )
+    options = replace(
+        context.config.connection,
+        refresh_check_s=authentication.refresh_check_s,
+        authenticate_original=authentication.authenticate_original,
+    )
+    return ClientListener(services, options, context.background)
+
+
+def _balancing(
+    context: BrokerContext,
+    addresses: Addresses,
+    ownership: OwnershipParts,
+    load: LoadParts,
+    bundles: BundleParts,
+    topics: TopicParts,
+    listener: ClientListener,
+) -> BalancingParts:
+    live, options = context.live, context.config.load_report
+
+    def usage_every_s() -> float:
+        return context.config.load_report.host_usage_minutes * 60.0
+
+    def owned() -> list[str]:
+        return [str(bundle) for bundle in ownership.bundles.owned()]
+
+    def bundles_in_report() -> int:
+        return context.config.load_report.bundles_in_report
+
+    usage = ProcessUsage(
+        listener.traffic, context.process, nic_gbps=options.override_nic_speed_gbps
+    )
+    reporter = LoadReporter(
+        blank_report(context.config.filters, addresses),
+        rates=load.rates,
+        counts=TopicCounts(topics.loaded, bundles.namespaces).read,
+        bundles=owned,
+        host=SampledUsage(usage, every_s=usage_every_s),
+        publish=load.registry.register,
+        config=live.options(LoadReportConfig),
+        background=context.background,
+        publishes=context.config.load_balancer_enabled,
+    )
+    keeper = LoadKeeper(
+        context.metadata,
+        load.cluster,
+        me=addresses.broker_id,
+        is_leader=ownership.leadership.is_leader,
+        write_every_minutes=options.averages_interval_minutes,
+        bundles_a_broker=bundles_in_report,
+        background=context.background,
+    )
+    auto_split = AutoSplit(
+        addresses.broker_id,
+        _split_finder(addresses, ownership, load, bundles, reporter),
+        bundles.moves,
+        live.options(SplitOptions),
+        context.tally,
+    )
+    shedding = _shedding(context, addresses, ownership, load, bundles)
+    return BalancingParts(reporter, keeper, auto_split, shedding)
+
+
+def _split_finder(
+    addresses: Addresses,
+    ownership: OwnershipParts,
+    load: LoadParts,
+    bundles: BundleParts,
+    reporter: LoadReporter,
+) -> Finder:
+    me = addresses.broker_id
+    if load.exchange is None:
+        return ReportFinder(load.cluster, ownership.cache, me)
+    return OwnFinder(
+        me,
+        report=reporter.last,
+        owned=ownership.bundles.owned,
+        splitting=ownership.bundles.splitting,
+        bundles=ownership.cache,
+        points=bundles.split_points.found,
+    )
+
+
+def _shedding(
+    context: BrokerContext,
+    addresses: Addresses,
+    ownership: OwnershipParts,
+    load: LoadParts,
+    bundles: BundleParts,
+) -> LeaderShedding:
+    live, placer = context.live, bundles.placer
+
+    def source() -> SheddingSource:
+        # Imported here: only the leader needs it.
+        from counterpoise.broker.bundles.shedding_sources import (
+            LoadStoreSheddingSource,
+            ReportSheddingSource,
+        )
+
+        if load.exchange is None:
+            return ReportSheddingSource(load.cluster, placer, live.options(PlacementOptions))
+        return LoadStoreSheddingSource(load.exchange, load.cluster, placer, ownership.bundles)
+
+    return LeaderShedding(
+        source,
+        UnloadOrders(
+            addresses.broker_id,
+            load.registry,
+            bundles.namespaces,
+            context.tally,
+            security=context.as_client,
+            within_s=context.drain_within_s,
+        ),
+        leads=ownership.leadership.is_connected_leader,
+        config=live.options(SheddingConfig),
+        background=context.background,
+        tally=context.tally,
+    )

@@ -1,0 +1,68 @@
+"""The topics of a bundle that changes hands: closed by its former owner, read ahead by its next."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import Final
+
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.context import BrokerContext
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.topic.ports import ServiceUrls
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.metadata import StoreUnavailable
+from counterpoise.names.bundle import BundleName
+
+_log = logging.getLogger(__name__)
+
+PREPARE_S: Final = 0.8
+"""How long a broker reads ahead for a bundle's topics: a little less than its owner waits."""
+
+
+class BundleTopics:
+    """What bundle ownership does with topics.
+
+    Topics are opened by ownership and ownership closes topics: the registry of topics is made
+    after bundle ownership, and `attach`ed here before the broker owns its first bundle.
+    """
+
+    def __init__(
+        self, context: BrokerContext, bundles: NamespaceBundleCache, registry: BrokerRegistry
+    ) -> None:
+        self._context = context
+        self._bundles = bundles
+        self._registry = registry
+        self._topics: TopicRegistry
+
+    def attach(self, topics: TopicRegistry) -> None:
+        """Set the topics of this broker."""
+        self._topics = topics
+
+    async def drain(self, bundle: BundleName, destination: str | None) -> None:
+        """Close a bundle's topics, and send their clients to a broker, if one is named."""
+        config, report = self._context.config, None
+        if destination is not None and config.ownership.names_owner:
+            # Without the store clients are not sent on; they look the owner up themselves.
+            with contextlib.suppress(StoreUnavailable):
+                report = await self._registry.report(destination)
+        await self._topics.unload_bundle(
+            bundle,
+            ServiceUrls(
+                report.pulsar_service_url,
+                report.pulsar_service_url_tls,
+                report.advertised_listeners,
+            )
+            if report
+            else None,
+            timeout_s=config.namespace_bundle_unloading_timeout_ms / 1000,
+        )
+
+    async def prepare(self, bundle: BundleName) -> None:
+        """Read ahead what opening a bundle's topics needs, as far as its owner waits for that."""
+        names = await self._context.policies.topics(bundle.namespace)
+        await self._bundles.get(bundle.namespace)
+        mine = [name for name in names if name in bundle]
+        if left := await self._topics.prepare(mine, within_s=PREPARE_S):
+            message = "%s: in %g s %d of its %d topics were not read ahead, and open more slowly"
+            _log.info(message, bundle, PREPARE_S, left, len(mine))

@@ -1,0 +1,82 @@
+"""What a broker is made from: its settings, its stores, and the primitives that its parts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.config import BrokerConfig, check_supported
+from counterpoise.broker.live import LiveSettings
+from counterpoise.broker.load import SharedProcess
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.metadata import MetadataStore
+from counterpoise.names.load_managers import EXTENSIBLE
+from counterpoise.security.authentication import Authentication
+from counterpoise.security.authorization import Authorization
+from counterpoise.security.client import ClientSecurity
+from counterpoise.security.gate import Security
+from counterpoise.security.options import AuthorizationOptions
+from counterpoise.storage.port import LedgerStore
+
+DRAIN_MARGIN_S: Final = 10.0
+"""What closing a bundle's topics may take beyond ``namespaceBundleUnloadingTimeoutMs``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerContext:
+    """One of each for a broker; every part of it is made from these and from parts before it."""
+
+    metadata: MetadataStore
+    ledgers: LedgerStore
+    process: SharedProcess
+    policies: Policies
+    live: LiveSettings
+    background: BackgroundTasks
+    tally: BundleTally
+    as_client: ClientSecurity
+    """The credentials and TLS of this broker as a client of the others."""
+    security: Security
+    """Authentication and authorization of its clients."""
+
+    @classmethod
+    def of(
+        cls,
+        config: BrokerConfig,
+        metadata: MetadataStore,
+        ledgers: LedgerStore,
+        process: SharedProcess,
+    ) -> BrokerContext:
+        """Make the context of a broker with these settings; raises `ConfigError`."""
+        check_supported(config)
+        policies = Policies(metadata, Policies.cache_of(metadata))
+        live = LiveSettings(config, metadata, policies)
+        return cls(
+            metadata=metadata,
+            ledgers=ledgers,
+            process=process,
+            policies=policies,
+            live=live,
+            background=BackgroundTasks(),
+            tally=BundleTally(),
+            as_client=ClientSecurity(config.client),
+            security=Security(
+                Authentication(config.authentication),
+                Authorization(live.options(AuthorizationOptions), policies),
+            ),
+        )
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings that apply now; all but the dynamic ones stay as they were at the start."""
+        return self.live.config
+
+    @property
+    def is_extensible(self) -> bool:
+        """Whether the broker runs the extensible load manager."""
+        return self.config.filters.load_manager_class == EXTENSIBLE
+
+    def drain_within_s(self) -> float:
+        """How long closing the topics of a bundle may take in all, in seconds."""
+        return self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S

@@ -1,0 +1,98 @@
+"""Whether this broker leads, and what it does when that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.bundles.election import LeaderElection
+from counterpoise.broker.bundles.repairs import OwnershipRepairs
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.bundles.shedding import LeaderShedding
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.metadata import MetadataStore
+from counterpoise.ownership.records import LeaderBroker
+
+if TYPE_CHECKING:
+    from counterpoise.broker.bundles.topic_records import TopicRecords
+
+
+class LeadershipProgram(Protocol):
+    """What runs beside a broker while it leads."""
+
+    def __call__(self, leads: bool, /) -> None:
+        """The broker leads from now on, or leads no longer."""
+        ...
+
+
+def no_program(_leads: bool, /) -> None:
+    """Run nothing beside a broker that leads."""
+
+
+class Leadership:
+    """Whether this broker leads, as its parts ask for it."""
+
+    def __init__(
+        self, election: LeaderElection, store: MetadataStore, registry: BrokerRegistry
+    ) -> None:
+        self._election = election
+        self._store = store
+        self._registry = registry
+
+    def is_leader(self) -> bool:
+        """Whether this broker leads the cluster, as it was last notified."""
+        return self._election.is_leader
+
+    def is_connected_leader(self) -> bool:
+        """Whether it leads and its session with the metadata store is alive."""
+        return self._election.is_leader and self._store.connected
+
+    async def gone_brokers(self, known: Iterable[str]) -> list[str]:
+        """On the leader: which of these brokers have left; on others: none."""
+        if not self._election.is_leader:
+            return []
+        return sorted(set(known) - set(await self._registry.active()))
+
+
+class LeaderDuties:
+    """What follows from a change of leadership; the election reports to it."""
+
+    def __init__(
+        self,
+        repairs: OwnershipRepairs,
+        shedding: LeaderShedding,
+        records: TopicRecords | None,
+        topics: TopicRegistry,
+        namespaces: NamespaceService,
+        background: BackgroundTasks,
+        program: LeadershipProgram,
+    ) -> None:
+        self._repairs = repairs
+        self._shedding = shedding
+        self._records = records
+        self._topics = topics
+        self._namespaces = namespaces
+        self._background = background
+        self._program = program
+
+    def leadership_changed(self, leads: bool) -> None:
+        """This broker leads from now on, or leads no longer."""
+        if leads:
+            self._repairs.look()
+        elif self._records is not None:
+            self._background.start("closing the leader's topics", self._close_system_topics())
+        self._shedding.lead(leads)
+        self._program(leads)
+
+    def leader_changed(self, leader: LeaderBroker | None) -> None:
+        """Another broker leads, or none does."""
+        if leader is not None and self._records is not None:
+            self._records.led_by(leader.broker_id)
+
+    async def _close_system_topics(self) -> None:
+        for name in [
+            each for each in self._topics.loaded if self._namespaces.goes_with_leader(each)
+        ]:
+            await self._topics.unload_topic(name)

@@ -27,7 +27,7 @@ class Follower:
         self.policies = Policies(self.store, Policies.cache_of(self.store))
         self.live = LiveSettings(STARTED, self.store, self.policies)
         self.heard: asyncio.Queue[BrokerConfig] = asyncio.Queue()
-        self.live.subscribe(lambda live: self.heard.put_nowait(live.config))
+        self.live.subscribe(lambda: self.heard.put_nowait(self.live.config))
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.context import BrokerContext
 from counterpoise.broker.exposure import exposures
 from counterpoise.broker.leadership import LeadershipProgram, no_program
-from counterpoise.broker.limits.seen import SeenLimit
-from counterpoise.broker.live import LiveSettings
+from counterpoise.broker.limits.snapshot import LimitSnapshot
 from counterpoise.broker.load import SharedProcess
 from counterpoise.broker.namespaces.bootstrap import bootstrap
 from counterpoise.broker.namespaces.catalog import TopicCatalog
@@ -58,7 +57,7 @@ class AdminServer(Protocol):
 class AdminServerFactory(Protocol):
     """Makes the server of a broker's admin API."""
 
-    def __call__(self, broker: Broker, /) -> AdminServer:
+    def __call__(self, broker: Broker) -> AdminServer:
         """The server, not started yet."""
         ...
 
@@ -166,9 +165,9 @@ class Broker:
         """What this broker measured last."""
         return self.parts.balancing.reporter.report
 
-    def limits(self) -> list[SeenLimit]:
+    def limits(self) -> list[LimitSnapshot]:
         """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
-        return self.parts.topics.limits.publish.seen()
+        return self.parts.topics.limits.publish.snapshots()
 
     async def start(self) -> None:
         """Bind the ports, join the cluster and serve; returns when clients may come.
@@ -195,8 +194,8 @@ class Broker:
         for each in exposures(self.config):
             log.warning("%s", each)
 
-    def _set_publish_buffer(self, live: LiveSettings) -> None:
-        self.listener.set_publish_buffer(live.config.connection.publish_buffer_mb)
+    def _set_publish_buffer(self) -> None:
+        self.listener.set_publish_buffer(self.config.connection.publish_buffer_mb)
 
     async def _join(self, sockets: ServerSockets) -> None:
         parts, config = self.parts, self.config
@@ -210,7 +209,7 @@ class Broker:
         await self.live.start(self.background)
         self._follow_settings()
         parts.topics.limits.start(self.background)
-        self._set_publish_buffer(self.live)
+        self._set_publish_buffer()
         for each in sockets.service:
             await self.listener.start(each.socket, each.tls, each.listener)
         if self._web is not None:
@@ -237,10 +236,13 @@ class Broker:
 
     def _follow_settings(self) -> None:
         parts = self.parts
-        self.live.subscribe(lambda _: parts.balancing.reporter.write_soon())
-        self.live.subscribe(lambda _: parts.topics.limits.settings_changed())
-        self.live.subscribe(self._set_publish_buffer)
-        self.live.subscribe(lambda _: self.shedding.settings_changed())
+        for listener in (
+            parts.balancing.reporter.write_soon,
+            parts.topics.limits.settings_changed,
+            self._set_publish_buffer,
+            self.shedding.settings_changed,
+        ):
+            self.live.subscribe(listener)
 
     async def stop(self) -> None:
         """Leave in order: bundles go to the other brokers, then connections close."""

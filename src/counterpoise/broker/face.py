@@ -174,6 +174,6 @@ class BrokerFace(Protocol):
         """What it measured last."""
         ...
 
-    def limits(self) -> list[SeenLimit]:
+    def limits(self) -> list[LimitSnapshot]:
         """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
         ...

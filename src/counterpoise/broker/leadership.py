@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 class LeadershipProgram(Protocol):
     """What runs beside a broker while it leads."""
 
-    def __call__(self, leads: bool, /) -> None:
+    def __call__(self, leads: bool) -> None:
         """The broker leads from now on, or leads no longer."""
         ...
 
 
-def no_program(_leads: bool, /) -> None:
+def no_program(leads: bool) -> None:
     """Run nothing beside a broker that leads."""
+    del leads
 
 
 class Leadership:

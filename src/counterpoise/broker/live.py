@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.callbacks import Unsubscribe
+from counterpoise.broker.base.callbacks import Notify, Unsubscribe
 from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
@@ -27,14 +27,6 @@ from counterpoise.names.options import ConfigError, with_dynamic
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-class SettingsListener(Protocol):
-    """Acts upon a change of dynamic settings."""
-
-    def __call__(self, live: LiveSettings, /) -> None:
-        """The settings have changed."""
-        ...
 
 
 RETRY_S: Final = 1.0
@@ -52,7 +44,7 @@ class LiveSettings:
         self._started = started
         self._store = store
         self._policies = policies
-        self._listeners: list[SettingsListener] = []
+        self._listeners: list[Notify] = []
         self._news = asyncio.Event()
         self._leave: Unsubscribe | None = None
         self.config: BrokerConfig = started
@@ -90,7 +82,7 @@ class LiveSettings:
             self._leave()
         self._listeners.clear()
 
-    def subscribe(self, listener: SettingsListener) -> Unsubscribe:
+    def subscribe(self, listener: Notify) -> Unsubscribe:
         """Call ``listener`` after each change; returns how to stop that."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
@@ -112,7 +104,7 @@ class LiveSettings:
                 now = repr(found[name]) if name in found else "the value it was started with"
                 log.info("dynamic configuration: %s is now %s", name, now)
         for listener in [*self._listeners]:
-            listener(self)
+            listener()
 
     def _is_usable(self, name: str, value: str) -> bool:
         try:

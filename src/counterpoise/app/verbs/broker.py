@@ -8,7 +8,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -22,9 +22,9 @@ from counterpoise.app.processes import READY, ChildSpec
 from counterpoise.app.settings.table import read_by_balancer
 from counterpoise.app.supervisor import LeaderProgram
 from counterpoise.app.wiring import broker_config, make_broker, shedding_by_others
+from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.broker.live import LiveSettings
 from counterpoise.metadata import MetadataError
 from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
 
@@ -105,13 +105,13 @@ async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]
     return working.result()
 
 
-def _restarting(balancer: LeaderProgram, broker: Broker) -> Callable[[LiveSettings], None]:
+def _restarting(balancer: LeaderProgram, broker: Broker) -> Notify:
     """A callback that restarts the balancer when a setting that it reads has changed."""
     before: Mapping[str, str] = dict(broker.live.changed)
 
-    def changed(live: LiveSettings) -> None:
+    def changed() -> None:
         nonlocal before
-        now = dict(live.changed)
+        now = dict(broker.live.changed)
         names = {name for name in {*before, *now} if before.get(name) != now.get(name)}
         before = now
         if any(map(read_by_balancer, names)):

@@ -65,7 +65,7 @@ class Schemas(Protocol):
 class OnTopicsChanged(Protocol):
     """Subscribes to the changes of a namespace's topics."""
 
-    def __call__(self, namespace: NamespaceName, listener: Notify, /) -> Unsubscribe:
+    def __call__(self, namespace: NamespaceName, listener: Notify) -> Unsubscribe:
         """Notify a listener after every creation or deletion of a persistent topic."""
         ...
 
@@ -74,7 +74,8 @@ def _unsubscribed() -> None:
     pass
 
 
-def _never(_namespace: NamespaceName, _listener: Notify, /) -> Unsubscribe:
+def _never(namespace: NamespaceName, listener: Notify) -> Unsubscribe:
+    del namespace, listener
     return _unsubscribed
 
 

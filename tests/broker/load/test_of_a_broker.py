@@ -157,7 +157,9 @@ async def test_001_l154_l268_the_leader_removes_the_data_of_bundles_that_no_brok
     for bundle in bundles[:2]:
         await other.parts.ownership.bundles.acquire(bundle)
     await other.parts.balancing.reporter.refresh(force=True)
-    await eventually(lambda: str(bundles[1]) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    await eventually(
+        lambda: str(bundles[1]) in leader.parts.load.cluster.bundles(), "the report is averaged"
+    )
     await leader.parts.balancing.keeper.write()
     assert await leader.metadata.exists(left)
     await vanished(leader, former)
@@ -172,7 +174,9 @@ async def test_001_l310_l522_a_split_removes_the_data_of_its_parent(brokers: Bro
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     await leader.parts.ownership.bundles.acquire(bundle)
     await leader.parts.balancing.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    await eventually(
+        lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
+    )
     await leader.parts.balancing.keeper.write()
     assert await leader.metadata.exists(paths.bundle_data(str(bundle)))
     await leader.namespaces.split(bundle, unload=False)
@@ -191,7 +195,9 @@ async def test_a_namespace_that_is_created_again_starts_without_the_load_of_the_
     await leader.metadata.put(paths.bundle_data(str(bundle)), json.dumps(data.to_json()).encode())
     await other.parts.ownership.bundles.acquire(bundle)
     await other.parts.balancing.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    await eventually(
+        lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
+    )
     assert leader.parts.load.cluster.bundles()[str(bundle)].short_term_data.msg_rate_in > 1000
     await leader.metadata.put(paths.local_policies(NAMESPACE), b"{}")
     await leader.metadata.delete(paths.local_policies(NAMESPACE))
@@ -200,7 +206,9 @@ async def test_a_namespace_that_is_created_again_starts_without_the_load_of_the_
     await vanished(leader, paths.bundle_data(str(bundle)))
     await other.parts.ownership.bundles.acquire(bundle)
     await other.parts.balancing.reporter.refresh(force=True)
-    await eventually(lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged")
+    await eventually(
+        lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
+    )
     assert leader.parts.load.cluster.bundles()[str(bundle)].short_term_data.msg_rate_in < 1000
 
 

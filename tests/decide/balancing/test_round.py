@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from counterpoise.decide.balancing.due import is_due, traffic, waits_for
-from counterpoise.decide.balancing.moves import Round, RoundMemory, imbalance
+from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import Strategy, decide, left_alone
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -148,6 +148,24 @@ def test_a_bundle_that_moved_a_moment_ago_is_left_alone_for_the_grace_period() -
     rested = decide(state, RoundMemory(recently_unloaded=moved), strategy(grace_ms=59_999))
     assert rested.moves
     assert rested.memory.recently_unloaded == {}
+
+
+def test_the_grace_period_of_a_bundle_begins_when_its_move_ends() -> None:
+    """A move may take as long as the time between two rounds."""
+    state = seen(UNEVEN)
+    made = decide(state, RoundMemory(), strategy(grace_ms=60_000))
+    took = made.as_moved(ended_at_ms=START + 50_000)
+    memory = made.memory.after(took)
+    assert set(memory.recently_unloaded.values()) == {START + 50_000}
+    refused = replace(took[0], status=MoveStatus.WITHHELD)
+    assert refused.bundle not in made.memory.after([refused]).recently_unloaded
+    dry = replace(took[0], status=MoveStatus.DRY_RUN)
+    assert made.memory.after([dry]).recently_unloaded[dry.bundle] == START
+    later = START + 109_999
+    assert left_alone(later, memory, BalanceOptions(grace_ms=60_000)).keys() == {
+        move.bundle for move in made.moves
+    }
+    assert not left_alone(later + 2, memory, BalanceOptions(grace_ms=60_000))
 
 
 def test_one_broker_alone_has_nowhere_to_move_anything() -> None:

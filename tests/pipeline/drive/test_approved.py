@@ -1,4 +1,4 @@
-"""What was approved is what is done; when the world changed meanwhile nothing is, and why."""
+"""What was approved is what is done; when the cluster changed meanwhile nothing is, and why."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
 from counterpoise.decide.advice.planned import advise
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
+from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.snapshot import snapshot_of
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -32,7 +33,8 @@ from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
-DO_IT = ApprovedOptions(execute=True, verify_within_s=10.0)
+AT_ONCE = BalanceOptions(report_interval_ms=0, stats_s=0)
+DO_IT = ApprovedOptions(execute=True, verify_within_s=10.0, balance=AT_ONCE, look_every_s=0.01)
 
 
 async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedPlan:
@@ -159,7 +161,7 @@ async def test_a_world_that_changed_refuses_the_whole_plan_unless_a_part_will_do
 ) -> None:
     plan, store = await planned(uneven, http), open_store(tmp_path)
     change(uneven, plan)
-    with pytest.raises(PlanRefusedError, match="the world changed for") as refused:
+    with pytest.raises(PlanRefusedError, match="the cluster changed for") as refused:
         await carried_out(uneven, http, store, plan)
     assert said in str(refused.value)
     assert uneven.unloads == []
@@ -167,6 +169,51 @@ async def test_a_world_that_changed_refuses_the_whole_plan_unless_a_part_will_do
     assert said in came.left[plan.steps[0].bundle]
     assert plan.steps[0].bundle not in {bundle for bundle, _ in uneven.unloads}
     assert all(one.status is MoveStatus.MOVED for one in came.outcomes)
+
+
+async def test_a_round_waits_until_brokers_report_what_the_former_round_did(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Pulsar's brokers measure once a minute, and answer with the old figures until then."""
+    plan = await planned(uneven, http)
+    rounds = [replace(step, round=1 + number // 2) for number, step in enumerate(plan.steps)]
+    plan = replace(plan, steps=tuple(rounds)).sealed()
+    before = {broker.name: broker.report().to_json() for broker in uneven.brokers}
+    said, unloads = list[str](), list[int]()
+
+    def log(sentence: str) -> None:
+        """Freeze the reports with the first move; they are new again once they are waited for."""
+        said.append(sentence)
+        waits = "still report what they did before the last moves" in sentence
+        if waits:
+            unloads.append(len(uneven.unloads))
+        for broker in uneven.brokers:
+            broker.says = None if waits else before[broker.name]
+
+    options = replace(DO_IT, balance=BalanceOptions(report_interval_ms=0), look_every_s=0.01)
+    store = open_store(tmp_path)
+    came = await ApprovedPlan(
+        http, (uneven.admin_url,), store, plan, wall_clock_ms, log, options
+    ).carry_out()
+    assert unloads[0] == 2, "two steps a round, and none of the second before the brokers measured"
+    assert [each for each in said if each.startswith("round 2 of ")]
+    assert (came.done_before, came.left, came.refused) == (0, {}, "")
+    assert len(came.outcomes) == len(plan.steps)
+
+
+async def test_what_this_run_moved_is_not_counted_as_done_before(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    rounds = [replace(step, round=1 + (number > 0)) for number, step in enumerate(plan.steps)]
+    plan = replace(plan, steps=tuple(rounds)).sealed()
+    moved = Told(
+        "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=plan.steps[1:]))
+    )
+    came = await carried_out(uneven, http, open_store(tmp_path), plan, told=moved)
+    assert "the cluster changed for 1 of its" in came.refused
+    assert (len(came.outcomes), came.done_before) == (1, 0)
+    assert set(came.left) == {step.bundle for step in plan.steps[1:]}
 
 
 async def test_a_plan_that_would_make_things_worse_by_now_is_refused(
@@ -251,7 +298,7 @@ async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("no_topics", "unloaded, and nobody, {destination} included, had taken it by then"),
+        ("no_topics", "unloaded, and no broker, {destination} included, had taken it by then"),
         ("lose_destination", "{owner} took it in place of {destination}: make a new plan"),
     ],
 )
@@ -304,6 +351,14 @@ async def test_from_advice_to_deed_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     plan = await planned(uneven, http)
+    conf = {
+        "loadBalancerSheddingEnabled": "false",
+        "loadBalancerReportUpdateMinIntervalMillis": "10",
+        "statsUpdateFrequencyInSecs": "1",
+    }
+    for broker in uneven.brokers:
+        for name, told in (("runtime", json.dumps(conf).encode()), ("values", b"{}")):
+            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, told)
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan.to_json()))
     words = ["balance", "--admin-url", uneven.admin_url, "--history", str(tmp_path / "h")]

@@ -1,7 +1,7 @@
-"""Carry out a plan that somebody approved: as it stands, or not at all.
+"""Carries out a plan that the operator approved: as it stands, or not at all.
 
-Before each of the plan's rounds the world is looked at anew. What was approved and is not there any
-more refuses the plan, unless a part of it will do.
+Before each of the plan's rounds the cluster is read again, once its brokers have measured what the
+former round did. A step that does not fit any more refuses the plan, unless ``--partial`` is given.
 """
 
 import asyncio
@@ -13,7 +13,10 @@ import aiohttp
 from counterpoise.decide.advice.changed import PlanCheck, check, moves_of
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanStep
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
+from counterpoise.decide.balancing.due import waits_for
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, imbalance_of
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.names.options import from_conf
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -39,7 +42,7 @@ class ApprovedOptions:
     """How an approved plan is carried out."""
 
     execute: bool = False
-    """False: it is only held against the world."""
+    """False: it is only compared with the cluster."""
     valid_for_s: float = 3600.0
     partial: bool = False
     """Carry out the steps that still fit, even if others do not."""
@@ -47,6 +50,10 @@ class ApprovedOptions:
     """How often a step is tried that the cluster fails at."""
     verify_within_s: float = 20.0
     rules: ApprovalRules = field(default_factory=ApprovalRules)
+    balance: BalanceOptions | None = None
+    """How often brokers measure; None: as the cluster's own settings say."""
+    look_every_s: float = 5.0
+    """Between two looks at brokers whose next measurement a round waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class CarriedOut:
     left: dict[str, str]
     """Bundles whose step was not carried out, and why."""
     refused: str = ""
-    """Why the rest was not carried out, where the world changed on the way."""
+    """Why the rest was not carried out, where the cluster changed on the way."""
 
 
 class ApprovedPlan:
@@ -109,14 +116,15 @@ class ApprovedPlan:
         """
         reading, checked = await self._checked()
         self._refuse(checked)
-        left = dict(checked.changed)
+        left, done_before = dict(checked.changed), len(checked.done)
         before, outcomes = imbalance_of(reading.snapshot.view), list[MoveOutcome]()
         refused = ""
         if self._options.execute and checked.to_do:
-            for number in sorted({step.round for step in checked.to_do}):
+            rounds = sorted({step.round for step in checked.to_do})
+            for number in rounds:
                 if outcomes:
                     try:
-                        reading, checked = await self._checked()
+                        reading, checked = await self._measured(number, rounds[-1])
                         self._refuse(checked)
                     except (PlanRefusedError, CannotSeeError) as error:
                         refused = str(error)
@@ -129,9 +137,33 @@ class ApprovedPlan:
             one = settled.get(step.bundle)
             if one is not None and one.status is not MoveStatus.MOVED:
                 left[step.bundle] = one.error or _ended(one)
-            elif one is None and step in checked.to_do and refused:
-                left[step.bundle] = refused
-        return CarriedOut(before, tuple(outcomes), len(checked.done), left, refused)
+            elif one is None and refused and step not in checked.done:
+                left[step.bundle] = checked.changed.get(step.bundle, refused)
+        return CarriedOut(before, tuple(outcomes), done_before, left, refused)
+
+    async def _measured(self, number: int, last: int) -> tuple[ClusterReading, PlanCheck]:
+        """The check before a further round, once brokers report what the former one did."""
+        balance, said = self._options.balance or await self._balance(), ""
+        while True:
+            reading, checked = await self._checked()
+            poll_id = int(reading.rows["poll_id"][0])
+            memory = await asyncio.to_thread(self._history.memory_before, poll_id)
+            waits = waits_for(self._reader.state, memory, balance)
+            if not waits:
+                return reading, checked
+            if waits != said:
+                self._log(f"round {number} of {last}: {waits}")
+            said = waits
+            await asyncio.sleep(self._options.look_every_s)
+
+    async def _balance(self) -> BalanceOptions:
+        """How often the cluster's brokers measure: by their own settings, else by the defaults."""
+        try:
+            conf = await self._reader.policies.settings(self._addresses)
+        except CannotSeeError:
+            return BalanceOptions()
+        found = from_conf(BalanceOptions, conf.values)
+        return replace(found, enabled=True, shedding_enabled=True)
 
     async def _checked(self) -> tuple[ClusterReading, PlanCheck]:
         reading = await self._reader.look()
@@ -146,7 +178,7 @@ class ApprovedPlan:
         if checked.changed and not self._options.partial:
             bundle, reason = next(iter(checked.changed.items()))
             raise PlanRefusedError(
-                f"plan {self._plan.id} is refused, since the world changed for "
+                f"plan {self._plan.id} is refused, since the cluster changed for "
                 f"{len(checked.changed)} of its {len(self._plan.steps)} steps "
                 f"({bundle}: {reason}); make a new one, or --partial carries out the others"
             )
@@ -183,8 +215,8 @@ def _ended(one: MoveOutcome) -> str:
     match one.status:
         case MoveStatus.UNOWNED:
             return (
-                f"unloaded, and nobody, {one.destination} included, had taken it by then; whoever "
-                "is looked up for it next has it: make a new plan"
+                f"unloaded, and no broker, {one.destination} included, had taken it by then; the "
+                "next lookup of one of its topics places it: make a new plan"
             )
         case MoveStatus.ELSEWHERE:
             return f"{one.owner} took it in place of {one.destination}: make a new plan"

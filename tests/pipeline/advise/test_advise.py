@@ -185,10 +185,21 @@ def test_how_long_moves_took_is_what_the_history_says() -> None:
         for status, took in (("moved", 100), ("moved", 300), ("moved", 9000), ("failed", 20_000))
     ]
     took = move_time(rows)
-    assert (took.seconds, took.slowest_s) == (0.3, 9.0)
+    assert (took.seconds, took.quickest_s, took.slowest_s) == (0.3, 0.1, 9.0)
     assert took.basis == "the median of 3 moves seen here"
     assert move_time(rows, 5.0).seconds == 5.0
     assert "taken for granted" in move_time([]).basis
+
+
+def test_moves_at_once_are_expected_to_take_what_those_took_that_went_beside_others() -> None:
+    spans = [(0, 1000), (2000, 3200), (10_000, 12_000), (10_500, 13_300), (11_000, 11_400)]
+    rows = [{"status": "moved", "started_at_ms": a, "ended_at_ms": b} for a, b in spans]
+    alone, beside = move_time(rows), move_time(rows, at_once=4)
+    assert (alone.seconds, alone.quickest_s, alone.slowest_s) == (1.1, 1.0, 1.2)
+    assert alone.basis == "the median of 2 moves seen here, one at a time"
+    assert (beside.seconds, beside.quickest_s, beside.slowest_s) == (2.0, 0.4, 2.8)
+    assert beside.basis == "the median of 3 moves seen here, beside others"
+    assert move_time(rows[:2], at_once=4).seconds == 1.1, "where none went beside others, all count"
 
 
 def test_nothing_that_a_cluster_is_called_becomes_markup() -> None:

@@ -63,7 +63,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     return advise(
         looked.snapshot,
         strategy,
-        move_time(rows, args.move_seconds),
+        move_time(rows, args.move_seconds, at_once=args.at_once),
         wall_clock_ms(),
         looked.memory,
         advise_splits(looked.splits, splitting),

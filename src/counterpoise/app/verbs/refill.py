@@ -96,7 +96,7 @@ async def _plan(
     return advise(
         replace(snapshot, connections=connections_of(reader.state), source=", ".join(addresses)),
         goal,
-        move_time(rows),
+        move_time(rows, at_once=AdviceOptions().at_once),
         now_ms,
         options=AdviceOptions(rounds=1, rules=rules, moved_before=moved),
         notes=tuple(f"{each} does not answer ({why})" for each, why in snapshot.silent.items()),

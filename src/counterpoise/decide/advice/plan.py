@@ -111,6 +111,7 @@ class MoveTime:
     seconds: float
     slowest_s: float
     basis: str
+    quickest_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,16 +141,43 @@ def state_of(store: Store) -> FoldState:
     return state
 
 
-def move_time(rows: Iterable[Mapping[str, Any]], given_s: float | None = None) -> MoveTime:
-    """How long a move takes, by the outcomes of a history, unless a person says so."""
+def move_time(
+    rows: Iterable[Mapping[str, Any]], given_s: float | None = None, *, at_once: int = 1
+) -> MoveTime:
+    """How long a move takes, by the outcomes of a history, unless a person says so.
+
+    Moves that went beside others take longer than those that went alone, so a plan whose moves go
+    `at_once` goes by the former, where the history has any.
+    """
     if given_s is not None:
-        return MoveTime(given_s, given_s, "as given by --move-seconds")
-    took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["status"] == "moved"]
-    if not took:
+        return MoveTime(given_s, given_s, "as given by --move-seconds", given_s)
+    ended = [(row["started_at_ms"], row["ended_at_ms"]) for row in rows if row["status"] == "moved"]
+    if not ended:
         basis = "no move of this cluster is recorded: a second is taken for granted"
-        return MoveTime(DEFAULT_MOVE_S, DEFAULT_MOVE_S, basis)
+        return MoveTime(DEFAULT_MOVE_S, DEFAULT_MOVE_S, basis, DEFAULT_MOVE_S)
+    took, way = _of_a_kind(ended, beside=at_once > 1)
     moves = f"{len(took)} moves" if len(took) > 1 else "one move"
-    return MoveTime(median(took) / 1000, max(took) / 1000, f"the median of {moves} seen here")
+    return MoveTime(
+        median(took) / 1000, max(took) / 1000, f"the median of {moves} seen here{way}",
+        min(took) / 1000,
+    )  # fmt: skip
+
+
+def _of_a_kind(spans: Sequence[tuple[int, int]], *, beside: bool) -> tuple[list[int], str]:
+    """Milliseconds of the moves that went beside others, or alone; of all when none did."""
+    ordered, overlaps = sorted(spans), set[int]()
+    latest = holder = 0
+    for number, (start, end) in enumerate(ordered):
+        if start < latest:
+            overlaps |= {number, holder}
+        if end > latest:
+            latest, holder = end, number
+    wanted = [
+        end - start for number, (start, end) in enumerate(ordered) if (number in overlaps) is beside
+    ]
+    if wanted:
+        return wanted, ", beside others" if beside else ", one at a time"
+    return [end - start for start, end in ordered], ""
 
 
 def _batch(columns: Mapping[str, Any], after: int) -> Batch:

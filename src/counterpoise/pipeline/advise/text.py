@@ -22,7 +22,11 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
             f"cost: {_count(cost.topics, 'topic')} and {cost.connections:,} producers and "
             f"consumers moved, {bytes_text(cost.bytes_per_s)} among them; about "
             f"{cost.seconds:.1f} s with {plan.at_once} at a time ({plan.took.seconds:.1f} s each, "
-            f"{plan.took.basis})"
+            f"{plan.took.quickest_s:.1f} to {plan.took.slowest_s:.1f} s, {plan.took.basis})"
+        )
+        yield (
+            "      clients wait for at least that long while their bundle moves, and get again "
+            "what they have not acknowledged by then"
         )
     yield from (f"note: {note}" for note in plan.notes)
     yield ""

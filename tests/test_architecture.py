@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_tidy import MAY_IMPORT, PACKAGE, PURE, ROOT
+from tests.test_tidy import BROKER_MAY_IMPORT, MAY_IMPORT, PACKAGE, PURE, ROOT
 
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
 ROOMS = re.findall(r"^\| `(\w+)/` \|.*\| (pure|I/O) \| (.*?) \|$", PAGE, re.MULTILINE)
-FOLDERS = re.findall(r"^\| `(\w+)/` \| [^|]*\|$", PAGE, re.MULTILINE)
+FOLDERS = re.findall(r"^\| `(\w+)/` \| [^|]* \| ([^|]*) \|$", PAGE, re.MULTILINE)
 NAMED = re.findall(r"`([\w./-]+\.(?:py|md))(?:: (\w+))?`", PAGE)
 
 
@@ -48,7 +48,12 @@ def test_its_table_of_rooms_is_the_one_that_is_enforced() -> None:
 
 def test_it_lists_every_room_of_the_broker() -> None:
     broker = {each.parent.name for each in (PACKAGE / "broker").glob("*/__init__.py")}
-    assert set(FOLDERS) == broker
+    assert {folder for folder, _ in FOLDERS} == broker
+
+
+def test_its_table_of_the_brokers_folders_is_the_one_that_is_enforced() -> None:
+    listed = {folder: frozenset(may.replace("\N{EN DASH}", "").split()) for folder, may in FOLDERS}
+    assert listed == BROKER_MAY_IMPORT
 
 
 def test_the_files_and_functions_that_it_names_exist() -> None:

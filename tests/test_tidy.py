@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline": frozenset({"names", "load", "decide", "security"}),
     "picture": frozenset({"names", "load", "decide"}),
     "console": frozenset({"names", "load", "decide", "picture", "pipeline", "security"}),
+}
+# What each folder of `broker/` may import of its others besides `base/`: docs/ARCHITECTURE.md.
+BROKER_MAY_IMPORT: dict[str, frozenset[str]] = {
+    "base": frozenset(),
+    "limits": frozenset(),
+    "namespaces": frozenset(),
+    "peers": frozenset(),
+    "schemas": frozenset(),
+    "topic": frozenset({"limits"}),
+    "load": frozenset({"peers", "topic"}),
+    "bundles": frozenset({"load", "namespaces", "peers", "topic"}),
+    "connection": frozenset({"bundles", "namespaces", "topic"}),
 }
 # Where a room shows others one face, they import no other module of it.
 FACES = {("admin", "broker"): "counterpoise.broker.face"}
@@ -95,6 +108,29 @@ def test_imports_follow_the_direction_of_the_rooms(path: Path) -> None:
         if name.startswith(FRONT_MODULES) and path.name != "__init__.py" and room in PURE:
             broken.append(f"line {line}: {name} is a front: a pure room may not lean on it")
     assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sources() if path.relative_to(PACKAGE).parts[:-1][:1] == ("broker",)],
+    ids=lambda p: str(p.relative_to(PACKAGE)),
+)
+def test_imports_follow_the_direction_of_the_brokers_folders(path: Path) -> None:
+    """Only the files beside the folders, which compose them, may import everything."""
+    folder = path.relative_to(PACKAGE / "broker").parts[0]
+    if folder.endswith(".py"):
+        return
+    may = BROKER_MAY_IMPORT[folder] | {folder, "base"}
+    broken = [
+        f"line {line}: {folder!r} may not import {name!r}"
+        for line, name in imports(path)
+        if name.startswith("counterpoise.broker.") and name.split(".")[2] not in may
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_no_folder_of_the_broker_imports_itself_by_way_of_others() -> None:
+    TopologicalSorter(BROKER_MAY_IMPORT).prepare()
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -2,8 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -74,7 +76,7 @@ async def test_one_that_ends_by_itself_is_started_again(
     await made.program.stop()
 
 
-async def test_other_settings_start_it_anew_without_a_pause(observed: Observed) -> None:
+async def test_other_settings_start_it_again_without_a_pause(observed: Observed) -> None:
     observed.program.restart()  # Nothing runs yet: nothing to do.
     observed.program.on_leadership(True)
     await observed.starts.get()
@@ -85,3 +87,82 @@ async def test_other_settings_start_it_anew_without_a_pause(observed: Observed) 
     await asyncio.wait_for(observed.starts.get(), 30)
     assert observed.program.child is not child
     assert not child.is_alive
+
+
+class Runs:
+    """Child processes in name only: each run takes its time by a clock that nothing else moves."""
+
+    def __init__(self, *lifetimes: float) -> None:
+        self.now = 0.0
+        self.left = list(lifetimes)
+        self.over = threading.Event()
+
+    def start(self, spec: ChildSpec) -> "Runs":
+        self.spec, self.pid = spec, 1
+        return self
+
+    def wait(self) -> int:
+        if not self.left:
+            self.over.wait()
+            return 0
+        self.now += self.left.pop(0)
+        return 3
+
+    def stop(self) -> None:
+        self.over.set()
+
+
+async def pauses_after(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *lifetimes: float
+) -> list[float]:
+    """The pauses after runs of so many seconds, as parts of the first one."""
+    runs, waited, all_over = Runs(*lifetimes), [], asyncio.Event()
+
+    async def wait_for(waiting: Coroutine[Any, Any, bool], pause_s: float) -> None:
+        waiting.close()
+        waited.append(pause_s)
+        if len(waited) == len(lifetimes):
+            all_over.set()
+        raise TimeoutError
+
+    monkeypatch.setattr(supervisor, "Child", runs.start)
+    monkeypatch.setattr(supervisor.asyncio, "wait_for", wait_for)
+    spec = ChildSpec("balancer", [], lambda _: True, tmp_path / "log")
+    program = LeaderProgram(lambda: spec, lambda: runs.now)
+    program.start()
+    program.on_leadership(True)
+    await all_over.wait()
+    await program.stop()
+    return [each / supervisor.BACK_OFF_FIRST_S for each in waited]
+
+
+async def test_pauses_double_and_begin_again_after_a_steady_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    steady = supervisor.STEADY_AFTER_S
+    lives = (0, 0, 0, steady + 1, 0, steady, 0)
+    assert await pauses_after(monkeypatch, tmp_path, *lives) == [1, 2, 4, 1, 2, 4, 8]
+
+
+async def test_pauses_have_a_longest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pauses = await pauses_after(monkeypatch, tmp_path, *([0.0] * 9))
+    assert pauses[-2:] == [supervisor.BACK_OFF_MOST_S / supervisor.BACK_OFF_FIRST_S] * 2
+
+
+async def test_a_broker_that_leads_no_longer_waits_for_no_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "BACK_OFF_FIRST_S", 3600.0)
+    pausing = asyncio.Event()
+    monkeypatch.setattr(supervisor.log, "warning", lambda *_: pausing.set())
+    made = Observed(tmp_path, "raise SystemExit(3)")
+    made.program.start()
+    made.program.on_leadership(True)
+    await made.starts.get()
+    await pausing.wait()
+    made.program.on_leadership(False)
+    for _ in range(9):
+        await asyncio.sleep(0)  # turns of the loop, in which the pause ends
+    made.program.on_leadership(True)
+    await asyncio.wait_for(made.starts.get(), 30)
+    await made.program.stop()

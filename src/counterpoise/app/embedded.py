@@ -253,6 +253,8 @@ class Cluster:
     # On the loop.
 
     async def _start(self) -> None:
+        # A cluster that is started again begins with its first ports, and brokers of its own.
+        self._brokers, self._numbers = [], itertools.count()
         self._tree = await open_tree(self._config.metadata_store_url)
         self._keeper = self._tree.open() if self._tree is not None else None
         # The first one alone, so that the leader is always the same.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 
 from counterpoise.app.processes import Child, ChildSpec
@@ -25,9 +26,14 @@ class LeaderProgram:
     parent, so the child dies with it.
     """
 
-    def __init__(self, spec: Callable[[], ChildSpec]) -> None:
-        """``spec`` is asked at each start, because ports may be known only then."""
-        self._spec = spec
+    def __init__(
+        self, spec: Callable[[], ChildSpec], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``spec`` is asked at each start, because ports may be known only then.
+
+        ``clock``: seconds, by which a run counts as steady.
+        """
+        self._spec, self._clock = spec, clock
         self._leads = asyncio.Event()
         self._resigned = asyncio.Event()
         self._resigned.set()
@@ -61,16 +67,15 @@ class LeaderProgram:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
-        clock = asyncio.get_running_loop().time
         back_off_s = BACK_OFF_FIRST_S
         while True:
             await self._leads.wait()
-            began = clock()
+            began = self._clock()
             status = await self._run_once()
             if status is None:
                 back_off_s = BACK_OFF_FIRST_S
                 continue
-            if clock() - began > STEADY_AFTER_S:
+            if self._clock() - began > STEADY_AFTER_S:
                 back_off_s = BACK_OFF_FIRST_S
             log.warning("the balancer ended with status %d; again in %g s", status, back_off_s)
             with contextlib.suppress(TimeoutError):

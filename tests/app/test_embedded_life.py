@@ -1,0 +1,157 @@
+"""The embedded cluster from start to end: what a failure, a stop and a kill leave behind."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from tests.admin.conftest import Api
+
+pytestmark = pytest.mark.client
+THREAD = "counterpoise-cluster"
+
+
+def cluster_threads() -> int:
+    return sum(each.name == THREAD and each.is_alive() for each in threading.enumerate())
+
+
+@contextmanager
+def ports(count: int) -> Iterator[tuple[int, list[socket.socket]]]:
+    """The first of so many free ports in a row, and sockets that occupy them."""
+    for first in range(23_000, 30_000, count):
+        held: list[socket.socket] = []
+        try:
+            for number in range(count):
+                server = socket.create_server(("127.0.0.1", first + number))
+                held.append(server)
+        except OSError:
+            for each in held:
+                each.close()
+            continue
+        try:
+            yield first, held
+        finally:
+            for each in held:
+                each.close()
+        return
+    raise AssertionError("no free ports in a row")
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for what the cluster's own thread does: nothing announces it to this one."""
+    for _ in range(400):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("not within 20 s")
+
+
+def client_of(cluster: Cluster) -> pulsar.Client:
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    return pulsar.Client(cluster.service_url, operation_timeout_seconds=20, logger=logger)
+
+
+def test_a_start_that_fails_leaves_no_thread_and_no_broker_and_can_be_repeated() -> None:
+    threads = cluster_threads()
+    with ports(2) as (first, (one, other)):
+        one.close()
+        cluster = Cluster(brokers=2, config={"brokerServicePort": first})
+        with pytest.raises(OSError, match=str(first + 1)):
+            cluster.start()
+        assert cluster_threads() == threads
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", first), timeout=5)
+        with pytest.raises(RuntimeError, match="does not run"):
+            cluster.owner("x")
+        other.close()
+        with cluster:
+            assert [each.service_url for each in cluster.brokers if each.alive] == [
+                f"pulsar://127.0.0.1:{port}" for port in (first, first + 1)
+            ]
+    assert cluster_threads() == threads
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_an_orderly_stop_saves_acknowledgements_and_a_fast_one_does_not_wait_for_them(
+    orderly: bool, tmp_path: Path
+) -> None:
+    """What is redelivered after a fast stop was acknowledged within its last second."""
+    cluster = Cluster(brokers=1, storage=tmp_path).start()
+    client = client_of(cluster)
+    consumer = client.subscribe("orders", "s")
+    producer = client.create_producer("orders")
+    for number in range(5):
+        producer.send(b"%d" % number)
+        consumer.acknowledge(consumer.receive(timeout_millis=20_000))
+    stats = Api(cluster.admin_url)
+    path = "/admin/v2/persistent/public/default/orders/stats"
+    eventually(lambda: not stats.get(path)["subscriptions"]["s"]["msgBacklog"])
+    cluster.stop(orderly=orderly)
+    client.close()
+    with Cluster(brokers=1, storage=tmp_path) as again:
+        client = client_of(again)
+        client.create_producer("orders").send(b"last")
+        first = client.subscribe("orders", "s").receive(timeout_millis=20_000).data()
+        client.close()
+    assert first == (b"last" if orderly else b"0")
+
+
+def test_a_broker_that_stops_hands_its_bundles_over_and_a_killed_one_does_not() -> None:
+    for kill in (False, True):
+        with Cluster(brokers=2) as cluster:
+            client = client_of(cluster)
+            client.create_producer("kept").send(b"x")
+            client.close()
+            owner = cluster.owner("kept")
+            assert owner is not None
+            (cluster.kill if kill else cluster.stop_broker)(owner)
+            successor = cluster.owner("kept")
+            assert (successor is None) is kill
+            assert successor is not owner
+            assert not owner.alive
+
+
+def test_a_broker_that_an_administrator_stops_is_gone_for_the_cluster_too() -> None:
+    with Cluster(brokers=2) as cluster:
+        stopped, other = cluster.brokers
+        gone = threading.Event()
+        answer = Api(stopped.admin_url)(
+            "POST", "/admin/v2/brokers/shutdown?maxConcurrentUnloadPerSec=0"
+        )
+        assert answer.status in (200, 204)
+        for _ in range(200):
+            if not stopped.alive or gone.wait(0.05):
+                break
+        assert not stopped.alive
+        assert cluster.service_url == other.service_url
+        assert cluster.admin_url == other.admin_url
+
+
+def test_ports_that_are_named_count_up_from_the_first_broker() -> None:
+    with ports(4) as (first, held):
+        for each in held:
+            each.close()
+        config = {"brokerServicePort": first, "webServicePort": first + 2}
+        with Cluster(brokers=2, config=config) as cluster:
+            assert {each.service_url for each in cluster.brokers} == {
+                f"pulsar://127.0.0.1:{first}", f"pulsar://127.0.0.1:{first + 1}"
+            }  # fmt: skip
+            assert {each.admin_url for each in cluster.brokers} == {
+                f"http://127.0.0.1:{first + 2}", f"http://127.0.0.1:{first + 3}"
+            }  # fmt: skip
+
+
+def test_metadata_outlives_all_brokers_and_not_the_cluster() -> None:
+    with Cluster(brokers=1) as cluster:
+        assert Api(cluster.admin_url)("PUT", "/admin/v2/namespaces/public/mine").status == 204
+        cluster.stop_broker(cluster.brokers[0])
+        added = cluster.add_broker()
+        assert "public/mine" in Api(added.admin_url).get("/admin/v2/namespaces/public")
+    with cluster:
+        assert "public/mine" not in Api(cluster.admin_url).get("/admin/v2/namespaces/public")

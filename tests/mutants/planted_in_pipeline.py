@@ -100,15 +100,37 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "the executor asks brokers what they own while they take bundles over",
         "pipeline/bundle_lookup.py",
-        "        whose = await self._ownership.whose(bundle, broker, brokers)\n",
-        "        await self._ownership.listed(brokers)\n"
-        "        whose = await self._ownership.whose(bundle, broker, brokers)\n",
+        "        if is_left_in_place(namespace):\n",
+        "        await self._ownership.listed([broker])\n        if is_left_in_place(namespace):\n",
         f"{_EXECUTOR}::test_no_broker_that_takes_bundles_over_is_asked_what_it_owns",
+    ),
+    Fault(
+        "a broker filters the topics of a namespace by bundle",
+        "pipeline/topic_lists.py",
+        '        url = f"{address}/admin/v2/persistent/{namespace}"\n',
+        '        url = f"{address}/admin/v2/persistent/{namespace}?bundle=0x00000000_0x10000000"\n',
+        f"{_EXECUTOR}::"
+        "test_where_clients_may_create_no_topics_one_list_of_topics_serves_all_bundles",
+    ),
+    Fault(
+        "a broker that serves no lookups is a destination",
+        "pipeline/collect/collector.py",
+        "            if not await serving:\n",
+        "            if not await serving and False:\n",
+        "tests/pipeline/test_balancer.py::"
+        "test_no_round_moves_anything_to_a_broker_that_serves_no_lookups",
+    ),
+    Fault(
+        "the executor moves bundles of the system namespace",
+        "pipeline/executor.py",
+        "        if is_left_in_place(namespace := namespace_of(move.bundle)):\n",
+        "        if False and (namespace := namespace_of(move.bundle)):\n",
+        f"{_EXECUTOR}::test_a_system_bundle_is_neither_moved_nor_looked_up_whoever_planned_it",
     ),
     Fault(
         "the executor asks the releasing broker for the lookup",
         "pipeline/executor.py",
-        "            heir or move.source,\n",
+        "            move.destination or move.source,\n",
         "            move.source,\n",
         f"{_EXECUTOR}::test_an_unloaded_bundle_is_looked_up_where_it_is_to_go",
     ),

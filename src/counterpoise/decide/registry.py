@@ -1,4 +1,4 @@
-"""Strategies of one sort by name: Pulsar's, ours, and anybody's as ``module:Class``."""
+"""Strategies of one sort by name: Pulsar's, ours, and an operator's own as ``module:Class``."""
 
 import dataclasses
 import importlib
@@ -76,7 +76,7 @@ class Registry(Mapping[str, S], Generic[S]):
             raise ConfigError(self._setting, f"{name!r} is not module:Class")
         try:
             made = getattr(importlib.import_module(module), attribute)()
-        except Exception as error:  # whatever somebody's module raises when it is imported
+        except Exception as error:  # importing an operator's own module may raise anything
             said = f"{type(error).__name__}: {error}"
             raise ConfigError(self._setting, f"{name!r} cannot be loaded: {said}") from None
         if not isinstance(made, self._contract):

@@ -97,7 +97,7 @@ class ResourceWeights:
 
     def _in_order(self, memory: float) -> npt.NDArray[np.float64]:
         weights = np.array([self.cpu, memory, self.direct_memory, self.inbound, self.outbound])
-        weights.flags.writeable = False  # whoever asks again is given the same one
+        weights.flags.writeable = False  # it is cached and shared
         return weights
 
 

@@ -128,7 +128,7 @@ class PolicyReader:
 
 
 class RoundPolicies:
-    """What the rounds of a balancer heed besides load, read anew for each.
+    """What the rounds of a balancer heed besides load, read again for each.
 
     But for anti-affinity groups, which are asked for namespace by namespace: they are believed for
     `GROUPS_FOR` rounds. A namespace that was not there before is asked for at once.
@@ -143,10 +143,10 @@ class RoundPolicies:
         """By namespace: the round in which its group was read, and the group, if any."""
 
     async def read(self, state: FoldState, *, averages: bool = False) -> PlacementPolicies:
-        """The scene of a round on this state; raises `CannotSeeError`.
+        """The policies for a round on this state; raises `CannotSeeError`.
 
         With `averages` those that brokers of the extensible manager make of their usage are asked
-        for, too; a broker that does not tell is done without.
+        for, too; a broker that does not publish its average is left out.
         """
         self._round += 1
         brokers = state.brokers
@@ -154,8 +154,8 @@ class RoundPolicies:
         refused = "no broker answers"
         for broker in brokers["broker"][newest].tolist()[:ASKED_MOST]:
             try:
-                scene = await self._read(state, broker)
-                return replace(scene, averages=await self._told(state)) if averages else scene
+                found = await self._read(state, broker)
+                return replace(found, averages=await self._averages(state)) if averages else found
             except CannotSeeError as error:
                 refused = str(error)
         raise CannotSeeError(refused)
@@ -175,11 +175,11 @@ class RoundPolicies:
             facts, isolation=policies, groups=groups, domains=domains, filters=filters
         )
 
-    async def _told(self, state: FoldState) -> dict[str, float]:
+    async def _averages(self, state: FoldState) -> dict[str, float]:
         managers = zip(state.brokers["broker"], state.brokers["load_manager"], strict=True)
         asked = [broker for broker, manager in managers if is_extensible(manager)]
-        told = await asyncio.gather(*map(self._average, asked))
-        return {name: each for name, each in zip(asked, told, strict=True) if each is not None}
+        found = await asyncio.gather(*map(self._average, asked))
+        return {name: each for name, each in zip(asked, found, strict=True) if each is not None}
 
     async def _average(self, broker: str) -> float | None:
         try:
@@ -195,7 +195,7 @@ class RoundPolicies:
         except (*UNREADABLE, ValueError) as error:
             if isinstance(error, RefusedError) and error.status in NOT_THERE:
                 return FilterOptions(distribute_evenly=False)
-            raise CannotSeeError(f"{address} does not tell its settings: {said(error)}") from None
+            raise CannotSeeError(f"{address} does not return its settings: {said(error)}") from None
 
     async def _groups_of(self, base: str, namespaces: set[str]) -> dict[str, str]:
         fresh = {

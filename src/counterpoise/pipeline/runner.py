@@ -94,7 +94,7 @@ class RunSettings:
 class SparkBalancer:
     """Runs one history's balancer.
 
-    `tell` gets a sentence for a person whenever something happens. Without `spark` a session is
+    `log` gets a sentence whenever something happens. Without `spark` a session is
     started, and stopped together with its JVM; a session that is given is left running.
     """
 
@@ -102,19 +102,19 @@ class SparkBalancer:
         self,
         settings: RunSettings,
         strategy: Strategy,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         *,
         spark: "SparkSession | None" = None,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._strategy = strategy
-        self._tell = tell
+        self._log = log
         self._store = open_store(settings.history)
         self._metrics = Metrics(wall_clock_ms, settings.poll_every_s)
         self._lost = asyncio.Event()
         self._held = ""
-        self._told_alone = False
+        self._reported_alone = False
         self._began_ms = wall_clock_ms()
         self.is_under_way = False
         """Whether anything was kept."""
@@ -130,11 +130,11 @@ class SparkBalancer:
         async with contextlib.AsyncExitStack() as stack:
             held = lease(store, self._lost.set, settings.lease)
             store = self._store = await stack.enter_async_context(held)
-            self._keeping = Keeping(store, settings.keeping, self._tell)
+            self._keeping = Keeping(store, settings.keeping, self._log)
             await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self._metrics, settings.metrics))
             if port:
-                self._tell(f"metrics on port {port}")
+                self._log(f"metrics on port {port}")
             timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
             opened = http_session(settings.security, timeout=timeout)
             session = await stack.enter_async_context(opened)
@@ -144,7 +144,7 @@ class SparkBalancer:
                 self._strategy,
                 HistoryTables(store),
                 executor,
-                self._tell,
+                self._log,
                 rules=settings.rules,
                 moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
@@ -159,8 +159,8 @@ class SparkBalancer:
             stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
-                watchdog = guard(session, settings.addresses, self._tell, self._metrics)
-            polling = Polling(collector, store, self._tell, self._metrics, watchdog)
+                watchdog = guard(session, settings.addresses, self._log, self._metrics)
+            polling = Polling(collector, store, self._log, self._metrics, watchdog)
             # The only poll of a run that makes one is landed, whatever it saw.
             if settings.once and (reason := trouble(await polling.poll())):
                 raise NothingSeenError(reason)
@@ -175,7 +175,7 @@ class SparkBalancer:
     def _start(self, balancer: Balancer, checkpoint: str) -> "tuple[SparkSession, Stream]":
         settings = self._settings
         began = time.monotonic()
-        self._tell(f"starting Spark on {settings.master}")
+        self._log(f"starting Spark on {settings.master}")
         spark = self._spark or start_session(
             settings.master,
             partitions=settings.shards,
@@ -184,10 +184,10 @@ class SparkBalancer:
         )
 
         with jvm_at_hand():
-            stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._tell)
+            stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._log)
             version = spark.version
         took = time.monotonic() - began
-        self._tell(f"Spark {version} is up after {took:.1f} s; its first micro-batch runs")
+        self._log(f"Spark {version} is up after {took:.1f} s; its first micro-batch runs")
         return spark, stream
 
     def _fold(self, spark: "SparkSession", balancer: Balancer, checkpoint: str) -> "StreamingQuery":
@@ -196,14 +196,14 @@ class SparkBalancer:
         def each(up_to: int, shards: list[str]) -> None:
             # Every shard knows the brokers; the bundles are put together only for a round.
             newest = read_state(store, shards[0])
-            # Of a time to come is what a clock says that was wrong then, or is now.
+            # A poll in the future: the clock was wrong then, or is wrong now.
             in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
             if in_time and balancer.is_due(newest) and self._may_act(loop, newest):
                 rest = [read_state(store, name) for name in shards[1:]]
                 step = balancer.step(merged([newest, *rest]))
                 asyncio.run_coroutine_threadsafe(step, loop).result()
             elif settings.once and (why := balancer.not_yet(newest)):
-                self._tell(why)
+                self._log(why)
             self._keeping.folded(up_to)
 
         # A round that was cut off is seen through first: its state is folded already.
@@ -223,15 +223,15 @@ class SparkBalancer:
     def _mind_executors(self, spark: "SparkSession") -> None:
         """Say once that none has come, which Spark itself does not."""
         late = wall_clock_ms() - self._began_ms > EXECUTORS_WITHIN_MS
-        if late and not self._told_alone and not has_executors(spark):
-            self._told_alone = True
-            self._tell(
+        if late and not self._reported_alone and not has_executors(spark):
+            self._reported_alone = True
+            self._log(
                 f"no executor has come from {self._settings.master} yet, nothing is folded until "
                 "one does; spark.executor.memory and spark.executor.cores have to fit a worker"
             )
 
     def _may_act(self, loop: asyncio.AbstractEventLoop, seen: FoldState) -> bool:
-        """Whether nobody else moves bundles; said once, whenever it becomes otherwise."""
+        """Whether no other shedder moves bundles; logged once, whenever that changes."""
         if not self._settings.executor.execute:
             return True
         addresses = self._settings.addresses
@@ -244,7 +244,7 @@ class SparkBalancer:
 
     def _holds(self, reason: str) -> None:
         if reason != self._held:
-            self._tell(reason or "the cluster does not shed load by itself any more")
+            self._log(reason or "the cluster does not shed load by itself any more")
         self._held = reason
         self._metrics.held.set(bool(reason))
 
@@ -258,7 +258,7 @@ class SparkBalancer:
         await asyncio.to_thread(self._store.guard)
         return held
 
-    async def _told_to_stop(self) -> bool:
+    async def _is_stopped(self) -> bool:
         return (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms)
 
     def _unless_taken(self, do: Callable[[], None]) -> None:
@@ -285,7 +285,7 @@ class SparkBalancer:
         starting: "asyncio.Task[tuple[SparkSession, Stream]]",
         stop: asyncio.Event,
     ) -> None:
-        """Poll and land until told to stop, or until the stream ends by itself."""
+        """Poll and land until `stop` is set, or until the stream ends by itself."""
         if self._settings.once:
             _, stream = await starting
             await asyncio.to_thread(self._unless_taken, stream.finish)
@@ -302,8 +302,8 @@ class SparkBalancer:
                 raise HistoryFaultError(
                     f"another balancer has taken {self._store.address} over: this one stops here"
                 )
-            if await self._told_to_stop():
-                self._tell("told to stop (counterpoise control)")
+            if await self._is_stopped():
+                self._log("stopped by `counterpoise control`")
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)

@@ -54,7 +54,7 @@ def test_a_move_is_said_once_with_where_from_and_where_to() -> None:
 def test_a_split_shows_as_bundles_that_come_and_one_that_goes() -> None:
     _, said = told({"b1:80": {A: 5.0}}, {"b1:80": {C: 3.0, D: 2.0}})
     assert f"2 bundles are reported that were not before: {C}, {D}" in said
-    assert f"one bundle is reported by nobody any more: {A}" in said
+    assert f"one bundle is reported by no broker any more: {A}" in said
 
 
 def test_a_broker_that_does_not_answer_keeps_its_bundles() -> None:
@@ -163,7 +163,7 @@ async def test_a_word_of_the_operator_ends_it(cluster: FakeCluster, tmp_path: Pa
         write_control(store, Control(Wish.STOP, wall_clock_ms() + 1))
 
     await ClusterWatcher(settings, said.append, after_poll).run(asyncio.Event())
-    assert said[-1] == "told to stop (counterpoise control)"
+    assert said[-1] == "stopped by `counterpoise control`"
 
 
 @pytest.mark.parametrize(

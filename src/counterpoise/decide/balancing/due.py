@@ -14,7 +14,7 @@ from counterpoise.load.rows import RATES
 def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether this state calls for a round."""
     poll_id = newest_poll(state)
-    if poll_id < memory.settled_at_ms + options.measured_anew_ms and _repeated(state, memory):
+    if poll_id < memory.settled_at_ms + options.measured_again_ms and _repeated(state, memory):
         return False
     return poll_id > 0 and is_time(poll_id, memory, options)
 
@@ -35,7 +35,7 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
             "the next round waits for reports that were measured after the last moves "
             "(loadBalancerReportUpdateMinIntervalMillis)"
         )
-    if poll_id < memory.settled_at_ms + options.measured_anew_ms and (
+    if poll_id < memory.settled_at_ms + options.measured_again_ms and (
         same := _repeated(state, memory)
     ):
         return (
@@ -61,7 +61,7 @@ def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> boo
 
 
 def traffic(state: FoldState) -> dict[str, float]:
-    """Messages/s and bytes/s that each broker reports, all added up: tells measurements apart."""
+    """Messages/s and bytes/s that each broker reports, added up: another sum is another measurement."""
     brokers = state.brokers
     figures = np.sum([brokers[name] for name in RATES], axis=0)
     return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))

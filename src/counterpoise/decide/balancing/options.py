@@ -70,7 +70,7 @@ class BalanceOptions:
         return 2 * self.report_interval_ms
 
     @property
-    def measured_anew_ms(self) -> int:
+    def measured_again_ms(self) -> int:
         """Milliseconds after a move for which an unchanged report counts as an old one."""
         return 2000 * self.stats_s
 

@@ -50,7 +50,7 @@ class BacktestResult:
     thrash: int
     """Moves of a bundle that had moved less than an hour before."""
     orphans: int
-    """Bundles placed anew because their broker left: whatever the strategy, it is not its doing."""
+    """Bundles placed again because their broker left, which no strategy can help."""
     why_not: str = ""
     """What it refused most often, as a sentence about the highest figure: why no more moved."""
     late_moves: int = 0
@@ -93,7 +93,7 @@ class Measure:
         self._needed = 0.0
         self._moved = self._delayed = 0.0
         self._refused: Counter[str] = Counter()
-        self._told_refused: dict[str, Rejection] = {}
+        self._highest: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats) -> None:
         """The load that each broker carries at a step, and how much each can carry."""
@@ -124,9 +124,9 @@ class Measure:
         """What a round left as it was."""
         for each in rejections:
             self._refused[each.rule] += 1
-            kept = self._told_refused.setdefault(each.rule, each)
+            kept = self._highest.setdefault(each.rule, each)
             if (each.value or 0.0) > (kept.value or 0.0):
-                self._told_refused[each.rule] = each
+                self._highest[each.rule] = each
 
     def orphan(self) -> None:
         """A bundle whose broker left is placed."""
@@ -168,4 +168,4 @@ class Measure:
         if not self._refused:
             return ""
         rule = min(self._refused, key=lambda each: (-self._refused[each], each))
-        return self._told_refused[rule].sentence
+        return self._highest[rule].sentence

@@ -1,4 +1,4 @@
-"""A recorded history as a trace: each bundle's load by the minute, whoever had it then."""
+"""A recorded history as a trace: each bundle's load by the minute, whichever broker had it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ ROOM = 4e9
 """Bytes of loads: a month of 100 brokers with 5,000 bundles by the minute."""
 _BYTES_A_LOAD = 16
 _BYTES_MOST = 1.25e9
-"""Bytes/s that a network carries where no report told: ten Gbit/s."""
+"""Bytes/s that a network carries where no report says: ten Gbit/s."""
 
 
 class NothingRecordedError(ValueError):
@@ -173,22 +173,22 @@ def _codes(column: Any, rows: Any) -> tuple[tuple[str, ...], Any]:
 def _held(steps: Any, bundles: Any, rates: Any, shape: tuple[int, int], step_ms: int) -> Any:
     """Loads by step and bundle; a report counts until the next one, or until it is forgotten.
 
-    One with a figure that is no number tells nothing: it would be the sum of all brokers.
+    One with a figure that is no number is left out: it would be the sum of all brokers.
     """
     count, size = shape
     sound = np.isfinite(rates).all(axis=1)
     steps, bundles, rates = steps[sound], bundles[sound], rates[sound]
     loads = np.zeros((count, size, 4), np.float32)
     loads[steps, bundles] = rates
-    told = np.zeros((count, size), np.bool_)
-    told[steps, bundles] = True
+    reported = np.zeros((count, size), np.bool_)
+    reported[steps, bundles] = True
     last = np.full(size, -(10**9))
     for step in range(count):
-        silent = ~told[step]
+        silent = ~reported[step]
         if step:
             kept = silent & ((step - last) * step_ms <= FORGET_AFTER_MS)
             loads[step, kept] = loads[step - 1, kept]
-        last[told[step]] = step
+        last[reported[step]] = step
     return loads
 
 
@@ -196,7 +196,7 @@ def _listed(steps: Any, brokers: Any, rows: Any, count: int, size: int) -> Any:
     up = np.zeros((count, size), np.bool_)
     up[steps[rows], brokers[rows]] = True
     for step in np.flatnonzero(~up.any(axis=1)).tolist():
-        # No poll, or one that reached nobody: what was there is still there.
+        # No poll, or one that reached no broker: what was there is still there.
         up[step] = up[step - 1] if step else True
     return up
 
@@ -212,12 +212,12 @@ def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
 
     through = whole.column("msg_throughput_in").to_numpy()[rows]
     used, owner = percent("bandwidth_in"), brokers[rows]
-    telling = (used > 0.5) & np.isfinite(through)
-    each = np.divide(100.0 * through, used, out=np.zeros(len(rows)), where=telling)
+    loaded = (used > 0.5) & np.isfinite(through)
+    each = np.divide(100.0 * through, used, out=np.zeros(len(rows)), where=loaded)
     # A broker that hardly carried anything is taken for one like the others.
-    size = np.full(count, float(np.median(each[telling])) if telling.any() else _BYTES_MOST)
+    size = np.full(count, float(np.median(each[loaded])) if loaded.any() else _BYTES_MOST)
     for broker in range(count):
-        mine = each[telling & (owner == broker)]
+        mine = each[loaded & (owner == broker)]
         if len(mine):
             size[broker] = float(np.median(mine))
     rate = sum(whole.column(name).to_numpy()[rows] for name in ("msg_rate_in", "msg_rate_out"))

@@ -74,8 +74,8 @@ def play_here(
         try:
             results.append(play(task))
         except Exception as error:
-            told = f"{task.candidate.label}: {type(error).__name__}: {error}"
-            raise PlayFailedError(told) from error
+            why = f"{task.candidate.label}: {type(error).__name__}: {error}"
+            raise PlayFailedError(why) from error
         progress(len(results), results[-1])
     return results
 

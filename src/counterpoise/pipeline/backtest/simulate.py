@@ -46,7 +46,7 @@ class BacktestCandidate:
 
     label: str
     strategy: Strategy | None
-    """None: nobody moves anything."""
+    """None: the baseline, in which no bundle moves."""
 
 
 def simulate(

@@ -33,7 +33,7 @@ MINUTES_AWAY = 3
 
 @dataclass(frozen=True)
 class SyntheticTrace:
-    """A trace of one of `KINDS`; a value, so that it is made anew wherever it is played."""
+    """A trace of one of `KINDS`; a value, so that it can be made wherever it is played."""
 
     kind: str
     seed: int = 1

@@ -42,7 +42,7 @@ class Hosts:
 class LoadTrace(Protocol):
     """Loads by step; the same for the same arguments, wherever and in whatever order it is asked.
 
-    Bundles and brokers are sorted by name, and a bundle's load is its own, whoever owns it.
+    Bundles and brokers are sorted by name, and a bundle's load does not depend on its owner.
     """
 
     @property

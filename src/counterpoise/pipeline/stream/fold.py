@@ -79,7 +79,7 @@ def start_fold(
 class Shard(InputPartition):
     """One shard's part of a micro-batch: the polls behind `after`, up to `up_to`, and their files.
 
-    Every shard sees every file, and so tells its state after each micro-batch.
+    Every shard sees every file, and so names its state after each micro-batch.
     """
 
     shard: int

@@ -1,7 +1,7 @@
 """The JVM of a Spark session: what it prints is in a file, and it ends with nothing left of it.
 
 The JVM and the Python processes that it starts write warnings, and when they are ended whole
-tracebacks, on the terminal of whoever started it. None of that is for a person: what ends a stream
+tracebacks, on the terminal it was started from. None of that is for a person: what ends a stream
 is said by its own error, in a sentence.
 """
 
@@ -53,7 +53,7 @@ def launch(settings: Mapping[str, str]) -> Path | None:
 
 
 def _not_by_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs, with its traceback and by the root logger, what a call's own error tells too."""
+    """Py4J logs, with its traceback and by the root logger, what a call's own error says, too."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 

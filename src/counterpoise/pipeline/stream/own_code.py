@@ -1,4 +1,4 @@
-"""Somebody's own strategies, brought to executors as this package is."""
+"""An operator's own strategies, brought to executors as this package is."""
 
 import atexit
 import shutil
@@ -15,7 +15,7 @@ SHARED = frozenset({"site-packages", "dist-packages"})
 def archive_of(objects: Iterable[object]) -> str | None:
     """A zip with the code of these objects' classes; None when all of them are our own.
 
-    A strategy that lies in a directory of somebody's comes with what it has imported from there.
+    A strategy that lies in the operator's directory comes with what it has imported from there.
     One that was installed comes with its own package: what that needs, executors have to have.
     """
     files: dict[str, Path] = {}

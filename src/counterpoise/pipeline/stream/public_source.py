@@ -167,7 +167,7 @@ class _Live(DataSourceReader):
     def __init__(self, urls: str, client: Mapping[str, str]) -> None:
         self._urls = [each.strip() for each in urls.split(",")]
         self._client = dict(client)
-        _security(self._client)  # a slip is told before anything is asked
+        _security(self._client)  # a wrong option is reported before any broker is asked
 
     def partitions(self) -> Sequence[InputPartition]:
         names = asyncio.run(self._asked(lambda collector: collector.brokers()))
@@ -185,9 +185,9 @@ class _Live(DataSourceReader):
             return await question(Collector(session, self._urls, wall_clock_ms))
 
 
-def _security(told: Mapping[str, str]) -> ClientSecurity:
+def _security(options: Mapping[str, str]) -> ClientSecurity:
     """Who we are to a cluster, by the options of Pulsar's own clients; raises `ConfigError`."""
-    given = {_CLIENT[name]: value for name, value in told.items()}
+    given = {_CLIENT[name]: value for name, value in options.items()}
     names = Names("authPlugin", "authParams", "tlsTrustCertsFilePath")
     return ClientSecurity(from_conf(ClientOptions, given), names)
 

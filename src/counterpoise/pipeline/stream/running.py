@@ -42,11 +42,11 @@ def jvm_at_hand() -> Iterator[None]:
 
 
 class Stream:
-    """The query of a balancer, the one that runs now; `tell` gets a sentence for a person."""
+    """The query of a balancer, the one that runs now; `log` gets a sentence."""
 
-    def __init__(self, start: "Callable[[], StreamingQuery]", tell: Callable[[str], None]) -> None:
+    def __init__(self, start: "Callable[[], StreamingQuery]", log: Callable[[str], None]) -> None:
         self._start = start
-        self._tell = tell
+        self._log = log
         self._failed = 0
         self.query = start()
 
@@ -61,11 +61,11 @@ class Stream:
         if fault := fault_from_spark(message):
             raise fault
         done = self.query.lastProgress
-        # One that got somewhere has its tries anew.
+        # A query that made progress has all its attempts again.
         self._failed = 1 if done else self._failed + 1
         if self._failed >= TRIES or not _PASSING.search(message):
             raise StreamFailedError(message)
-        self._tell(f"the stream is started again: {sentence_of(message)}")
+        self._log(f"the stream is started again: {sentence_of(message)}")
         self.query = self._start()
 
     def finish(self) -> None:

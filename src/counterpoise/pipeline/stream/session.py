@@ -47,7 +47,7 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # How often the source is asked for what is new, which is a listing of a directory.
     "spark.sql.streaming.pollingDelay": "1000",
-    # The stream's own states say how far it is (`states.py`); nobody goes back to these records.
+    # The stream's own states say how far it is (`states.py`); these records are not read.
     "spark.sql.streaming.minBatchesToRetain": "2",
     # Spark's own choice for local files runs `readlink`, a process each time, all over again for
     # each file of the checkpoint.
@@ -56,7 +56,7 @@ _SETTINGS: Mapping[str, str] = {
         ".FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.stopTimeout": "30s",
-    # One statistics job less for each batch; nobody looks at them.
+    # One statistics job less for each batch; they are not read.
     "spark.sql.streaming.metricsEnabled": "false",
 }
 
@@ -70,7 +70,7 @@ def start_session(
 ) -> "SparkSession":
     """The session; `partitions` is how many shards of the state are folded side by side.
 
-    `pulsar-load` can be read in it, and the code of `strategies` that are somebody's own is brought
+    `pulsar-load` can be read in it, and the code of an operator's own `strategies` is brought
     to executors. `conf` has settings of Spark's that come before ours. A `local`
     master stays on the loopback interface; on any other, executors get this package from the
     driver, and run the Python of `python_of`. Raises `SessionError`.

@@ -21,8 +21,8 @@ class Changes:
     A bundle that two brokers report belongs to the one whose report is newer.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
         self._owners: dict[str, str] = {}
         self._loads: dict[str, float] = {}
         self._imbalance: float | None = None
@@ -44,7 +44,7 @@ class Changes:
         return imbalance(list(self._loads.values()))
 
     def take(self, rows: ReportRows) -> None:
-        """Tell what is new in a poll."""
+        """Log what is new in a poll."""
         brokers = rows["kind"] == BROKER
         if not brokers.any():
             return
@@ -57,7 +57,7 @@ class Changes:
         if self._imbalance is None or abs(now - self._imbalance) >= STEP:
             before = "" if self._imbalance is None else f" (it was {self._imbalance:.2f})"
             most = max(self._loads, key=lambda each: (self._loads[each], each))
-            self._tell(
+            self._log(
                 f"imbalance {now:.2f}{before}: {most} carries {bytes_text(self._loads[most])}, "
                 f"the mean is {bytes_text(sum(self._loads.values()) / len(self._loads))}"
             )
@@ -81,12 +81,12 @@ class Changes:
         moved = {b: to for b, to in reported.items() if b in before and before[b] != to}
         if moved:
             ways = Counter((before[bundle], to) for bundle, to in moved.items())
-            told = ", ".join(f"{n} {a} -> {b}" for (a, b), n in ways.most_common(NAMED))
-            self._tell(f"bundles moved: {told} ({_some(moved)})")
+            ways_text = ", ".join(f"{n} {a} -> {b}" for (a, b), n in ways.most_common(NAMED))
+            self._log(f"bundles moved: {ways_text} ({_some(moved)})")
         if came := reported.keys() - before.keys():
-            self._tell(f"{_count(len(came))} reported that were not before: {_some(came)}")
+            self._log(f"{_count(len(came))} reported that were not before: {_some(came)}")
         if gone := before.keys() - self._owners.keys():
-            self._tell(f"{_count(len(gone))} reported by nobody any more: {_some(gone)}")
+            self._log(f"{_count(len(gone))} reported by no broker any more: {_some(gone)}")
 
 
 def _some(bundles: "set[str] | Mapping[str, str]") -> str:

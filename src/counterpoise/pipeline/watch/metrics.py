@@ -22,7 +22,7 @@ class Metrics:
         self._last_ms = 0
         registry = self.registry = CollectorRegistry()
         self.labels: dict[str, tuple[str, ...]] = {}
-        """What each family is told apart by, by its name."""
+        """The labels of each family, by its name."""
 
         def gauge(name: str, help_: str, labels: tuple[str, ...] = ()) -> Gauge:
             self.labels[f"{PREFIX}_{name}"] = labels
@@ -34,8 +34,8 @@ class Metrics:
 
         self.polls = counter("polls", "Looks at the cluster that were kept in the history.")
         self.last_poll = gauge("last_poll_timestamp_seconds", "When the last look was kept.")
-        self.gaps = counter("gaps", "Brokers that did not tell their load, added up over looks.")
-        self.brokers = gauge("brokers", "Brokers that told their load at the last look.")
+        self.gaps = counter("gaps", "Brokers that did not report their load, added up over looks.")
+        self.brokers = gauge("brokers", "Brokers that reported their load at the last look.")
         self.silent = gauge("silent_brokers", "Brokers that did not, at the last look.")
         self.bundles = gauge("bundles", "Bundles that some broker reports.")
         self.imbalance = gauge("imbalance", "Largest broker's bytes/s by their mean, less 1.")

@@ -21,25 +21,25 @@ SLOW_AFTER_S = 10.0
 
 
 class Polling:
-    """One cluster's polls into one history; `tell` gets a sentence whenever something is new."""
+    """One cluster's polls into one history; `log` gets a sentence whenever something is new."""
 
     def __init__(
         self,
         collector: Collector,
         store: Store,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         metrics: Metrics,
         watchdog: Watchdog | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._clock_ms = clock_ms
-        self._tell = tell
+        self._log = log
         self._behind = False
         self._watchdog = watchdog
         self._collector = collector
         self._store = store
-        self._seen = PollLog(tell)
-        self._changes = Changes(tell)
+        self._seen = PollLog(log)
+        self._changes = Changes(log)
         self._metrics = metrics
         self._owners: Owners | None = None
 
@@ -61,28 +61,28 @@ class Polling:
         began = asyncio.get_running_loop().time()
         slow = not (await asyncio.wait({task}, timeout=SLOW_AFTER_S))[0]
         if slow:
-            self._tell(
+            self._log(
                 f"{self._store.address} has not taken what was seen for {SLOW_AFTER_S:g} s: it is "
                 "tried again for some minutes, and nothing is decided meanwhile"
             )
         await task
         if slow:
             took = asyncio.get_running_loop().time() - began
-            self._tell(f"{self._store.address} has taken it after {took:.0f} s")
+            self._log(f"{self._store.address} has taken it after {took:.0f} s")
 
     def _mind_the_clock(self, poll_id: int) -> None:
-        """Say once that it is behind the polls: time stands still for whoever decides by them."""
+        """Log once that this clock is behind the polls: rounds wait until it has passed them."""
         behind_ms = poll_id - self._clock_ms()
         behind = behind_ms > CLOCKS_DIFFER_MS
         if behind and not self._behind:
-            self._tell(
+            self._log(
                 f"this machine's clock is {timedelta(seconds=behind_ms // 1000)} behind the newest "
                 f"poll of {self._store.address}, and no round is made before it has passed that: "
                 "set the clock; or, if it was ahead then, stop and `counterpoise history repair "
-                f"{self._store.address}`, which sets aside what is of a time to come"
+                f"{self._store.address}`, which sets aside what is dated in the future"
             )
         elif self._behind and not behind:
-            self._tell("this machine's clock has passed the newest poll: rounds are made again")
+            self._log("this machine's clock has passed the newest poll: rounds are made again")
         self._behind = behind
 
     def _keep(self, rows: ReportRows) -> None:

@@ -47,17 +47,17 @@ class WatchSettings:
 
 
 class ClusterWatcher:
-    """Keeps one history; `tell` gets a sentence whenever something changed."""
+    """Keeps one history; `log` gets a sentence whenever something changed."""
 
     def __init__(
         self,
         settings: WatchSettings,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         after_poll: Callable[[ReportRows], Awaitable[None]] | None = None,
     ) -> None:
         """`after_poll` hears of each poll that was kept."""
         self._settings = settings
-        self._tell = tell
+        self._log = log
         self._after_poll = after_poll
         self._store = open_store(settings.history)
         self._lost = asyncio.Event()
@@ -76,19 +76,19 @@ class ClusterWatcher:
         async with contextlib.AsyncExitStack() as stack:
             held = lease(store, self._lost.set, settings.lease)
             store = self._store = await stack.enter_async_context(held)
-            self._keeping = Keeping(store, settings.keeping, self._tell)
+            self._keeping = Keeping(store, settings.keeping, self._log)
             await asyncio.to_thread(expect_version, store)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:
-                self._tell(f"metrics on port {port}")
+                self._log(f"metrics on port {port}")
             session = await stack.enter_async_context(http_session(settings.security))
             last = await asyncio.to_thread(newest_poll, store)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
-                watchdog = guard(session, settings.addresses, self._tell, self.metrics)
-            polling = Polling(collector, store, self._tell, self.metrics, watchdog)
+                watchdog = guard(session, settings.addresses, self._log, self.metrics)
+            polling = Polling(collector, store, self._log, self.metrics, watchdog)
             await self._watch(polling, stop)
 
     async def _watch(self, polling: Polling, stop: asyncio.Event) -> None:
@@ -107,7 +107,7 @@ class ClusterWatcher:
                     f"another has taken {self._store.address} over: this one stops here"
                 )
             if (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms):
-                self._tell("told to stop (counterpoise control)")
+                self._log("stopped by `counterpoise control`")
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)

@@ -61,7 +61,7 @@ def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> boo
 
 
 def traffic(state: FoldState) -> dict[str, float]:
-    """Messages/s and bytes/s that each broker reports, added up: another sum is another measurement."""
+    """The sum of messages/s and bytes/s by broker: another sum is another measurement."""
     brokers = state.brokers
     figures = np.sum([brokers[name] for name in RATES], axis=0)
     return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))

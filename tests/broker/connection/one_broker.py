@@ -81,7 +81,8 @@ class Everything:
     async def topics_of(
         self, namespace: NamespaceName, mode: str = "PERSISTENT"
     ) -> list[TopicName]:
-        return sorted(topic for topic in self.topics if topic.namespace_name == namespace)
+        stored = self.topics if mode != "NON_PERSISTENT" else ()
+        return sorted(topic for topic in stored if topic.namespace_name == namespace)
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
         found = self.schemas.get(topic, [])

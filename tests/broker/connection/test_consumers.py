@@ -239,11 +239,14 @@ def two(dial: Callable[[], RawClient]) -> tuple[RawClient, RawClient]:
     return clients
 
 
-def test_a_consumer_hears_that_it_is_active_after_it_is_subscribed(
+def test_the_first_consumer_is_notified_that_it_is_active_when_it_can_take_notifications(
     dial: Callable[[], RawClient], topic: str
 ) -> None:
+    """Go's client registers a consumer after it has read the answer to its SUBSCRIBE."""
     first, second = two(dial)
     first.subscribe(topic, sub_type=FAILOVER, consumer_name="a")
+    first.command(Type.PING, "ping")
+    first.receive(Type.PONG)
     told = first.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
     assert (told.consumer_id, told.is_active) == (0, True)
     second.subscribe(topic, sub_type=FAILOVER, consumer_name="b", priority_level=1)
@@ -253,6 +256,22 @@ def test_a_consumer_hears_that_it_is_active_after_it_is_subscribed(
     first.close()
     told = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
     assert told.is_active is True
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t\n"])
+def test_a_subscription_has_a_name(client: RawClient, topic: str, name: str) -> None:
+    client.command(
+        Type.SUBSCRIBE,
+        "subscribe",
+        topic=topic,
+        subscription=name,
+        sub_type=1,
+        consumer_id=1,
+        request_id=3,
+    )
+    error = client.receive(Type.ERROR).error
+    assert (error.request_id, error.error) == (3, ServerError.ProducerBusy)
+    assert error.message == "Empty subscription name"
 
 
 def test_a_refused_consumer_hears_nothing_more(dial: Callable[[], RawClient], topic: str) -> None:

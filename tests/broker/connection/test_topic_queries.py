@@ -56,6 +56,24 @@ def list_topics(client: RawClient, namespace: str, **more: object) -> object:
     return client.receive(kind).get_topics_of_namespace_response
 
 
+def test_topics_of_a_namespace_include_non_persistent_ones_in_use(
+    client: RawClient, namespace: str
+) -> None:
+    stored, passing = (f"{domain}://{namespace}/t" for domain in ("persistent", "non-persistent"))
+    client.produce(stored, producer_id=1)
+    client.produce(passing, producer_id=2)
+    # Of another namespace whose name begins alike.
+    client.produce(f"non-persistent://{namespace}2/t", producer_id=3)
+    for mode, names in (("PERSISTENT", [stored]), ("NON_PERSISTENT", [passing])):
+        assert list(list_topics(client, namespace, mode=mode).topics) == names
+    found = list_topics(client, namespace, mode="ALL")
+    assert sorted(found.topics) == sorted([stored, passing])
+    assert found.topics_hash == topics_hash([stored, passing])
+    client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=2, request_id=9)
+    client.receive(Type.SUCCESS)
+    assert list(list_topics(client, namespace, mode="ALL").topics) == [stored]
+
+
 def test_topics_of_a_namespace(client: RawClient, namespace: str) -> None:
     names = [f"persistent://{namespace}/{name}" for name in ("a", "b1", "b2-partition-0")]
     for number, name in enumerate(names):

@@ -60,6 +60,8 @@ class Wire:
         self.closed_consumers: list[tuple[int, ServiceUrls | None]] = []
         self.ready: list[tuple[int, int | None]] = []
         self.active: list[tuple[int, bool]] = []
+        #: Set once a consumer was notified that it is active.
+        self.notified = asyncio.Event()
         self.at_end: list[int] = []
         self._changed = asyncio.Event()
 
@@ -100,6 +102,8 @@ class Wire:
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
         self.active.append((consumer_id, is_active))
+        if is_active:
+            self.notified.set()
         self._changed.set()
 
     def close_consumer(self, consumer_id: int, url: ServiceUrls | None) -> None:

@@ -126,7 +126,9 @@ async def test_failover_serves_one_and_tells_both(world: World) -> None:
     second = await world.consumer(FAILOVER, consumer_name="b", priority_level=1)
     await world.publish(producer, *"ab")
     assert (world.wire.payloads(first), world.wire.payloads(second)) == (["a", "b"], [])
-    assert world.wire.active == [(first.consumer_id, True), (second.consumer_id, False)]
+    async with asyncio.timeout(10):
+        await world.wire.notified.wait()
+    assert world.wire.active == [(second.consumer_id, False), (first.consumer_id, True)]
     first.ack_individual(world.wire.ids(first)[:1])
     first.close()
     assert world.wire.active[-1] == (second.consumer_id, True)

@@ -37,9 +37,7 @@ class ClientListener:
         """``background`` runs the requests; the caller that passes it also stops it."""
         self._services = services
         self._config = config
-        self._shared = SharedByConnections(
-            config, background or BackgroundTasks(), services.catalog
-        )
+        self._shared = SharedByConnections(config, background or BackgroundTasks(), services)
         self._servers: list[asyncio.Server] = []
 
     @property

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.single_flight import SingleFlight
-from counterpoise.broker.connection.ports import Catalog
+from counterpoise.broker.connection.ports import Catalog, TopicProvider
 from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -24,13 +24,31 @@ class Listings:
     time, in parts. A list that was read after several clients had asked is the answer to all.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._lists: SingleFlight[tuple[NamespaceName, str], TopicNames] = SingleFlight(
-            lambda key: catalog.topics_of(*key)
-        )
+    def __init__(self, catalog: Catalog, topics: TopicProvider) -> None:
+        self._catalog = catalog
+        self._topics = topics
+        self._lists: SingleFlight[tuple[NamespaceName, str], TopicNames] = SingleFlight(self._list)
         self._one = asyncio.Lock()
         self._compared: tuple[TopicNames, TopicNames] = ((), ())
         self._difference: tuple[list[TopicName], list[TopicName]] = ([], [])
+
+    async def _list(self, key: tuple[NamespaceName, str]) -> TopicNames:
+        """The topics of the catalog, and the non-persistent ones that this broker serves.
+
+        No broker knows the non-persistent topics of the others (nor does Pulsar's).
+        """
+        namespace, mode = key
+        found = await self._catalog.topics_of(namespace, mode)
+        if mode == "PERSISTENT":
+            return found
+        names = set(found)
+        async for some in in_pieces(list(self._topics.loaded.items())):
+            names.update(
+                name
+                for name, topic in some
+                if not name.is_persistent and name.namespace_name == namespace and topic.is_active
+            )
+        return tuple(sorted(names, key=str))
 
     async def answer(
         self, namespace: NamespaceName, mode: str, write: Callable[[TopicNames], Awaitable[T]]

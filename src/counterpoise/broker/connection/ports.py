@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,11 @@ from counterpoise.wire.values import Schema
 
 class TopicProvider(Protocol):
     """The topics of this broker."""
+
+    @property
+    def loaded(self) -> Mapping[TopicName, Topic]:
+        """The topics that are loaded now."""
+        ...
 
     async def get(self, name: TopicName, *, create: bool = True) -> Topic:
         """Return the topic, loading it if this broker owns it; BrokerError otherwise."""

@@ -13,7 +13,7 @@ from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection.listings import Listings
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.connection.pause import PauseReason
-from counterpoise.broker.connection.ports import Catalog, ConnectionConfig
+from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.connection.reading_rounds import ReadingRounds
 from counterpoise.broker.connection.throttled import ThrottledMemory
@@ -27,7 +27,7 @@ class SharedByConnections:
     """One for each broker, made by its listener."""
 
     def __init__(
-        self, config: ConnectionConfig, background: BackgroundTasks, catalog: Catalog
+        self, config: ConnectionConfig, background: BackgroundTasks, services: Services
     ) -> None:
         self.background = background
         self.traffic = Traffic()
@@ -38,7 +38,7 @@ class SharedByConnections:
         self.held_memory = ThrottledMemory(0)
         self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
-        self.listings = Listings(catalog)
+        self.listings = Listings(services.catalog, services.topics)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
 
     def set_publish_buffer(self, mib: int) -> None:

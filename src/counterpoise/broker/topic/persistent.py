@@ -194,6 +194,9 @@ class PersistentTopic(Topic):
         self._on_lost(self, error)
 
     async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
+        if not request.subscription.strip():
+            # The code of Pulsar's NamingException.
+            raise BrokerError(ServerError.ProducerBusy, "Empty subscription name")
         self.commons.limits.subscribe.admit(
             self.name, request.address, request.consumer_name, request.consumer_id
         )

@@ -67,6 +67,11 @@ class Topic(ABC):
     async def make_ready(self, request: ProducerRequest) -> None:  # noqa: B027
         """Do what must be done before a producer is attached; most ask for nothing."""
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it has a producer or a subscription."""
+        return bool(len(self.producers) or self.subscriptions)
+
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Attach a producer; raise `BrokerError` (ProducerBusy, ProducerFenced, …)."""
         self.check_open()

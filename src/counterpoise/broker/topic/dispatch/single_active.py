@@ -22,6 +22,10 @@ class SingleActiveDispatcher(Dispatcher):
     Failover switch away from a consumer that is still attached, ``switch_delay`` seconds pass
     before the new one is served, so that acknowledgements under way still arrive
     (``activeConsumerFailoverDelayTimeMillis``; there is no wait when no consumer was active).
+
+    A consumer that is active as soon as it is attached is served at once, and notified after the
+    same delay, as in Pulsar: some clients register a consumer for notifications only after they
+    have read the answer to its SUBSCRIBE.
     """
 
     def __init__(
@@ -41,6 +45,9 @@ class SingleActiveDispatcher(Dispatcher):
         #: The consumer that was last notified to be active.
         self._notified: Recipient | None = None
         self._switch: asyncio.TimerHandle | None = None
+        #: The consumer that is being attached, and the notification that it is active.
+        self._joining: Recipient | None = None
+        self._notification: asyncio.TimerHandle | None = None
 
     @property
     def active(self) -> Recipient | None:
@@ -55,7 +62,9 @@ class SingleActiveDispatcher(Dispatcher):
         self.consumers[recipient] = None
         if self._order is not None:
             self._order.add(recipient, recipient.name, recipient.priority)
+        self._joining = recipient
         self._choose()
+        self._joining = None
         if recipient is not self._serving:
             self._notify(recipient, is_active=False)
 
@@ -158,9 +167,17 @@ class SingleActiveDispatcher(Dispatcher):
         former, self._notified = self._notified, chosen
         if former is not None and former is not chosen:
             self._notify(former, is_active=False)
-        if former is not chosen:
+        if chosen is self._joining and self._switch_delay > 0:
+            loop = asyncio.get_running_loop()
+            self._notification = loop.call_later(self._switch_delay, self._notify_joined, chosen)
+        elif former is not chosen:
             self._notify(chosen, is_active=True)
         self.dispatch()
+
+    def _notify_joined(self, recipient: Recipient) -> None:
+        """Notify a consumer that was active from the start, unless it is no longer."""
+        if recipient is self._serving:
+            self._notify(recipient, is_active=True)
 
     def _notify(self, recipient: Recipient, *, is_active: bool) -> None:
         """Send a Failover consumer ACTIVE_CONSUMER_CHANGE."""
@@ -175,4 +192,6 @@ class SingleActiveDispatcher(Dispatcher):
     def close(self) -> None:
         """Send nothing more."""
         self._cancel_switch()
+        if self._notification is not None:
+            self._notification.cancel()
         super().close()

@@ -125,7 +125,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "pipeline/executor.py",
         "        if is_left_in_place(namespace := namespace_of(move.bundle)):\n",
         "        if False and (namespace := namespace_of(move.bundle)):\n",
-        f"{_EXECUTOR}::test_a_system_bundle_is_neither_moved_nor_looked_up_whoever_planned_it",
+        f"{_EXECUTOR}::test_a_system_bundle_is_neither_moved_nor_looked_up_by_any_plan",
     ),
     Fault(
         "the executor asks the releasing broker for the lookup",

@@ -38,7 +38,7 @@ class FakeBroker:
     hangs: asyncio.Event | None = None
     """When set, the load report is answered no sooner than this is."""
     heap: float = 0.0
-    """Heap in use, which a broker measures anew whenever it is asked."""
+    """Heap in use, which a broker measures whenever it is asked."""
     asked: list[str] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     """The method of each request, and its path with the query as it came."""
@@ -82,8 +82,8 @@ class FakeCluster:
     report_time: int = 1
     unloads: list[tuple[str, str]] = field(default_factory=list)
     refuse_unload: int = 0
-    heirs: dict[str, str] = field(default_factory=dict)
-    """Who gets an unloaded bundle when one of its topics is looked up; until then nobody has it."""
+    successors: dict[str, str] = field(default_factory=dict)
+    """The owner of an unloaded bundle once one of its topics is looked up."""
     lookups: list[tuple[str, str]] = field(default_factory=list)
     """The broker that was asked, and the topic."""
     lose_destination: bool = False
@@ -96,13 +96,13 @@ class FakeCluster:
     """No bundle has a topic that could be looked up."""
     creates: bool = True
     """Clients may create topics, so a name that no topic has yet may be looked up as well."""
-    lose_heirs: bool = False
+    lose_successors: bool = False
     """Whom the leader would choose for a bundle is another one than was asked for."""
     version: str = "0.1.0"
     """Ours, or that of Apache Pulsar."""
     load_manager: str | None = None
     unloading: set[str] = field(default_factory=set)
-    """Bundles that their owners let go of for ever."""
+    """Bundles that their owners release for ever."""
     takes_s: float = 0.0
     """How long a broker takes to take a bundle over; asked what it owns meanwhile, it is stuck for
     ever, as one of Apache Pulsar 4.0.7 under the modular load manager."""
@@ -249,11 +249,11 @@ class FakeCluster:
         if not bundle:
             return web.json_response({"reason": "Topic not found"}, status=404)
         if not self.owners[bundle]:
-            named = self.heirs.pop(bundle, broker.name)
-            # Whom the leader sent a client to takes what nobody has, whoever was meant to.
+            named = self.successors.pop(bundle, broker.name)
+            # The broker that the leader sent a client to takes an unowned bundle.
             sent = request.query.get("authoritative") == "true" and not self.lose_destination
-            heir = broker.name if sent else named
-            await self._take(next(each for each in self.brokers if each.name == heir), bundle)
+            successor = broker.name if sent else named
+            await self._take(next(each for each in self.brokers if each.name == successor), bundle)
         owner = self.owners[bundle]
         return web.json_response({"brokerUrl": f"pulsar://{owner}", "httpUrl": f"http://{owner}"})
 
@@ -314,10 +314,10 @@ class FakeCluster:
         if self.lose_destination:
             destination = next(n for n in self.names if n not in (destination, broker.name))
         self.owners[bundle] = ""
-        if self.lose_heirs:
+        if self.lose_successors:
             destination = next(n for n in self.names if n not in (destination, broker.name))
         if destination:
-            self.heirs[bundle] = destination
+            self.successors[bundle] = destination
         return web.Response(status=204)
 
 

@@ -32,7 +32,7 @@ def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
     return seen_as(loads(cluster), number)
 
 
-class Told(list[str]):
+class LogLines(list[str]):
     def __contains__(self, part: object) -> bool:
         return any(str(part) in sentence for sentence in self)
 
@@ -40,13 +40,15 @@ class Told(list[str]):
 def balancer(
     http: aiohttp.ClientSession,
     history: History,
-    told: Told | None = None,
+    log: LogLines | None = None,
     options: ExecutorOptions = DO_IT,
     clock: Callable[[], int] = lambda: START + 1000,
     by: Strategy | None = None,
 ) -> Balancer:
     executor = Executor(http, clock, options)
-    return Balancer(by or strategy(), history, executor, (Told() if told is None else told).append)
+    return Balancer(
+        by or strategy(), history, executor, (LogLines() if log is None else log).append
+    )
 
 
 async def made_of(balancer: Balancer, state: FoldState) -> Round:

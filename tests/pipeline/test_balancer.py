@@ -22,14 +22,14 @@ from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.rounds import DO_IT, Told, balancer, loads, made_of, outcomes, seen, seen_as
+from tests.pipeline.rounds import DO_IT, LogLines, balancer, loads, made_of, outcomes, seen, seen_as
 from tests.pipeline.short_history import ShortHistory
 
 
 async def test_a_round_is_carried_out_verified_and_kept(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    told = Told()
+    told = LogLines()
     made = await made_of(balancer(http, history, told), seen(uneven))
     assert len(made.moves) > 1
     assert sorted(uneven.unloads) == sorted((m.bundle, m.destination) for m in made.moves)
@@ -177,7 +177,7 @@ async def test_a_broker_that_reports_the_same_for_long_is_taken_at_its_word(
 async def test_what_a_round_waits_for_is_said_once(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    told = Told()
+    told = LogLines()
     options = BalanceOptions(interval_ms=1, stats_s=30, report_interval_ms=2000)
     every_poll = balancer(http, history, told, by=replace(strategy(), balance=options))
     before = loads(uneven)
@@ -234,7 +234,7 @@ async def test_the_same_refusal_is_said_once(
 ) -> None:
     first, _ = [await cluster.add_broker() for _ in range(2)]
     cluster.carry(first, bundle_name(0), 90_000.0)
-    told, history = Told(), ShortHistory()
+    told, history = LogLines(), ShortHistory()
     for number, carried in enumerate((90_000.0, 91_000.0, 92_000.0)):
         cluster.carry(first, bundle_name(0), carried)
         await balancer(http, history, told).step(seen(cluster, number * 100))
@@ -252,7 +252,7 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
 ) -> None:
     executor = Executor(http, lambda: START + 1000, DO_IT)
     rules = ApprovalRules(moves_a_round=1)
-    made = await Balancer(strategy(), history, executor, Told().append, rules=rules).step(
+    made = await Balancer(strategy(), history, executor, LogLines().append, rules=rules).step(
         seen(uneven)
     )
     assert made is not None
@@ -270,7 +270,7 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
 async def test_what_is_withheld_round_after_round_is_said_once(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    told = Told()
+    told = LogLines()
     rules = ApprovalRules(part_a_round=1e-9)
     executor = Executor(http, lambda: START + 1000, DO_IT)
     one = Balancer(strategy(), history, executor, told.append, rules=rules)

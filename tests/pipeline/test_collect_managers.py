@@ -120,13 +120,13 @@ async def test_a_cluster_with_both_managers_is_read_and_said_so(
     one, two = await cluster.add_broker(), as_extensible(await cluster.add_broker())
     cluster.carry(one, bundle_name(1), 500.0)
     one.says = {**one.report().to_json(), "loadManagerClassName": MODULAR}
-    told: list[str] = []
-    seen, collect = PollLog(told.append), collector(http, cluster)
+    logged: list[str] = []
+    seen, collect = PollLog(logged.append), collector(http, cluster)
     for _ in range(3):
         seen.take(await collect.poll())
-    assert len(told) == 3, told
-    assert f"{one.name}: ModularLoadManagerImpl, read from broker-stats/load-report" in told
-    assert f"{two.name}: ExtensibleLoadManagerImpl, read from broker-stats/topics" in told
+    assert len(logged) == 3, logged
+    assert f"{one.name}: ModularLoadManagerImpl, read from broker-stats/load-report" in logged
+    assert f"{two.name}: ExtensibleLoadManagerImpl, read from broker-stats/topics" in logged
 
 
 @pytest.mark.parametrize(

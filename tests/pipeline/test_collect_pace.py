@@ -105,10 +105,10 @@ async def test_a_poll_does_not_wait_for_a_broker_that_hung_and_uses_what_it_says
 
 async def test_a_broker_that_hangs_again_or_takes_long_stays_beside() -> None:
     said = Fetched("b:80", NOW, Gap("whatever it says"))
-    told: list[Fetched | Hung] = [HUNG, said]
+    answers: list[Fetched | Hung] = [HUNG, said]
 
     async def ask(broker: str) -> Fetched | Hung:
-        return told.pop(0)
+        return answers.pop(0)
 
     loop = asyncio.get_running_loop()
     beside = Beside(ask, 0.0, lambda: NOW)  # whatever it takes is more than half of nothing
@@ -121,7 +121,7 @@ async def test_a_broker_that_hangs_again_or_takes_long_stays_beside() -> None:
     assert "b:80" not in beside
 
 
-async def test_whoever_takes_long_holds_up_nobody_elses_turn(
+async def test_a_request_that_takes_long_holds_up_no_other_turn(
     cluster: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     healthy, hanging = [await cluster.add_broker() for _ in range(2)]
@@ -136,14 +136,14 @@ async def test_whoever_takes_long_holds_up_nobody_elses_turn(
         await admin.get(report.format(healthy.name))
     assert not any(each.done() for each in waiting)
     assert f"http://{hanging.name}" in first.slow()
-    assert f"http://{hanging.name}" not in first.slow(), "it is told once"
-    assert not beside.slow(), "nobody's turn is over"
+    assert f"http://{hanging.name}" not in first.slow(), "it is named once"
+    assert not beside.slow(), "no turn is over"
     hanging.hangs.set()
     await asyncio.gather(*waiting)
 
 
 class Hanging:
-    """A session whose answers all wait until they are let go, by their URLs."""
+    """A session whose answers all wait until their events are set, by their URLs."""
 
     def __init__(self) -> None:
         self.asked: dict[str, asyncio.Event] = {}
@@ -167,7 +167,7 @@ class Hanging:
 
 
 async def asking(admin: Admin, *urls: str) -> list[asyncio.Future[bytes]]:
-    """Each of these asked for; whoever can have its turn has it, and has given it away."""
+    """Each of these asked for; those that get a turn have it, and have given it away."""
     asked = [asyncio.ensure_future(admin.get(url)) for url in urls]
     for _ in range(50):
         await asyncio.sleep(0)
@@ -228,26 +228,26 @@ async def test_nothing_ticks_while_nobody_is_waited_for() -> None:
     assert ticks == before
 
 
-async def test_whoever_was_slow_is_asked_first_at_the_next_poll(
+async def test_a_broker_that_was_slow_is_asked_first_at_the_next_poll(
     cluster: FakeCluster, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brokers = [await cluster.add_broker() for _ in range(4)]
     names = sorted(broker.name for broker in brokers)
-    told: list[str] = []
+    logged: list[str] = []
     for broker in brokers:
-        broker.asked = Told(broker.name, told)
+        broker.asked = OrderOfRequests(broker.name, logged)
     slow = frozenset[str]()
     monkeypatch.setattr(Admin, "slow", lambda _: slow)
     collect = collector(http, cluster, AdminOptions(at_once=1))
     await collect.poll()
-    told.clear()
+    logged.clear()
     slow = frozenset([f"http://{names[2]}"])
     rows = await collect.poll()
-    assert told == [names[2], names[0], names[1], names[3]]
+    assert logged == [names[2], names[0], names[1], names[3]]
     assert list(rows["broker"][rows["kind"] == "broker"]) == names, "the rows stay in order"
 
 
-class Told(list[str]):
+class OrderOfRequests(list[str]):
     """What a broker was asked; its report is noted among everybody's."""
 
     def __init__(self, name: str, everybody: list[str]) -> None:
@@ -344,17 +344,17 @@ async def test_the_same_refusal_of_many_is_said_once(
     brokers = [await cluster.add_broker() for _ in range(7)]
     for broker in brokers:
         broker.silent = True
-    told: list[str] = []
-    seen, collect = PollLog(told.append), collector(http, cluster, AdminOptions())
+    logged: list[str] = []
+    seen, collect = PollLog(logged.append), collector(http, cluster, AdminOptions())
     for _ in range(3):
         rows = await collect.poll()
         seen.take(rows)
-    assert len(told) == 1, told
-    assert "and 2 more: HTTP 503 not now" in told[0]
+    assert len(logged) == 1, logged
+    assert "and 2 more: HTTP 503 not now" in logged[0]
     assert trouble(rows).startswith("none of 7 brokers gives its load")
     for broker in brokers:
         broker.silent = False
     rows = await collect.poll()
     seen.take(rows)
     assert trouble(rows) == ""
-    assert any("answers again" in sentence for sentence in told)
+    assert any("answers again" in sentence for sentence in logged)

@@ -35,7 +35,7 @@ def answering(status: str, body: bytes, *headers: str) -> Answer:
 
 
 async def endless(writer: asyncio.StreamWriter) -> None:
-    """Says spaces until nobody listens any more."""
+    """Sends spaces until the connection is closed."""
     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     with contextlib.suppress(ConnectionError):
         while True:

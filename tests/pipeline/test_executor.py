@@ -1,4 +1,4 @@
-"""Moves carried out, verified, and told as they ended."""
+"""Moves carried out, verified, and logged as they ended."""
 
 import asyncio
 from dataclasses import replace
@@ -15,7 +15,7 @@ from counterpoise.pipeline.history.port import History
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
-from tests.pipeline.rounds import DO_IT, Told, balancer, made_of, outcomes, seen
+from tests.pipeline.rounds import DO_IT, LogLines, balancer, made_of, outcomes, seen
 
 
 async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
@@ -48,10 +48,10 @@ async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_a
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     uneven.refuse_unload = 412
-    told = Told()
-    made = await made_of(balancer(http, history, told), seen(uneven))
+    log = LogLines()
+    made = await made_of(balancer(http, history, log), seen(uneven))
     assert {o.status for o in outcomes(history, made)} == {MoveStatus.FAILED}
-    assert "412" in told
+    assert "412" in log
     assert "no" in outcomes(history, made)[0].error
     assert history.memory_before(made.poll_id + 1).recently_unloaded == {}
 
@@ -96,7 +96,7 @@ async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
 ) -> None:
     made = await made_of(balancer(http, history), seen(uneven))
     asked = [(move.destination, name_in(move.bundle)) for move in made.moves]
-    # Once to see that the source has it, once to bring it to its heir.
+    # Once to see that the source has it, once to bring it to its destination.
     assert sorted(uneven.lookups) == sorted(2 * asked)
 
 
@@ -134,7 +134,7 @@ async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
     """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
-    uneven.lose_heirs = True
+    uneven.lose_successors = True
     made = await made_of(balancer(http, history), seen(uneven))
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
 
@@ -158,13 +158,13 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     state = seen(uneven)
     made = await made_of(balancer(http, history, options=replace(DO_IT, execute=False)), state)
     move = made.moves[0]
-    heir = next(each for each in uneven.brokers if each.name == move.destination)
+    destination = next(each for each in uneven.brokers if each.name == move.destination)
     executor, ended = Executor(http, lambda: START, DO_IT), list[MoveOutcome]()
     path = lookups + name_in(move.bundle).rpartition("/")[2]
 
     class Unloads(list[tuple[str, str]]):
         def append(self, each: tuple[str, str]) -> None:
-            heir.answers[path] = (500, b"the bundle is being unloaded")
+            destination.answers[path] = (500, b"the bundle is being unloaded")
             super().append(each)
 
     uneven.unloads = Unloads()
@@ -217,7 +217,7 @@ async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_ow
     assert {bundle for bundle, _ in cluster.unloads} == {move.bundle for move in made.moves}
 
 
-async def test_a_system_bundle_is_neither_moved_nor_looked_up_whoever_planned_it(
+async def test_a_system_bundle_is_neither_moved_nor_looked_up_by_any_plan(
     cluster: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     """A load manager's own topics are there: unloading them takes its leader's work away."""

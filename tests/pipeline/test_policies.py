@@ -24,7 +24,7 @@ from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPoli
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
-from tests.pipeline.rounds import Told, made_of, seen
+from tests.pipeline.rounds import LogLines, made_of, seen
 from tests.pipeline.short_history import ShortHistory
 
 DRY = ExecutorOptions(execute=False)
@@ -40,7 +40,7 @@ def answer(cluster: FakeCluster, path: str, status: int, body: bytes) -> None:
 
 
 def balancer(
-    http: aiohttp.ClientSession, urls: list[str], told: Told, by: Strategy | None = None
+    http: aiohttp.ClientSession, urls: list[str], told: LogLines, by: Strategy | None = None
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
     policies = RoundPolicies(http, urls)
@@ -68,14 +68,14 @@ async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
     assert not (await policies.read(state)).averages
     assert "/admin/v2/broker-stats/metrics" not in third.asked[before:]
     by = strategy_from(Properties({}), shedder="TransferShedder", grace_s=0)
-    made = await made_of(balancer(http, [uneven.admin_url], Told(), by), state)
+    made = await made_of(balancer(http, [uneven.admin_url], LogLines(), by), state)
     assert made.memory.loads[first.name].load == 0.75
 
 
 async def test_a_round_heeds_the_policies_of_its_moment(
     uneven: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
-    told = Told()
+    told = LogLines()
     one = balancer(http, [uneven.admin_url], told)
     answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
     made = await made_of(one, seen(uneven, 0))
@@ -90,7 +90,7 @@ async def test_a_round_heeds_the_policies_of_its_moment(
 async def test_no_round_is_made_while_policies_cannot_be_read(
     uneven: FakeCluster, http: aiohttp.ClientSession, path: str
 ) -> None:
-    told = Told()
+    told = LogLines()
     one = balancer(http, [uneven.admin_url], told)
     answer(uneven, path, 500, b"no metadata")
     for number in range(3):
@@ -151,7 +151,7 @@ async def test_what_a_namespace_of_the_group_is_on_is_no_place_for_another(
         answer(cluster, GROUP.format(f"t/n{index}"), 200, b"group")
     cluster.carry(second, bundle_name(9, "t/there"), 1.0)
     answer(cluster, GROUP.format("t/there"), 200, b'"Group"')
-    made = await made_of(balancer(http, [cluster.admin_url], Told()), seen(cluster))
+    made = await made_of(balancer(http, [cluster.admin_url], LogLines()), seen(cluster))
     assert made.moves[0].destination == cluster.names[2], "the second has one of them"
     assert f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group" not in first.asked
 
@@ -212,8 +212,8 @@ async def test_on_real_brokers_no_round_goes_against_a_policy(
                     await asyncio.to_thread(cluster.unload, topic, first)
             state = await looked(http, cluster.admin_url, producers)
 
-            async def round_() -> tuple[Round, Told]:
-                told = Told()
+            async def round_() -> tuple[Round, LogLines]:
+                told = LogLines()
                 made = await balancer(http, [cluster.admin_url], told, by).step(state)
                 assert made is not None
                 return made, told

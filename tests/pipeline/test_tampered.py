@@ -39,7 +39,7 @@ from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
-from tests.pipeline.rounds import Told, balancer, made_of, outcomes, seen
+from tests.pipeline.rounds import LogLines, balancer, made_of, outcomes, seen
 from tests.pipeline.test_balancer import CutOffError, cut_off
 
 
@@ -228,7 +228,7 @@ async def test_a_clock_that_was_ahead_is_said_and_what_is_of_a_time_to_come_goes
     last = START + 10_000
     write_state(store, state_name(last, 0, 1), FoldState.empty())
     HistoryTables(store).record_memory(last, RoundMemory())
-    told, now = Told(), [last - 3_600_000]
+    told, now = LogLines(), [last - 3_600_000]
     for _ in range(3):
         seen_then = Collector(
             http, [uneven.admin_url], lambda: now[0], after_poll=newest_poll(store)
@@ -295,7 +295,7 @@ async def test_a_store_that_is_slow_is_said_to_be(
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told, answers, said = Told(), threading.Event(), asyncio.Event()
+    told, answers, said = LogLines(), threading.Event(), asyncio.Event()
 
     def tell(sentence: str) -> None:
         told.append(sentence)

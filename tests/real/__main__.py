@@ -14,7 +14,7 @@ from tests.conformance.jars import pulsar_lib
 from tests.real.alarms import raise_alarms
 from tests.real.harmless import judge_requests
 from tests.real.record import record
-from tests.real.story import tell_story
+from tests.real.story import run_story
 
 MANAGERS = ("modular", "extensible")
 EXIT_NOT_RUN = 3
@@ -58,7 +58,7 @@ def main() -> int:
         elif args.record:
             record(lib, home / manager, manager, args.record, args.seed)
         else:
-            failed += tell_story(lib, home / manager, manager)
+            failed += run_story(lib, home / manager, manager)
     return 1 if failed else 0
 
 

@@ -111,7 +111,7 @@ def rounds(
         at_ms -= ROUND_MS
     while at_ms < last_ms:
         until = at_ms + ROUND_MS
-        # A round's first unload tells its time best: timers are late on a busy machine.
+        # A round's first unload shows its time best: timers are late on a busy machine.
         mine = [
             each for each in inside if at_ms - ROUND_MS // 2 <= each.at_ms < until - ROUND_MS // 2
         ]
@@ -151,7 +151,7 @@ class Recorded:
 class Places:
     """Where the leader puts bundles in one round, by our account.
 
-    What it gives to a broker because somebody looks it up counts as that broker's from then on.
+    What it gives to a broker because of a lookup counts as that broker's from then on.
     """
 
     def __init__(self, strategy: Strategy, looked_up: Iterable[tuple[int, str]]) -> None:

@@ -5,9 +5,9 @@
 At each round of the leader, whose log in debug mode names them, our TransferShedder is asked three
 times, with what the leader had moved before marked as it marks it. By the load stores as the leader
 had them (`stores.py` listened): that holds the strategy against Pulsar's. By the history that
-`counterpoise watch` kept, from which averages and busiest bundles have to be made anew
+`counterpoise watch` kept, from which averages and busiest bundles have to be made again
 (`load/store_of_reports.py`): that holds a backtest against it. And by that history with the
-averages that brokers tell whoever asks at that moment: that holds the rounds of `balance` against
+averages that brokers give when asked at that moment: that holds the rounds of `balance` against
 it.
 """
 
@@ -125,7 +125,7 @@ class ByHistory:
         stores: Stores | None = None,
         filters: FilterOptions | None = None,
     ) -> None:
-        """With `stores` brokers tell the averages that are in them."""
+        """With `stores` brokers give the averages that are in them."""
         self._stores = stores
         self._filters = filters or FilterOptions()
         self._recorded = recorded
@@ -162,23 +162,23 @@ class ByHistory:
         if self._stores is None:
             return None
         self._stores.until(at_ms)
-        told = {broker: each.weighted_max_ema for broker, each in self._stores.loads.items()}
+        stores_file = {broker: each.weighted_max_ema for broker, each in self._stores.loads.items()}
         facts = facts_of({name: state.brokers[name] for name in FACTS})
-        return PlacementPolicies(facts, averages=told, filters=self._filters)
+        return PlacementPolicies(facts, averages=stores_file, filters=self._filters)
 
 
-def compare(history: str, told: Path, log: Path, conf_file: str) -> None:
+def compare(history: str, stores_file: Path, log: Path, conf_file: str) -> None:
     """Count, and say it."""
     conf = read_conf(conf_file)
     strategy = strategy_from(conf)
     minutes = int(conf.values.get("loadBalancerSheddingGracePeriodMinutes", 30))
-    first = min(each.at_ms for each in records(told))
+    first = min(each.at_ms for each in records(stores_file))
     recorded = Recorded(history)
     asked: dict[str, Any] = {
-        "what the leader had": ByStores(Stores(records(told)), strategy),
+        "what the leader had": ByStores(Stores(records(stores_file)), strategy),
         "what watch recorded": ByHistory(Recorded(history), strategy),
-        "that and what brokers told": ByHistory(
-            recorded, strategy, Stores(records(told)), settings_from(FilterOptions, conf)
+        "that and what brokers said": ByHistory(
+            recorded, strategy, Stores(records(stores_file)), settings_from(FilterOptions, conf)
         ),
     }
     marks = {name: Marks(minutes * 60_000) for name in asked}
@@ -210,11 +210,11 @@ def compare(history: str, told: Path, log: Path, conf_file: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("history")
-    parser.add_argument("told", type=Path)
+    parser.add_argument("stores_file", type=Path)
     parser.add_argument("log", type=Path)
     parser.add_argument("conf")
     args = parser.parse_args()
-    compare(args.history, args.told, args.log, args.conf)
+    compare(args.history, args.stores_file, args.log, args.conf)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The watchdog beside a real Pulsar whose brokers are stopped, and killed.
 
-A bundle that carried load and is unloaded when its client has left is nobody's: that is said, and
+A bundle that carried load and is unloaded when its client has left is unowned: that is said, and
 on request it is looked up. A broker that is stopped (SIGSTOP) is listed and does not answer, as one
 that collects its garbage for long or has lost its network; one that is killed with -9 stays listed
 until its session ends. What the watchdog says is held against what was done, and against the time
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench._real_pulsar import RealPulsar, cluster
 
-from tests.real.channel import records, told_of
+from tests.real.channel import records, text_of_records
 from tests.real.observer import Cluster, call
 from tests.real.parts import NAMESPACE, Started, counted, load, settings
 from tests.real.story import Story
@@ -89,12 +89,12 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     story.check("the watchdog ends with status 0", dog.end() == 0)
     print(dog.text[place:].rstrip(), flush=True)
     alive = [url for url in pulsar.web_urls if leader not in url]
-    status, told = story.run("watchdog", "--admin-url", ",".join(alive), "--interval", "3s")
-    story.check("nothing is wrong in the end", status == 0, told.splitlines()[-3:])
+    status, named = story.run("watchdog", "--admin-url", ",".join(alive), "--interval", "3s")
+    story.check("nothing is wrong in the end", status == 0, named.splitlines()[-3:])
 
 
 def _orphan(story: Story, pulsar: RealPulsar, channel: tuple[str, ...]) -> None:
-    """A bundle that nobody asks for any more, under a watchdog that may help."""
+    """A bundle that no client asks for any more, under a watchdog that may help."""
     taken = story.real.owners()
     names = (f"persistent://{NAMESPACE}/left-{number}" for number in range(1000))
     topic = next(each for each in names if story.real.bundle_of(each) not in taken)
@@ -110,13 +110,13 @@ def _orphan(story: Story, pulsar: RealPulsar, channel: tuple[str, ...]) -> None:
     namespace, _, span = bundle.rpartition("/")
     call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{namespace}/{span}/unload", method="PUT")
     heard = dog.wait_for(f"ALERT no-owner: no broker owns {bundle}", BOUND_S, place)
-    story.check("a bundle that nobody has is missed", heard)
+    story.check("an unowned bundle is missed", heard)
     helped = dog.wait_for(f"remedy for {bundle}: lookup", BOUND_S, place)
     over = dog.wait_for(f"over: no-owner of {bundle}", BOUND_S, place)
     story.check("and given to a broker on request", helped and over)
     path = topic.replace("://", "/")
-    told = {call(f"{url}/lookup/v2/topic/{path}")["httpUrl"] for url in pulsar.web_urls}
-    story.check("all brokers name the same owner", len(told) == 1, sorted(told))
+    named = {call(f"{url}/lookup/v2/topic/{path}")["httpUrl"] for url in pulsar.web_urls}
+    story.check("all brokers name the same owner", len(named) == 1, sorted(named))
     story.check("that watchdog ends with status 0", dog.end() == 0)
     print(dog.text[place:].rstrip(), flush=True)
 
@@ -143,7 +143,7 @@ def _explain(story: Story, service_url: str, said: str) -> None:
     reading.process.kill()
     reading.process.wait()
     for bundle in sorted(set(re.findall(rf"{NAMESPACE}/0x\w+", said))):
-        print("\n  ".join([bundle, *told_of(records(file), bundle)]), flush=True)
+        print("\n  ".join([bundle, *text_of_records(records(file), bundle)]), flush=True)
 
 
 def _answers(url: str) -> bool:
@@ -169,4 +169,4 @@ def _owned_once(pulsar: RealPulsar, dead: str) -> list[bool]:
         owners = Cluster(alive, NAMESPACE).owners()
     except OSError:
         return [False]
-    return [len(told) == 1 and dead not in told for told in owners.values()]
+    return [len(named) == 1 and dead not in named for named in owners.values()]

@@ -29,8 +29,8 @@ def follow(service_url: str, file: Path) -> None:
     with file.open("w", buffering=1) as out:
         while True:
             message = reader.read_next()
-            told = json.loads(message.data() or b"{}") or {}
-            row = {name: told.get(name) for name in NAMES} | {
+            record = json.loads(message.data() or b"{}") or {}
+            row = {name: record.get(name) for name in NAMES} | {
                 "bundle": message.partition_key(),
                 "published": message.publish_timestamp(),
                 "read": time.time_ns() // 1_000_000,
@@ -43,10 +43,10 @@ def records(file: Path) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
 
 
-def told_of(told: Sequence[Mapping[str, Any]], bundle: str) -> list[str]:
+def text_of_records(rows: Sequence[Mapping[str, Any]], bundle: str) -> list[str]:
     """A bundle's records in words, and which of them hold."""
     said, before = [], None
-    for each in told:
+    for each in rows:
         if each["bundle"] != bundle:
             continue
         record = written(json.dumps(each).encode()) if each["state"] else None

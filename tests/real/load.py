@@ -63,7 +63,7 @@ class Load:
         self._receiver.start()
 
     def run(self, rate: float, phase_s: float, seed: int, stopped: Callable[[], bool]) -> None:
-        """Send until told to stop."""
+        """Send until stopped."""
         began, phase, chance = time.monotonic(), -1, random.Random(seed)
         while not stopped():
             tick = time.monotonic()
@@ -75,10 +75,10 @@ class Load:
             time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))
 
     def _send(self, topic: int, number: int) -> None:
-        told = partial(self._told, topic, number)
-        self._producers[topic].send_async(b"%d-%d-" % (topic, number) + PAD, told)
+        done = partial(self._count, topic, number)
+        self._producers[topic].send_async(b"%d-%d-" % (topic, number) + PAD, done)
 
-    def _told(self, topic: int, number: int, result: pulsar.Result, _: pulsar.MessageId) -> None:
+    def _count(self, topic: int, number: int, result: pulsar.Result, _: pulsar.MessageId) -> None:
         if result == pulsar.Result.Ok:
             self.acknowledged.add((topic, number))
         else:

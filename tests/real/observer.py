@@ -1,4 +1,4 @@
-"""What a real cluster looks like to somebody who is not the program under test."""
+"""What a real cluster looks like from outside the program under test."""
 
 import json
 import time
@@ -51,10 +51,10 @@ class Cluster:
         """
         found: dict[str, set[str]] = {}
         for topic in topics_of(self.namespace):
-            path, told = topic.replace("://", "/"), found.setdefault(self.bundle_of(topic), set())
+            path, named = topic.replace("://", "/"), found.setdefault(self.bundle_of(topic), set())
             for url in self.web_urls:
-                told.add(urlsplit(call(f"{url}/lookup/v2/topic/{path}")["httpUrl"]).netloc)
-        return {bundle: sorted(told) for bundle, told in found.items()}
+                named.add(urlsplit(call(f"{url}/lookup/v2/topic/{path}")["httpUrl"]).netloc)
+        return {bundle: sorted(named) for bundle, named in found.items()}
 
     def bundle_of(self, topic: str) -> str:
         """The bundle of a topic, asked once: none is split here."""

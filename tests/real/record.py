@@ -46,11 +46,11 @@ def record(lib: Path, home: Path, manager: str, minutes: float, seed: int) -> No
     with cluster(lib, home, 3, "info", **conf) as pulsar:
         call(f"{pulsar.web_urls[0]}/admin/v2/namespaces/{NAMESPACE}",
              {"bundles": {"numBundles": 24}}, "PUT")  # fmt: skip
-        told = home / "stores.jsonl"
-        words = [sys.executable, "-m", "tests.real.stores", pulsar.service_url, str(told)]
+        stores_file = home / "stores.jsonl"
+        words = [sys.executable, "-m", "tests.real.stores", pulsar.service_url, str(stores_file)]
         listening = Started(words, home / "stores.txt") if manager == "extensible" else None
         if listening is not None and not listening.wait_for("ready", 60):
-            raise SystemExit(f"nobody listens to the load stores; see {listening.log}")
+            raise SystemExit(f"the load stores are not read; see {listening.log}")
         with load(pulsar.service_url, home, PHASE_S, seed) as made:
             watch = Started(
                 counterpoise("watch", "--admin-url", pulsar.admin_url,

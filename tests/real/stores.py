@@ -1,10 +1,10 @@
-"""What brokers under the extensible manager tell each other of their load, as it comes by.
+"""What brokers under the extensible manager publish of their load, as it comes by.
 
     python -m tests.real.stores SERVICE_URL FILE
 
 A line of JSON for each record of the two load-data topics of PIP-192: which topic, the broker, what
 it said (nothing: a broker that has just given or got a bundle takes back what it said), and when.
-The topics keep nothing, so that whoever is to know it all listens from the beginning.
+The topics keep nothing, so a reader that needs all of it listens from the beginning.
 """
 
 import json
@@ -20,7 +20,7 @@ from counterpoise.names.system_topics import BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_
 TOPICS = {"loads": BROKER_LOAD_DATA, "top": TOP_BUNDLES_LOAD_DATA}
 
 
-class Told(NamedTuple):
+class StoreRecord(NamedTuple):
     """A record of one of the topics."""
 
     at_ms: int
@@ -41,33 +41,33 @@ def follow(service_url: str, file: Path) -> None:
     with file.open("w", buffering=1) as out:
         while True:
             message = consumer.receive()
-            told = Told(
+            records_read = StoreRecord(
                 message.publish_timestamp(),
                 kinds[message.topic_name()],
                 message.partition_key(),
                 json.loads(message.data() or b"null"),
             )
-            out.write(json.dumps([*told, time.time_ns() // 1_000_000]) + "\n")
+            out.write(json.dumps([*records_read, time.time_ns() // 1_000_000]) + "\n")
             consumer.acknowledge(message)
 
 
-def records(file: Path) -> Iterator[Told]:
+def records(file: Path) -> Iterator[StoreRecord]:
     """What was written down, oldest first."""
     for line in file.read_text().splitlines():
         if line.endswith("]"):
-            yield Told(*json.loads(line)[:4])
+            yield StoreRecord(*json.loads(line)[:4])
 
 
 class Stores:
     """The two stores as they were at a moment, which goes on and on."""
 
-    def __init__(self, told: Iterator[Told]) -> None:
-        self._left = sorted(told, key=lambda each: each.at_ms)[::-1]
+    def __init__(self, records_read: Iterator[StoreRecord]) -> None:
+        self._left = sorted(records_read, key=lambda each: each.at_ms)[::-1]
         self.loads: dict[str, BrokerLoadData] = {}
         self.top: dict[str, TopBundlesLoadData] = {}
 
     def until(self, at_ms: int) -> None:
-        """Take all that was told by then."""
+        """Take all that was published by then."""
         while self._left and self._left[-1].at_ms <= at_ms:
             each = self._left.pop()
             if each.said is None:

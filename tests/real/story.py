@@ -74,7 +74,7 @@ class Story:
         return True
 
 
-def tell_story(lib: Path, home: Path, manager: str) -> int:
+def run_story(lib: Path, home: Path, manager: str) -> int:
     """Gives the number of checks that failed."""
     conf = settings(manager, **{SHEDDING: "true", "loadBalancerSheddingIntervalMinutes": 60})
     with cluster(lib, home / "cluster", 3, **conf) as pulsar:
@@ -157,9 +157,9 @@ def _advise(story: Story, url: str) -> None:
     plan, page = str(story.home / "plan.json"), str(story.home / "plan.html")
     status, said = story.run("advise", "--admin-url", url, "--history", story.history, "--looks",
                              "2", "--save", plan, "--html", page, *UNIFORM)  # fmt: skip
-    told = re.search(r"imbalance (\d\.\d+) -> (\d\.\d+)", said)
-    story.check("advise has a plan", status == 0 and told and float(told[2]) < 0.5,
-                told and told[0])  # fmt: skip
+    planned = re.search(r"imbalance (\d\.\d+) -> (\d\.\d+)", said)
+    story.check("advise has a plan", status == 0 and planned and float(planned[2]) < 0.5,
+                planned and planned[0])  # fmt: skip
 
 
 def _approve(story: Story, url: str) -> None:
@@ -200,7 +200,7 @@ def _balance(story: Story, url: str) -> None:
     paused = balance.wait_for("paused", 120)
     story.check("a pause holds", paused and story.real.owners() == owners)
     status, said = story.run("status", "--history", story.history)
-    story.check("status tells of the pause and the moves",
+    story.check("status names the pause and the moves",
                 status == 0 and "a release" in said and "moved" in said)  # fmt: skip
     place = len(balance.text)
     story.run("control", "resume", "--history", story.history)

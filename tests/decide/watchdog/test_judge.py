@@ -26,19 +26,19 @@ WELL = ClusterObservation(
 )
 
 
-def seen(*sights: ClusterObservation, every_ms: int = 10_000) -> tuple[WatchdogFinding, ...]:
+def seen(*observations: ClusterObservation, every_ms: int = 10_000) -> tuple[WatchdogFinding, ...]:
     """What is said after these looks, ten seconds apart."""
     memory, found = WatchdogMemory(), tuple[WatchdogFinding, ...]()
-    for number, sight in enumerate(sights):
+    for number, observed in enumerate(observations):
         found, memory = judge(
-            replace(sight, now_ms=START + number * every_ms), memory, WatchdogOptions()
+            replace(observed, now_ms=START + number * every_ms), memory, WatchdogOptions()
         )
     return found
 
 
-def lasting(sight: ClusterObservation, times: int = 4) -> Sequence[WatchdogFinding]:
+def lasting(observed: ClusterObservation, times: int = 4) -> Sequence[WatchdogFinding]:
     """What is said of a well cluster that then looks like this for half a minute."""
-    return seen(WELL, *[sight] * times)
+    return seen(WELL, *[observed] * times)
 
 
 def test_a_cluster_that_is_well_is_not_spoken_of() -> None:
@@ -48,7 +48,7 @@ def test_a_cluster_that_is_well_is_not_spoken_of() -> None:
 TWO = replace(
     WELL, owned={"b1:80": {A: OwnedBundle()}, "b2:80": {B: OwnedBundle(), A: OwnedBundle()}}
 )
-NOBODY = replace(WELL, owned={"b1:80": {}, "b2:80": {B: OwnedBundle()}}, carried={B: 200.0})
+UNOWNED = replace(WELL, owned={"b1:80": {}, "b2:80": {B: OwnedBundle()}}, carried={B: 200.0})
 SILENT = replace(
     WELL, owned={"b2:80": {B: OwnedBundle()}}, silent={"b1:80": "no answer within 10 s"},
     leaders={"b2:80": "b2:80"},
@@ -65,10 +65,10 @@ FORGOTTEN = replace(WELL, records={C: ChannelRecord("Owned", "b2:80", START)})
 
 
 @pytest.mark.parametrize(
-    ("sight", "kind", "subject", "said", "remedy"),
+    ("observed", "kind", "subject", "said", "remedy"),
     [
         (TWO, "two-owners", A, "b1:80 and b2:80 at once", ""),
-        (NOBODY, "no-owner", A, "no broker owns", "lookup"),
+        (UNOWNED, "no-owner", A, "no broker owns", "lookup"),
         (SILENT, "not-serving", "b1:80", "no answer within 10 s", ""),
         (INACTIVE, "in-flight", A, "neither serves it nor releases", "unload"),
         (NO_LEADER, "no-leader", "cluster", "no broker leads", ""),
@@ -80,22 +80,24 @@ FORGOTTEN = replace(WELL, records={C: ChannelRecord("Owned", "b2:80", START)})
     ],
 )
 def test_what_lasts_is_said_with_what_helps(
-    sight: ClusterObservation, kind: str, subject: str, said: str, remedy: str
+    observed: ClusterObservation, kind: str, subject: str, said: str, remedy: str
 ) -> None:
-    [found] = lasting(sight)
+    [found] = lasting(observed)
     assert (found.kind, found.subject, found.remedy) == (kind, subject, remedy)
     assert said in found.sentence
     assert kind in KINDS
-    assert found.remedy or found.advice, "somebody can do something about it"
+    assert found.remedy or found.advice, "it says what helps"
 
 
-@pytest.mark.parametrize("sight", [TWO, NOBODY, SILENT, INACTIVE, NO_LEADER, TORN, FORGOTTEN])
-def test_what_passes_is_not_said(sight: ClusterObservation) -> None:
-    assert not seen(WELL, sight, sight, sight)
-    assert not seen(WELL, sight, sight, sight, WELL, sight, sight, sight), "it begins anew"
+@pytest.mark.parametrize("observed", [TWO, UNOWNED, SILENT, INACTIVE, NO_LEADER, TORN, FORGOTTEN])
+def test_what_passes_is_not_said(observed: ClusterObservation) -> None:
+    assert not seen(WELL, observed, observed, observed)
+    assert not seen(WELL, observed, observed, observed, WELL, observed, observed, observed), (
+        "it begins again"
+    )
 
 
-def test_a_record_tells_itself_how_long_it_has_been_in_flight() -> None:
+def test_a_record_says_itself_how_long_it_has_been_in_flight() -> None:
     assert [each.kind for each in seen(ASSIGNING)] == ["in-flight"]
     young = replace(WELL, records={C: ChannelRecord("Assigning", "b2:80", START - 5_000)})
     assert not seen(young)
@@ -103,11 +105,11 @@ def test_a_record_tells_itself_how_long_it_has_been_in_flight() -> None:
 
 def test_a_bundle_that_changes_its_state_all_the_time_is_not_stuck() -> None:
     states = ("Releasing", "Assigning")
-    sights = [
+    observations = [
         replace(WELL, records={C: ChannelRecord(states[n % 2], "b2:80", START + n * 10_000)})
         for n in range(10)
     ]
-    assert not seen(*sights)
+    assert not seen(*observations)
 
 
 def test_a_leader_that_does_not_shed_is_said_only_after_a_long_time_without_a_move() -> None:
@@ -135,19 +137,19 @@ def test_a_bundle_that_was_split_is_owned_by_its_parts() -> None:
     assert [each.subject for each in seen(before, *[lost] * 5)] == [whole]
 
 
-def test_a_bundle_without_load_may_be_nobodys() -> None:
+def test_a_bundle_without_load_may_be_unowned() -> None:
     idle = replace(WELL, carried={A: 0.0, B: 0.0})
     assert not seen(idle, *[replace(idle, owned={"b1:80": {}, "b2:80": {}})] * 9)
     long_ago = [replace(WELL, owned={"b2:80": {B: OwnedBundle()}, "b1:80": {}}, carried={})] * 70
     assert not seen(WELL, *long_ago), "it has carried nothing for ten minutes"
 
 
-def test_while_a_broker_is_silent_nobody_says_that_a_bundle_is_nobodys() -> None:
+def test_while_a_broker_is_silent_no_bundle_counts_as_unowned() -> None:
     both = replace(SILENT, owned={"b2:80": {}}, carried={})
     assert {each.subject for each in lasting(both)} == {"b1:80"}
 
 
-def test_a_silent_broker_is_said_even_when_nobody_knows_what_it_owned() -> None:
+def test_a_silent_broker_is_said_even_when_what_it_owned_is_unknown() -> None:
     [found] = seen(*[replace(SILENT, carried={})] * 4)
     assert (found.kind, found.subject) == ("not-serving", "b1:80")
     assert "is listed and does not answer (no answer within 10 s)" in found.sentence
@@ -169,8 +171,8 @@ def test_what_a_gone_broker_leaves_is_one_finding_until_the_last_of_it_is_owned(
     assert not seen(before, *[after] * 5, replace(after, owned={"b1:80": bundles}))
 
 
-def test_a_deleted_namespace_is_nobodys_loss() -> None:
-    gone = replace(NOBODY, owned={"b1:80": {}, "b2:80": {}}, deleted=frozenset({"public/default"}))
+def test_a_deleted_namespace_is_not_missed() -> None:
+    gone = replace(UNOWNED, owned={"b1:80": {}, "b2:80": {}}, deleted=frozenset({"public/default"}))
     assert not lasting(gone, 20)
 
 
@@ -191,13 +193,13 @@ def test_a_broker_that_serves_no_lookups_is_said_to_need_a_restart() -> None:
     assert found.advice.startswith("restart it")
 
 
-def test_heartbeats_are_nobodys_when_their_broker_ends() -> None:
+def test_heartbeats_are_unowned_when_their_broker_ends() -> None:
     own = "pulsar/b1:80/0x00000000_0xffffffff"
     before = replace(WELL, owned={"b1:80": {own: OwnedBundle()}, "b2:80": {}}, carried={own: 5.0})
     assert not seen(before, *[replace(before, owned={"b2:80": {}}, carried={})] * 9)
 
 
-def test_the_system_namespace_is_named_by_nobody_under_the_extensible_manager() -> None:
+def test_the_system_namespace_is_named_by_no_broker_under_the_extensible_manager() -> None:
     system = "pulsar/system/0x50000000_0x60000000"
     before = replace(
         WELL, carried={system: 548.0}, records={system: ChannelRecord("Owned", "b1:80", 1)}
@@ -207,7 +209,7 @@ def test_the_system_namespace_is_named_by_nobody_under_the_extensible_manager() 
 
 @pytest.mark.parametrize("wrong", [ASSIGNING, GHOST, FORGOTTEN])
 def test_what_the_channel_said_holds_until_it_can_be_read_again(wrong: ClusterObservation) -> None:
-    """Nobody sees that it is over, and nothing begins that has not lasted."""
+    """Whether it is over cannot be seen, and nothing begins that has not lasted."""
     unread = replace(WELL, records=None)
     before = seen(WELL, *[wrong] * 4)
     after = seen(WELL, *[wrong] * 4, *[unread] * 9)

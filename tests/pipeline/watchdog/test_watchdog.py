@@ -103,12 +103,12 @@ async def test_two_owners_are_said_once_and_when_it_is_over(
     [alert] = await dog.look()
     assert alert.startswith(f"ALERT two-owners: {A} is owned by ")
     assert await dog.look() == []
-    assert two.unloads == [], "nobody but a person says which one is to stop"
+    assert two.unloads == [], "only a person can say which one is to stop"
     owns(two, two.brokers[1], B)
     assert await dog.look() == [f"over: two-owners of {A}"]
 
 
-async def test_a_bundle_that_nobody_owns_is_looked_up_on_request(
+async def test_an_unowned_bundle_is_looked_up_on_request(
     two: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     dog = Dog(two, http)
@@ -186,7 +186,7 @@ async def test_apaches_brokers_are_asked_bundle_by_bundle_alone(
     apaches.report_time += 1
     assert await dog.look() == [f"over: two-owners of {A}"]
     assert not asked_for_all(apaches)
-    assert apaches.lookups == [], "a lookup would give away what nobody has"
+    assert apaches.lookups == [], "a lookup would give an unowned bundle an owner"
 
 
 async def test_an_old_report_makes_no_second_owner(
@@ -201,7 +201,7 @@ async def test_an_old_report_makes_no_second_owner(
     assert await dog.look() == []
 
 
-async def test_what_apaches_brokers_do_not_let_go_of_is_found_by_and_by(
+async def test_what_apaches_brokers_do_not_release_is_found_by_and_by(
     apaches: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     dog = Dog(apaches, http)
@@ -213,7 +213,7 @@ async def test_what_apaches_brokers_do_not_let_go_of_is_found_by_and_by(
     assert await dog.look() == [f"over: in-flight of {A}"]
 
 
-async def test_what_nobody_has_is_found_at_apaches_brokers(
+async def test_an_unowned_bundle_is_found_at_apaches_brokers(
     apaches: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     dog = Dog(apaches, http, remedies=True)
@@ -398,7 +398,7 @@ def test_the_channel_shows_the_last_record_that_holds() -> None:
     def message(key: str, text: str) -> SimpleNamespace:
         return SimpleNamespace(partition_key=lambda: key, data=text.encode)
 
-    told = [
+    written_records = [
         ("n/a", '{"state":"Assigning","dstBroker":"b:1","timestamp":1,"versionId":1}'),
         ("n/a", '{"state":"Owned","dstBroker":"b:1","timestamp":2,"versionId":2}'),
         ("n/a", '{"state":"Assigning","dstBroker":"b:2","timestamp":3,"versionId":1}'),
@@ -406,7 +406,7 @@ def test_the_channel_shows_the_last_record_that_holds() -> None:
         ("n/c", '{"state":"Owned","dstBroker":"b:2","timestamp":4,"versionId":7}'),
         ("n/c", ""),
     ]
-    left = [message(*each) for each in told]
+    left = [message(*each) for each in written_records]
     channel = Channel.__new__(Channel)
     channel._trouble, channel._told, channel._records = OSError, "", {}
     channel._reader = SimpleNamespace(
@@ -480,18 +480,18 @@ def test_real_brokers_are_well(capsys: pytest.CaptureFixture[str]) -> None:
         assert json.loads(capsys.readouterr().out) == []
 
 
-async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
+async def test_what_a_dead_broker_leaves_unowned_is_found_and_repaired(
     http: aiohttp.ClientSession,
 ) -> None:
-    """Its clients are gone as well, so nobody asks for the bundle."""
+    """Its clients are gone as well, so no lookup gives the bundle an owner."""
     with Cluster(2, config={"loadBalancerReportUpdateMinIntervalMillis": 100}) as cluster:
         client = pulsar.Client(cluster.service_url)
         producer = client.create_producer("busy")
         owner = cluster.owner("busy")
         assert owner is not None
         bundle = cluster.bundle("busy")
-        heir = next(broker for broker in cluster.brokers if broker is not owner)
-        addresses = [f"http://{heir.id}"]
+        successor = next(broker for broker in cluster.brokers if broker is not owner)
+        addresses = [f"http://{successor.id}"]
         admin, said = Admin(http, AdminOptions()), list[str]()
         collector = Collector(http, addresses, wall_clock_ms)
         looker = Looker(admin, addresses)
@@ -515,5 +515,5 @@ async def test_what_a_dead_broker_leaves_to_nobody_is_found_and_mended(
             await dog.take(await collector.poll())
         assert any(f"ALERT no-owner: no broker owns {bundle}" in each for each in said)
         await dog.take(await collector.poll())
-        assert cluster.owner("busy") is heir
+        assert cluster.owner("busy") is successor
         assert f"over: no-owner of {bundle}" in said

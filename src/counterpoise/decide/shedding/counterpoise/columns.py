@@ -34,10 +34,9 @@ class Cluster:
     @property
     def floor(self) -> float:
         """What no assignment lowers the objective below: a bundle is on one broker as a whole."""
-        served = self.owner >= 0
-        if not served.any() or not self.scale.size:
+        if not len(self.load) or not self.scale.size:
             return 0.0
-        largest = (self.load[served] * self.scale.min(axis=0)).max(axis=(0, 2))
+        largest = (self.load.max(axis=0) * self.scale.min(axis=0)).max(axis=1)
         return float(self.weight @ (largest - 1.0).clip(0.0))
 
     @property
@@ -55,7 +54,9 @@ class Cluster:
 
 def totals(load: Floats, owner: Indices, brokers: int) -> Floats:
     """The load of each broker, figure by figure."""
-    there = owner >= 0
+    there: Masks | slice = owner >= 0
+    if np.all(there):
+        there = slice(None)
     rows = owner[there]
     # The counts of no rows are whole numbers, whatever their weights.
     columns = [np.bincount(rows, load[there, each], brokers) for each in range(load.shape[1])]

@@ -59,8 +59,10 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
     """
     use, weight = cluster.use, cluster.weight
     top = use.max(axis=2, initial=0.0)
-    owner = cluster.owner.copy()
-    free = cluster.movable & (owner >= 0)
+    movable = np.flatnonzero(cluster.movable & (cluster.owner >= 0))
+    movable = movable[np.argsort(cluster.owner[movable], kind="stable")]
+    starts = np.searchsorted(cluster.owner[movable], np.arange(len(top) + 1))
+    free = np.ones(len(cluster.owner), np.bool_)
     first, fullest = objective(top, weight), float((top @ weight).max(initial=0.0))
     floor = cluster.floor
     steps: list[Step] = []
@@ -70,7 +72,8 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
         source = _fullest(top, weight, barren)
         if source < 0:
             break
-        made = _best(cluster, use, top, source, np.flatnonzero(free & (owner == source)))
+        rows = movable[starts[source] : starts[source + 1]]
+        made = _best(cluster, use, top, source, rows[free[rows]])
         if made is None:
             barren.add(source)
             if len(barren) >= STALE:
@@ -80,7 +83,6 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
         use[source] -= cluster.load[bundle] * cluster.scale[source]
         use[to] += cluster.load[bundle] * cluster.scale[to]
         top[source], top[to] = use[source].max(axis=1), use[to].max(axis=1)
-        owner[bundle] = to
         free[bundle] = False
         now = objective(top, weight)
         steps.append(Step(bundle, source, to, now, float((top @ weight).max())))
@@ -126,9 +128,11 @@ def _others(top: Floats, source: int, to: Indices) -> Floats:
     """By destination and span: the fullest of the brokers that a move leaves as they are."""
     others = top.copy()
     others[source] = 0.0
-    ranked = np.argsort(-others, axis=0, kind="stable")[:2]
-    highest = np.take_along_axis(others, ranked, axis=0)
-    fullest: Floats = np.where(to[:, np.newaxis] == ranked[0], highest[-1], highest[0])
+    first = others.argmax(axis=0)
+    span = np.arange(top.shape[1])
+    highest = others[first, span]
+    others[first, span] = 0.0
+    fullest: Floats = np.where(to[:, np.newaxis] == first, others.max(axis=0), highest)
     return fullest
 
 

@@ -27,12 +27,14 @@ class BundleRules:
 
     ``owners`` is each bundle's owner by the bundle state channel (None: not asked for),
     ``with_policies`` the bundles with an isolation policy or anti-affinity group, ``allowed`` the
-    brokers that pass every filter for a bundle, where that is not all of them.
+    brokers that pass every filter for a bundle, where that is not all of them. ``silent`` brokers
+    did not answer the last poll, and receive nothing.
     """
 
     owners: Mapping[str, str] | None = None
     with_policies: frozenset[str] = frozenset()
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    silent: frozenset[str] = frozenset()
 
 
 NO_RULES: Final = BundleRules()

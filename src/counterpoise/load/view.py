@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.store_view import NO_RULES, BundleRules
 from counterpoise.load.usage import Float32s, weighted_max
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
@@ -139,6 +140,8 @@ class ClusterView:
     """Where each broker stands, by name."""
     reporter: Indices
     """The first broker that reports each bundle, -1 where none does."""
+    rules: BundleRules = NO_RULES
+    """What a strategy that names destinations has to obey; others are checked afterwards."""
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":

@@ -22,7 +22,7 @@ from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
 from counterpoise.load.fold import FoldState
 from counterpoise.load.store_of_reports import Known, averaged, store_view
-from counterpoise.load.store_view import LoadStoreView
+from counterpoise.load.store_view import NO_RULES, LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
 from counterpoise.load.view import BOUND_TENANTS, ClusterView, bundle_namespace, unloaded_mask
 from counterpoise.names.namespace import is_left_in_place
@@ -72,6 +72,8 @@ class Strategy:
         if self.reads_stores:
             made = _by_stores(view, snapshot.answering, memory, self, policies)
         else:
+            if getattr(self.shedder, "obeys_rules", False):
+                view = _with_rules(view, snapshot.answering, memory, self, policies)
             wanted = shed(view, memory, self)
             made = placed(wanted, snapshot.answering, memory, self, policies)
         return replace(made, rejections=(*made.rejections, *guarded.values()))
@@ -98,6 +100,23 @@ def _in_place(view: ClusterView) -> Iterator[str]:
     for bundle in view.bundles:
         if bundle.startswith(BOUND_TENANTS) and is_left_in_place(bundle_namespace(bundle)):
             yield bundle
+
+
+def _with_rules(
+    view: ClusterView,
+    answering: Collection[str],
+    memory: RoundMemory,
+    strategy: Strategy,
+    policies: PlacementPolicies | None,
+) -> ClusterView:
+    """The view with where bundles may go, for a strategy that names destinations itself."""
+    rules = NO_RULES if policies is None else bundle_rules(policies, view.bundles, {})
+    every, allowed = frozenset(view.brokers), dict(rules.allowed)
+    left = left_lately(view.now_ms, memory.trails, strategy.balance.thrash_span_ms)
+    for bundle, brokers in left.items():
+        allowed[bundle] = allowed.get(bundle, every) - brokers
+    silent = every - frozenset(answering)
+    return replace(view, rules=replace(rules, allowed=allowed, silent=silent))
 
 
 def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:

@@ -1,6 +1,7 @@
 """The cluster as the search looks at it: utilisation per broker, and what may move."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +31,10 @@ class Cluster:
     movable: Masks
     destination: Masks
     """Which brokers may receive."""
+    filling: Masks
+    """Which brokers were found all but empty, and are to be filled."""
+    allowed: Mapping[int, Masks] = field(default_factory=dict)
+    """By bundle: which brokers may have it, where that is not all of them."""
 
     @property
     def floor(self) -> float:
@@ -54,9 +59,8 @@ class Cluster:
 
 def totals(load: Floats, owner: Indices, brokers: int) -> Floats:
     """The load of each broker, figure by figure."""
-    there: Masks | slice = owner >= 0
-    if np.all(there):
-        there = slice(None)
+    served = owner >= 0
+    there: Masks | slice = slice(None) if served.all() else served
     rows = owner[there]
     # The counts of no rows are whole numbers, whatever their weights.
     columns = [np.bincount(rows, load[there, each], brokers) for each in range(load.shape[1])]
@@ -102,6 +106,16 @@ def scales(load: Floats, owner: Indices, capacity: Floats) -> Floats:
     with np.errstate(all="ignore"):
         each: Floats = np.where(capacity > 0, 1.0 / capacity, 0.0) / use.max()
     return each
+
+
+def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
+    """By bundle: which brokers pass its policies and groups, where not all do."""
+    found = {}
+    for bundle, brokers in view.rules.allowed.items():
+        row = view.bundle_index(bundle)
+        if row is not None:
+            found[row] = np.array([name in brokers for name in view.brokers], np.bool_)
+    return found
 
 
 def suspects(view: ClusterView, sample: Floats, level: Floats) -> Masks:

@@ -13,13 +13,13 @@ import numpy as np
 
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Tracks
 from counterpoise.load.rates import Floats
-from counterpoise.load.view import ClusterView
+from counterpoise.load.view import ClusterView, Masks
 
 LEVEL_MINUTES: Final = 30.0
 """How long the level remembers."""
 TREND_MINUTES: Final = 90.0
 SPREAD_SAMPLES: Final = 50
-FIRST_SPREAD: Final = 0.2
+FIRST_SPREAD: Final = 0.1
 """What is assumed of a bundle that was never seen."""
 OUTLIER: Final = 3.0
 """A deviation of so many spreads is cut."""
@@ -32,6 +32,8 @@ SHIFT_SAMPLES: Final = 15
 TREND_FADES: Final = 0.995
 """What is left of a trend a minute later."""
 MINUTE_MS: Final = 60_000.0
+MEASURED_MS: Final = 60_000
+"""How often Pulsar's brokers measure rates (``statsUpdateFrequencyInSecs``)."""
 LARGEST: Final = 1e15
 """Figures beyond this are errors of a report."""
 
@@ -53,11 +55,16 @@ def figures(view: ClusterView) -> Floats:
     return columns.clip(0.0, LARGEST)
 
 
-def advance(view: ClusterView, before: Tracks, seen_ms: int, sample: Floats) -> Tracks:
-    """The tracks with the ``sample`` of this view; owners are left as they are."""
+def advance(view: ClusterView, before: Tracks, seen_ms: int, sample: Floats, held: Masks) -> Tracks:
+    """The tracks with the ``sample`` of this view; owners are left as they are.
+
+    The levels of ``held`` bundles stay: what an ill broker serves is not what clients want.
+    """
     average = figures(view).astype(np.float32)
     first = before.count == 0
-    fresh = first | (average != before.average).any(axis=1)
+    # Figures that stay the same are a report read twice, or, after a while, a constant load.
+    again = seen_ms > 0 and view.now_ms - seen_ms >= MEASURED_MS
+    fresh = (first | again | (average != before.average).any(axis=1)) & ~held
     minutes = max(0.05, (view.now_ms - seen_ms) / MINUTE_MS) if seen_ms else 1.0
     level, trend = before.level.astype(np.float64), before.trend.astype(np.float64)
     expected = (level + trend * minutes).clip(0.0, LARGEST)

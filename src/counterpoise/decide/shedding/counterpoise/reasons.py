@@ -1,15 +1,13 @@
 """Why bundles move, and why no more do, with the figures that would have changed it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
-
-import numpy as np
 
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.counterpoise.columns import Cluster
 from counterpoise.decide.shedding.counterpoise.search import Found
 from counterpoise.decide.shedding.counterpoise.timing import Bought
-from counterpoise.load.view import ClusterView, Masks
+from counterpoise.load.view import ClusterView
 
 PRICE: Final = "counterpoiseMovePrice"
 GRACE: Final = "loadBalancerSheddingGracePeriodMinutes"
@@ -53,12 +51,12 @@ def explained(
 
 
 def why_nothing(
-    view: ClusterView, cluster: Cluster, found: Found, bought: Bought, ill: Masks
+    view: ClusterView, cluster: Cluster, found: Found, bought: Bought, ill: Collection[str]
 ) -> Iterator[Rejection]:
     """Why nothing moves, or nothing goes to a broker."""
-    for row in np.flatnonzero(ill).tolist():
+    for broker in sorted(ill):
         yield Rejection(
-            view.brokers[row],
+            broker,
             "ill-broker",
             None,
             None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from counterpoise.decide.shedding.counterpoise.columns import Cluster
 from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.view import Masks
 
 CANDIDATES: Final = 64
 """Bundles of a broker that are tried: all, or so many from the largest to the smallest."""
@@ -42,14 +43,22 @@ class Found:
     fullest: float
 
 
-def objective(top: Floats, weight: Floats) -> float:
+FULL: Final = 0.95
+"""A broker that is filled is full at this part of the mean."""
+
+
+def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> float:
     """How uneven brokers are: the fullest's excess over the mean, and the squares of all.
 
     Of each broker's utilisation by span. The first part is what clients of the fullest broker feel;
-    the squares make it worth while to help the second fullest, too.
+    the squares make it worth while to help the second fullest, too. A broker that was found all but
+    empty counts by what it lacks, or no cluster that is even otherwise would ever fill it.
     """
     above = (top - 1.0).clip(0.0)
-    return float(weight @ (above.max(axis=0, initial=0.0) + (above * above).sum(axis=0)))
+    uneven = above.max(axis=0, initial=0.0) + (above * above).sum(axis=0)
+    if filling is not None and filling.any():
+        uneven += (FULL - top[filling]).clip(0.0).sum(axis=0)
+    return float(weight @ uneven)
 
 
 def search(cluster: Cluster, moves: int, price: float) -> Found:
@@ -63,7 +72,7 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
     movable = movable[np.argsort(cluster.owner[movable], kind="stable")]
     starts = np.searchsorted(cluster.owner[movable], np.arange(len(top) + 1))
     free = np.ones(len(cluster.owner), np.bool_)
-    first, fullest = objective(top, weight), float((top @ weight).max(initial=0.0))
+    first, fullest = objective(top, weight, cluster.filling), float((top @ weight).max(initial=0.0))
     floor = cluster.floor
     steps: list[Step] = []
     barren: set[int] = set()
@@ -84,7 +93,7 @@ def search(cluster: Cluster, moves: int, price: float) -> Found:
         use[to] += cluster.load[bundle] * cluster.scale[to]
         top[source], top[to] = use[source].max(axis=1), use[to].max(axis=1)
         free[bundle] = False
-        now = objective(top, weight)
+        now = objective(top, weight, cluster.filling)
         steps.append(Step(bundle, source, to, now, float((top @ weight).max())))
     return Found(tuple(steps), first, fullest)
 
@@ -118,6 +127,13 @@ def _best(
     before = _square(top[source]) + _square(top[to])
     after = _square(left) + _square(got)
     change = (peak - top.max(axis=0).clip(1.0) + after - before) @ weight
+    filled = cluster.filling[to]
+    if filled.any():
+        lacked = (FULL - top[to[filled]]).clip(0.0) - (FULL - got[:, filled]).clip(0.0)
+        change[:, filled] -= lacked @ weight
+    for place, bundle in enumerate(rows.tolist() if cluster.allowed else ()):
+        if bundle in cluster.allowed:
+            change[place, ~cluster.allowed[bundle][to]] = np.inf
     row, column = divmod(int(np.argmin(change)), len(to))
     if not change[row, column] < -LEAST:
         return None

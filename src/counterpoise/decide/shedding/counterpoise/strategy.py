@@ -10,6 +10,7 @@ import numpy as np
 from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.counterpoise.columns import (
     Cluster,
+    allowed_brokers,
     capacities,
     scales,
     suspects,
@@ -27,14 +28,20 @@ from counterpoise.decide.shedding.counterpoise.forecast import (
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Tracks
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
 from counterpoise.decide.shedding.counterpoise.reasons import explained, why_nothing
-from counterpoise.decide.shedding.counterpoise.search import search
-from counterpoise.decide.shedding.counterpoise.timing import buy, price_of
+from counterpoise.decide.shedding.counterpoise.search import FULL, search
+from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, price_of
 from counterpoise.decide.shedding.explain import no_broker
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView, Masks
 
-DOUBT: Final = 4.0
+DOUBT: Final = 6.0
 """So many standard errors of a broker's forecast are taken for noise."""
+COLD: Final = 0.5
+"""A broker below this part of the mean is taken for one that has just joined."""
+COLD_ROUNDS: Final = 2
+"""After so many rounds it is filled: while others restart, their bundles come to it unasked."""
+HELD_MS: Final = 7_200_000
+"""For so long the forecast of an ill broker's bundles stays as it was; then it follows them."""
 
 
 class Counterpoise:
@@ -53,6 +60,8 @@ class Counterpoise:
     name = "Counterpoise"
     options = CounterpoiseOptions
     view = ClusterView
+    obeys_rules = True
+    """It reads ``view.rules``, so a round fills them in (`decide/balancing/round.py`)."""
 
     def initial_memory(self) -> CounterpoiseMemory:
         """Nothing seen."""
@@ -81,21 +90,28 @@ class Counterpoise:
             return StrategyPlan((), (no_broker(),), memory)
         before = followed(view, memory)
         sample = samples(view, before)
-        tracks = _owned(view, advance(view, before, memory.seen_ms, sample), memory, now_ms)
+        ill = _ill(view, suspects(view, sample, before.level.astype(np.float64)), memory, now_ms)
+        held = _on(view, [name for name, since in ill.items() if now_ms - since < HELD_MS])
+        tracks = advance(view, before, memory.seen_ms, sample, held)
+        tracks = _owned(view, tracks, memory, now_ms)
         load = predicted(tracks, options.horizon_minutes, sample)
         ahead = load[:, -1]
         unknown = (float("nan"),) * ahead.shape[1]
         remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])
         capacity = capacities(view, options.weights.modular, remembered)
-        ill = suspects(view, sample, before.level.astype(np.float64))
         cluster = Cluster(
             load,
             spans(options.horizon_minutes),
             view.reporter,
             np.stack([scales(span, view.reporter, capacity) for span in load.swapaxes(0, 1)], 1),
             _movable(view, tracks, now_ms, options),
-            ~ill,
+            np.array([name not in ill and name not in view.rules.silent for name in view.brokers]),
+            np.zeros(len(view.brokers), np.bool_),
+            allowed_brokers(view),
         )
+        cold = _cold(view, cluster, memory)
+        filling = np.array([cold.get(name, 0) >= COLD_ROUNDS for name in view.brokers])
+        cluster = replace(cluster, filling=filling & cluster.destination)
         minutes = options.horizon_minutes
         price = price_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
         found = search(cluster, options.max_moves, price)
@@ -108,7 +124,9 @@ class Counterpoise:
             view.brokers,
             tracks,
             now_ms,
-            min(waited, 4.0 * minutes),
+            min(waited, PATIENCE * minutes),
+            cold,
+            ill,
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
         figures = {"objective": found.objective, "fullest": found.fullest, "price": price}
@@ -133,6 +151,31 @@ def _owned(view: ClusterView, tracks: Tracks, memory: CounterpoiseMemory, now_ms
     moved = (before >= 0) & (before != view.reporter) & (view.reporter >= 0)
     since = np.where(moved, now_ms, tracks.moved_ms)
     return replace(tracks, owner=view.reporter.astype(np.int32), moved_ms=since)
+
+
+def _ill(
+    view: ClusterView, suspected: Masks, memory: CounterpoiseMemory, now_ms: int
+) -> dict[str, int]:
+    """Since when each broker that seems ill has seemed so."""
+    names = [view.brokers[row] for row in np.flatnonzero(suspected).tolist()]
+    return {name: memory.ill.get(name, now_ms) for name in names}
+
+
+def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
+    """Which bundles are on these brokers."""
+    rows = np.array([name in brokers for name in view.brokers], np.bool_)
+    return (view.reporter >= 0) & rows[view.reporter]
+
+
+def _cold(view: ClusterView, cluster: Cluster, memory: CounterpoiseMemory) -> dict[str, int]:
+    """In how many rounds each broker was found cold that has not been filled since."""
+    carried = cluster.utilisation @ cluster.weight
+    found = {}
+    for name, part in zip(view.brokers, carried.tolist(), strict=True):
+        rounds = memory.cold.get(name, 0)
+        if part < COLD or (rounds >= COLD_ROUNDS and part < FULL):
+            found[name] = min(rounds + 1, COLD_ROUNDS)
+    return found
 
 
 def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: CounterpoiseOptions) -> Masks:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from counterpoise.decide.shedding.counterpoise.search import Found, Step
 
-PATIENCE: Final = 4.0
-"""How far the price of a move may fall by waiting: to a quarter."""
+PATIENCE: Final = 2.0
+"""How far the price of a move may fall by waiting: to half."""
 HOUR_MINUTES: Final = 60.0
 
 

@@ -82,6 +82,7 @@ def _moves(
         (relief / mean)[:, np.newaxis, np.newaxis],
         np.ones(len(load), np.bool_),
         up,
+        np.zeros(len(relief), np.bool_),
     )
     each = price / len(relief)
     bought = buy(search(cluster, len(load), each), each, 0.0)

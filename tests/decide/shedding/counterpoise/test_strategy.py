@@ -1,0 +1,284 @@
+"""Counterpoise over views in a row: what it moves, what it leaves, and what it remembers."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from counterpoise.decide.plan import StrategyPlan
+from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.counterpoise.search import objective
+from counterpoise.load.rates import Floats, Rates
+from counterpoise.load.store_view import BundleRules
+from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
+
+MINUTE = 60_000
+START = 1_700_000_000_000
+SIZE = 1e9
+GRACE_MS = 30 * MINUTE
+COUNTERPOISE = SHEDDERS["Counterpoise"]
+
+Load = Callable[[int], Floats]
+
+
+@dataclass
+class Cluster:
+    """Brokers whose bundles carry bytes/s in; moves are carried out at once."""
+
+    owners: list[int]
+    load: Load
+    brokers: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rules: BundleRules = field(default_factory=BundleRules)
+    memory: Any = field(default_factory=COUNTERPOISE.initial_memory)
+    minute: int = 0
+    gone: frozenset[int] = frozenset()
+    moved: list[tuple[int, int]] = field(default_factory=list)
+    """Minute and bundle of every move."""
+
+    @property
+    def names(self) -> list[str]:
+        return [f"b{row:02}:8080" for row in range(self.brokers)]
+
+    def view(self) -> ClusterView:
+        load = self.load(self.minute)
+        there = [row for row in range(self.brokers) if row not in self.gone]
+        place = {row: number for number, row in enumerate(there)}
+        owners = np.array([place[owner] for owner in self.owners], np.intp)
+        carried = np.bincount(owners, load, len(there)).astype(np.float64)
+        nothing = np.zeros(len(there))
+        usage = np.zeros((len(there), 5), np.float32)
+        usage[:, 3] = 100.0 * carried / SIZE
+        bundles = [f"t/ns/0x{row:08x}_0x{row + 1:08x}" for row in range(len(load))]
+        sample = Rates(np.zeros(len(load)), np.zeros(len(load)), load, np.zeros(len(load)))
+        return replace(
+            ClusterView.from_columns(
+                now_ms=START + self.minute * MINUTE,
+                brokers=[self.names[row] for row in there],
+                broker=BrokerColumns.of(
+                    usage,
+                    Rates(nothing, nothing, carried, nothing),
+                    np.bincount(owners, minlength=len(there)),
+                ),
+                bundles=bundles,
+                bundle=BundleColumns.of(bundles, sample, sample),
+                reported=(owners, np.arange(len(load))),
+            ),
+            rules=self.rules,
+        )
+
+    def round(self) -> StrategyPlan[Any]:
+        view = self.view()
+        options = COUNTERPOISE.options(**self.settings)
+        plan = COUNTERPOISE.plan(view, self.memory, options, view.now_ms, Random(0))
+        for each in plan.decisions:
+            row = view.bundle_index(each.bundle)
+            assert row is not None
+            self.owners[row] = self.names.index(each.destination or "")
+            self.moved.append((self.minute, row))
+        self.memory = COUNTERPOISE.memory_from_json(json.loads(json.dumps(plan.memory.to_json())))
+        assert self.memory.to_json() == plan.memory.to_json()
+        self.minute += 1
+        return plan
+
+    def ratio(self, minute: int = 0) -> float:
+        carried = np.bincount(self.owners, self.load(minute), self.brokers)
+        return float(carried.max() / carried.mean())
+
+
+def constant(loads: Floats, noise: float = 0.0) -> Load:
+    def at(minute: int) -> Floats:
+        rng = np.random.default_rng(minute)
+        made: Floats = loads * (1 + rng.uniform(-noise, noise, len(loads)))
+        return made
+
+    return at
+
+
+def random_cluster(seed: int, *, noise: float = 0.0, brokers: int = 6, each: int = 15) -> Cluster:
+    rng = np.random.default_rng(seed)
+    loads = rng.lognormal(0, 0.7, brokers * each) * 1e7
+    return Cluster(rng.integers(0, brokers, len(loads)).tolist(), constant(loads, noise), brokers)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_uneven_cluster_is_even_after_few_rounds(seed: int) -> None:
+    cluster = random_cluster(seed)
+    cluster.owners = [owner // 2 for owner in cluster.owners]
+    assert cluster.ratio() > 1.9
+    for _ in range(10):
+        cluster.round()
+    assert cluster.ratio() < 1.12
+    assert len(cluster.moved) < len(cluster.owners) / 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_constant_noisy_load_moves_nothing_after_the_first_hour(seed: int) -> None:
+    cluster = random_cluster(seed, noise=0.25)
+    for _ in range(6 * 60):
+        cluster.round()
+    late = [minute for minute, _ in cluster.moved if minute > 60]
+    assert len(late) <= 1
+
+
+def test_no_bundle_moves_twice_within_its_grace_period() -> None:
+    rng = np.random.default_rng(7)
+    loads = rng.lognormal(0, 0.7, 60) * 1e7
+
+    def wild(minute: int) -> Floats:
+        drawn = np.random.default_rng((3, minute // 5))
+        made: Floats = loads * drawn.choice([0.2, 1.0, 8.0], len(loads))
+        return made
+
+    cluster = Cluster(rng.integers(0, 5, 60).tolist(), wild, 5, {"move_price": 0.01})
+    for _ in range(180):
+        cluster.round()
+    assert len(cluster.moved) > 20
+    last: dict[int, int] = {}
+    for minute, bundle in cluster.moved:
+        assert (minute - last.get(bundle, -(10**6))) * MINUTE >= GRACE_MS
+        last[bundle] = minute
+
+
+def test_a_bundle_whose_broker_died_may_move_again_at_once() -> None:
+    loads = np.full(24, 2e7)
+    cluster = Cluster([row % 4 for row in range(24)], constant(loads), 4)
+    for _ in range(5):
+        cluster.round()
+    cluster.gone = frozenset({3})
+    cluster.owners = [0 if owner == 3 else owner for owner in cluster.owners]
+    orphans = set(range(3, 24, 4))
+    plan = cluster.round()
+    assert {bundle for _, bundle in cluster.moved} & orphans
+    assert {each.source for each in plan.decisions} == {"b00:8080"}
+
+
+def test_a_new_broker_has_its_part_within_five_rounds() -> None:
+    cluster = random_cluster(1, brokers=9, each=20)
+    cluster.owners = [owner % 8 for owner in cluster.owners]
+    cluster.gone = frozenset({8})
+    for _ in range(70):
+        cluster.round()
+    cluster.gone = frozenset()
+    for _ in range(5):
+        cluster.round()
+    carried = np.bincount(cluster.owners, cluster.load(0), 9)
+    assert carried[8] >= 0.9 * carried.mean()
+
+
+def test_no_move_raises_the_objective_and_each_has_its_figures() -> None:
+    cluster = random_cluster(3)
+    cluster.owners = [owner // 2 for owner in cluster.owners]
+    before, plan = cluster.ratio(), cluster.round()
+    assert plan.decisions
+    for each in plan.decisions:
+        assert each.figures["gain"] > 0.0
+        assert each.bundle in each.sentence
+        assert "counterpoiseMovePrice" in each.sentence
+    assert sum(each.figures["gain"] for each in plan.decisions) < plan.figures["objective"]
+    assert cluster.ratio() < before
+
+
+def test_nothing_moves_when_a_move_costs_too_much_and_the_reason_names_the_price() -> None:
+    cluster = random_cluster(3)
+    cluster.settings = {"move_price": 100.0}
+    plan = cluster.round()
+    assert plan.decisions == ()
+    [why] = plan.rejections
+    assert why.setting == "counterpoiseMovePrice"
+    assert why.value is not None
+    assert why.limit is not None
+    assert why.value < why.limit
+
+
+def test_the_price_falls_while_the_cluster_stays_uneven() -> None:
+    """At a price at which nothing moves at first, waiting makes it worth while: rent or buy."""
+    cluster = random_cluster(3)
+    cluster.settings = {"move_price": 1.5}
+    assert cluster.round().decisions == ()
+    for _ in range(4 * 60):
+        cluster.round()
+    assert cluster.moved
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bundles_go_only_where_their_rules_allow(seed: int) -> None:
+    cluster = random_cluster(seed)
+    bundles, names = cluster.view().bundles, cluster.names
+    allowed = {bundle: frozenset(names[:2]) for bundle in bundles[::3]}
+    cluster.rules = BundleRules(allowed=allowed, silent=frozenset({names[5]}))
+    cluster.settings = {"move_price": 0.0}
+    moves = [each for _ in range(4) for each in cluster.round().decisions]
+    assert moves
+    for each in moves:
+        assert each.destination != names[5]
+        assert each.destination in allowed.get(each.bundle, names)
+
+
+def test_a_broker_whose_bundles_all_carry_far_less_than_forecast_receives_nothing() -> None:
+    loads = np.full(40, 2e7)
+    owners = [row % 4 for row in range(40)]
+    slow = np.array(owners) == 2
+
+    def ill(minute: int) -> Floats:
+        made: Floats = loads * np.where(slow & (minute >= 44), 0.2, 1.0)
+        made[0] = 1.2e8 if minute >= 30 else 2e7
+        return made
+
+    cluster = Cluster(list(owners), ill, 4, {"move_price": 0.0})
+    plans = [cluster.round() for _ in range(90)]
+    for plan in plans[44:]:
+        assert "ill-broker" in {each.rule for each in plan.rejections}
+    moves = [each for plan in plans[44:] for each in plan.decisions]
+    assert moves
+    assert {each.destination for each in moves}.isdisjoint({"b02:8080"})
+
+
+def test_a_burst_moves_no_level() -> None:
+    """A bundle that carries ten times its load for ten minutes is forecast as before after it."""
+    loads = np.full(12, 2e7)
+
+    def burst(minute: int) -> Floats:
+        made = loads.copy()
+        made[0] *= 10 if 60 <= minute < 70 else 1
+        return made
+
+    cluster = Cluster([row % 3 for row in range(12)], burst, 3, {"move_price": 100.0})
+    for _ in range(72):
+        cluster.round()
+    level = cluster.memory.tracks.level[:, 1]
+    assert level[0] < 1.5 * level[1]
+
+
+def test_a_shift_that_lasts_is_learnt() -> None:
+    loads = np.full(12, 2e7)
+
+    def shift(minute: int) -> Floats:
+        made = loads.copy()
+        made[0] *= 4 if minute >= 60 else 1
+        return made
+
+    cluster = Cluster([row % 3 for row in range(12)], shift, 3, {"move_price": 100.0})
+    for _ in range(90):
+        cluster.round()
+    assert cluster.memory.tracks.level[0, 1] == pytest.approx(8e7, rel=0.1)
+
+
+def test_a_memory_of_other_bundles_is_carried_over_by_name() -> None:
+    first = random_cluster(2)
+    first.round()
+    other = random_cluster(2, brokers=6, each=10)
+    other.memory, other.minute = first.memory, 1
+    plan = other.round()
+    assert plan.memory.bundles == other.view().bundles
+    assert plan.memory.tracks.count.tolist() == [2] * 60
+
+
+def test_the_objective_is_nothing_for_even_brokers_and_grows_with_the_fullest() -> None:
+    one = np.ones(1)
+    assert objective(np.ones((4, 1)), one) == 0.0
+    assert objective(np.array([[1.5], [0.5]]), one) == pytest.approx(0.75)

@@ -252,7 +252,10 @@ class Judge:
 
     def _stuck(self, index: int) -> str:
         """The stack of a broker's metadata thread that does not move; empty when all are idle."""
-        looks = [dict(self._busy(self._pids[index])) for _ in range(2)]
+        try:
+            looks = [dict(self._busy(self._pids[index])) for _ in range(2)]
+        except subprocess.CalledProcessError:
+            return f"{self._urls[index]} has ended"
         for name, stack in looks[1].items():
             if looks[0].get(name) == stack:
                 kept = self._home / f"stack-of-broker{index}.txt"

@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
-from counterpoise.admin.access import rule_of, word_of
+from counterpoise.admin.access import AccessRule, rule_of, word_of
 from counterpoise.admin.client_limits import CLIENT_LIMITS
 from counterpoise.admin.entrance import require
 from counterpoise.admin.parameters import PARAMETERS
@@ -42,6 +42,8 @@ class Route:
     body: Shape | None = None
     """What the body may be; None when the route takes none."""
     query: Mapping[str, Schema] = field(default_factory=dict)
+    access: AccessRule | None = None
+    """What it asks of its caller; None: what its row in `access.py` says, as Pulsar does."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ class Route:
             (name, segments.index(f"{{{name}}}")) for name in self.parameters if name in _JAVA
         ]
         shape = self.body or _NO_BODY
-        rule = rule_of(self.method, self.template)
+        rule = self.access or rule_of(self.method, self.template)
         word = word_of(self.template)
 
         async def enter(request: web.Request) -> web.StreamResponse:

@@ -245,7 +245,7 @@ async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
 UNIFORM = SheddingConfig(
     strategy="UniformLoadShedder",
     balance=BalanceOptions(report_interval_ms=10),
-    uniform=UniformOptions(limits=UnloadLimits(max_unload_percentage=0.5, min_unload_message=1)),
+    own=UniformOptions(limits=UnloadLimits(max_unload_percentage=0.5, min_unload_message=1)),
 )
 
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Final
 
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.shedding.options import (
-    AvgOptions,
-    OverloadOptions,
-    ThresholdOptions,
-    TransferOptions,
-    UniformOptions,
-)
-from counterpoise.names.options import option
+from counterpoise.decide.shedding.option_classes import OPTION_CLASSES
+from counterpoise.names.options import option, sections_of
 
 THRESHOLD_SHEDDER: Final = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
 
 _BALANCE = BalanceOptions()
-_AVG = AvgOptions()
-_OVERLOAD = OverloadOptions()
-_THRESHOLD = ThresholdOptions()
-_TRANSFER = TransferOptions()
-_UNIFORM = UniformOptions()
+_STRATEGIES: Any = make_dataclass(
+    "StrategyOptions",
+    [(kind.__name__, kind, field(default=kind())) for kind in OPTION_CLASSES],
+    frozen=True,
+    slots=True,
+)()
+"""The settings of every registered strategy, a section each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +32,14 @@ class SheddingConfig:
         why="which strategy takes bundles from busy brokers",
     )
     balance: BalanceOptions = _BALANCE
-    avg: AvgOptions = _AVG
-    overload: OverloadOptions = _OVERLOAD
-    threshold: ThresholdOptions = _THRESHOLD
-    transfer: TransferOptions = _TRANSFER
-    uniform: UniformOptions = _UNIFORM
+    strategies: Any = _STRATEGIES
+    """The settings of each registered strategy."""
     own: Any = None
-    """The settings of a user's own strategy, where it has any."""
+    """The settings of a strategy that is not registered, or of one as they are made in code."""
 
     def options_of(self, kind: type[Any]) -> Any:
         """The settings of one kind; those of an unknown kind have their defaults."""
-        known = (self.own, self.avg, self.overload, self.threshold, self.transfer, self.uniform)
-        return next((each for each in known if type(each) is kind), None) or kind()
+        if type(self.own) is kind:
+            return self.own
+        sections = {each: name for name, each in sections_of(type(self.strategies))}
+        return getattr(self.strategies, sections[kind]) if kind in sections else kind()

@@ -221,7 +221,9 @@ def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_restarts()
     late = folded([seen(0), seen(11)], options)
     assert average(late, BUNDLES[0], "short_samples") == 1
     assert average(late, BUNDLES[0], "short_msg_throughput_in") == 111.0
-    others = poll(20, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
+    others = poll(10, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
+    assert list(folded([seen(0), others], options).averages["bundle"]) == [*BUNDLES[:2]]
+    others = poll(11, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
     assert list(folded([seen(0), others], options).averages["bundle"]) == [BUNDLES[1]]
 
 

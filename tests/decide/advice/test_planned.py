@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
-from counterpoise.decide.plan import Decision, DecisionKind, StrategyPlan
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
 from counterpoise.load.fold import Batch, FoldState, fold
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
@@ -157,7 +158,10 @@ def test_a_round_that_would_undo_the_good_of_those_before_it_is_left_out_and_sai
     }
     made = advise(snapshot(two), by, TOOK, START, options=AdviceOptions(every_move=True))
     assert [step.round for step in made.steps] == [1] * 3
-    assert any("is not part of the plan" in note for note in made.notes)
+    [note] = [each for each in made.notes if "is not part of the plan" in each]
+    found = re.findall(r"imbalance of ([\d.]+) instead of ([\d.]+)", note)[0]
+    worse, better = map(float, found)
+    assert worse >= better == round(made.after.imbalance, 2)
 
 
 class Takes(type(strategy().shedder)):  # type: ignore[misc]
@@ -176,6 +180,27 @@ class Takes(type(strategy().shedder)):  # type: ignore[misc]
             for each in left
         ]
         return StrategyPlan(tuple(moves), (), memory)
+
+
+def test_reasons_of_a_round_that_another_followed_are_not_said() -> None:
+    class Waits(Takes):
+        """Refuses in each round what it takes in the next."""
+
+        def plan(self, view: Any, memory: Any, *more: Any) -> StrategyPlan[Any]:
+            made = super().plan(view, memory, *more)
+            later = self._bundles[1]
+            waits = later not in {each.bundle for each in made.decisions} and made.decisions
+            refused = Rejection(later, "later", None, None, "", "{subject} waits")
+            return replace(made, rejections=(refused,) if waits else ())
+
+    bundles = [bundle_name(number) for number in range(4)]
+    reported: dict[str, Loads | None] = {"b1:80": dict.fromkeys(bundles, 300.0), "b2:80": {}}
+    by = replace(strategy(), shedder=Waits(*bundles[:2]))
+    first = advise(snapshot(reported), by, TOOK, START, options=AdviceOptions(rounds=1))
+    assert [each.subject for each in first.not_done] == bundles[1:2]
+    made = advise(snapshot(reported), by, TOOK, START)
+    assert [step.bundle for step in made.steps] == bundles[:2]
+    assert not made.not_done
 
 
 def test_moves_that_gain_nothing_are_left_out_and_said_unless_every_move_is_asked_for() -> None:

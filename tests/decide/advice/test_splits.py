@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -106,6 +107,20 @@ def test_topics_on_one_side_of_the_middle_are_cut_where_they_are_divided() -> No
     assert found.verdict == "split"
     assert found.algorithm != "range_equally_divide", "the middle has them all on one side"
     assert "has 50% of it" in found.why
+
+
+def test_a_topic_at_the_cut_is_in_the_right_part() -> None:
+    """A range begins with its lower bound, and its middle is this topic's point."""
+    names = (f"persistent://public/default/at{n}" for n in count())
+    point = topic_hash(at := next(names))
+    near = next(each for each in names if point - 2**22 < topic_hash(each) < point)
+    bundle = f"public/default/0x{point - 2**22:08x}_0x{point + 2**22:08x}"
+    reported: dict[str, Loads | None] = {"b1:80": {bundle: 90_000.0, OTHER: 10.0}, "b2:80": {}}
+    topics = {each: TopicLoad(msg_throughput_in=9000.0) for each in (at, near)}
+    evidence = replace(looked_at(6, reported), topics={bundle: topics})
+    [found] = advise_splits(evidence, SplitOptions())
+    assert found.algorithm == "range_equally_divide"
+    assert f"cut at 0x{point:08x} by range_equally_divide, the larger part has 50%" in found.why
 
 
 def test_two_topics_at_one_point_cannot_be_cut_apart() -> None:

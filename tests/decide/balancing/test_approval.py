@@ -71,7 +71,8 @@ def test_namespaces_and_bundles_are_left_alone_and_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("window", "inside"),
     [((12 * 60, 13 * 60), True), ((11 * 60, 12 * 60), False), ((22 * 60, 6 * 60), False),
-     ((22 * 60, 12 * 60 + 1), True), ((0, 1440), True), ((5, 5), False)],
+     ((22 * 60, 12 * 60 + 1), True), ((22 * 60, 12 * 60), False), ((12 * 60, 6 * 60), True),
+     ((0, 1440), True), ((5, 5), False)],
 )  # fmt: skip
 def test_a_window_may_go_over_midnight(window: tuple[int, int], inside: bool) -> None:
     assert in_window(NOON, window) is inside

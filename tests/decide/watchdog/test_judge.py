@@ -89,6 +89,16 @@ def test_what_lasts_is_said_with_what_helps(
     assert found.remedy or found.advice, "it says what helps"
 
 
+def test_an_alert_says_since_when_not_when_it_was_last_seen() -> None:
+    """Looks come every ten seconds, the first that shows it is the second of all."""
+    before = seen(WELL, TWO, TWO, TWO, TWO)
+    [found] = before
+    [later] = seen(WELL, TWO, TWO, TWO, TWO, TWO, TWO)
+    assert found.since_ms == later.since_ms == START + 10_000
+    assert found.sentence.endswith(", for 30 s")
+    assert later.sentence.endswith(", for 50 s")
+
+
 @pytest.mark.parametrize("observed", [TWO, UNOWNED, SILENT, INACTIVE, NO_LEADER, TORN, FORGOTTEN])
 def test_what_passes_is_not_said(observed: ClusterObservation) -> None:
     assert not seen(WELL, observed, observed, observed)

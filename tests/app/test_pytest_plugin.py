@@ -50,17 +50,59 @@ def test_options(pulsar_cluster):
     assert "0x80000000" in pulsar_cluster.bundle("x")
 """
 
+CLIENTS = """
+import gc
+import os
+
+import pulsar
+import pytest
+
+MOST = 10
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bounded():
+    gc.freeze()
+    gc.disable()
+    before = descriptors()
+    yield
+    assert descriptors() < before + MOST
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_client(pulsar_cluster, number):
+    client = pulsar.Client(pulsar_cluster.service_url)
+    consumer = client.subscribe("t", "s")
+    client.create_producer("t").send(b"x")
+    consumer.receive(20_000)
+    client.close()
+"""
+
+
+def run_pytest(directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(directory)],
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        check=False,
+    )
+
+
+def test_many_tests_leave_no_descriptors_of_their_clients(tmp_path: Path) -> None:
+    (tmp_path / "test_clients.py").write_text(CLIENTS)
+    done = run_pytest(tmp_path)
+    assert done.returncode == 0, done.stdout
+
 
 def test_a_users_tests_pass(tmp_path: Path) -> None:
     (tmp_path / "test_users.py").write_text(USERS_TEST)
     (tmp_path / "test_options.py").write_text(USERS_OPTIONS)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout
     assert "5 passed" in done.stdout
 

@@ -1,6 +1,7 @@
 """Questions to a cluster's admin API, as Apache's brokers want them."""
 
 import asyncio
+import re
 
 import aiohttp
 import pytest
@@ -106,3 +107,47 @@ async def test_a_frozen_broker_is_waited_for_once() -> None:
                 await cluster.reach(urls[0], "GET", "/admin/v2/broker-stats/topics")
         forever.set()
     assert asked == ["/admin/v2/brokers", "/admin/v2/broker-stats/topics"]
+
+
+async def answering(status: int, text: str) -> TestServer:
+    """A broker that gives every request this answer."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=status, text=text)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    server = TestServer(app)
+    await server.start_server()
+    return server
+
+
+async def test_the_next_address_is_asked_when_one_cannot_be_reached() -> None:
+    broker = await answering(200, '["b:1"]')
+    async with aiohttp.ClientSession() as session:
+        urls = ["http://127.0.0.1:1", str(broker.make_url("")).rstrip("/")]
+        assert await ClusterAdmin(session, urls).ask("GET", "/admin/v2/brokers") == ["b:1"]
+        with pytest.raises(UserError, match=r"127\.0\.0\.1:1: .*; http://127\.0\.0\.1:2: "):
+            await ClusterAdmin(session, [urls[0], "http://127.0.0.1:2"]).ask("GET", "/x")
+    await broker.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "advice"),
+    [
+        (401, "{}", "--auth-plugin"),
+        (403, '{"reason": "Unauthorized: anonymous"}', "--auth-plugin"),
+        (403, '{"reason": "not a superuser"}', "not a superuser; this role may not do that"),
+        (404, "", "answers 404: no reason given"),
+        (409, '{"reason": "taken"}', "answers 409: taken"),
+    ],
+)
+async def test_a_refusal_is_not_tried_at_another_address(
+    status: int, body: str, advice: str
+) -> None:
+    broker = await answering(status, body)
+    async with aiohttp.ClientSession() as session:
+        url = str(broker.make_url("")).rstrip("/")
+        with pytest.raises(UserError, match=re.escape(advice)):
+            await ClusterAdmin(session, [url, "http://127.0.0.1:1"]).ask("PUT", "/x")
+    await broker.close()

@@ -1,6 +1,7 @@
 """Child processes: ready at their ready line, ended on request or with their parent."""
 
 import os
+import queue
 import select
 import signal
 import subprocess
@@ -92,3 +93,27 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         assert psutil.pid_exists(inner)
         process.kill()
     wait_gone(inner)
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["stopped", "by itself"])
+def test_the_end_of_a_child_is_reported_unless_it_was_asked_for(
+    asked: bool, tmp_path: Path
+) -> None:
+    ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+    script = "import sys; print('ready', flush=True); sys.exit(3)"
+    if asked:
+        script = "import signal; print('ready', flush=True); signal.pause()"
+    child = Child.start(spec(tmp_path, script, on_ended=ended.put))
+    if not asked:
+        assert ended.get(timeout=30) == 3
+    child.stop()  # returns when its output is read to the end, after which nothing is reported
+    assert ended.empty()
+
+
+def test_variables_of_a_child_win_over_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTERPOISE_TEST", "ours")
+    script = "import os; print('ready', os.environ['COUNTERPOISE_TEST'], flush=True)"
+    with Child(spec(tmp_path, script, environment={"COUNTERPOISE_TEST": "its own"})) as child:
+        assert child.wait_ready() == "ready its own"

@@ -1,0 +1,137 @@
+"""What a person types: settings, addresses, times, numbers and rules, at their limits."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.addresses import admin_urls, listen_address
+from counterpoise.app.arguments.rules import left_alone, part, window
+from counterpoise.app.conf import given_conf, read_conf
+from counterpoise.app.errors import UserError
+from counterpoise.app.numbers import count
+from counterpoise.app.times import moment_ms, some_time, span_ms
+from counterpoise.names.options import ConfigError
+
+FLOOR = "minUnloadMessage"
+
+
+def test_a_setting_wins_over_the_file_and_the_last_over_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(f"{FLOOR}=1\nmaxUnloadPercentage=0.5\n", encoding="utf-8")
+    conf = read_conf(str(file), [f"{FLOOR}=2", f"{FLOOR} = 3 "])
+    assert conf.values == {FLOOR: "3", "maxUnloadPercentage": "0.5"}
+
+
+def test_a_value_may_hold_an_equals_sign_and_a_file_a_mark_at_its_start(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_bytes(b"\xef\xbb\xbfminUnloadMessage=7\n")
+    conf = given_conf(str(file), ["advertisedListeners=a=b,c=d"])
+    assert conf.values == {FLOOR: "7", "advertisedListeners": "a=b,c=d"}
+
+
+@pytest.mark.parametrize("text", ["minUnloadMessage", "=5", " =5"])
+def test_a_setting_has_a_name_and_a_value(text: str) -> None:
+    with pytest.raises(UserError, match="expected NAME=VALUE"):
+        given_conf(None, [text])
+
+
+def test_a_misspelled_setting_is_refused_and_one_of_a_file_is_not(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean minUnloadMessage"):
+        read_conf(None, ["minUnloadMesage=5"])
+    file = tmp_path / "broker.conf"
+    file.write_text("anotherProgramsName=5\n", encoding="utf-8")
+    assert read_conf(str(file), [f"{FLOOR}=5"]).values["anotherProgramsName"] == "5"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read .*none\.conf: No such file"):
+        read_conf(str(tmp_path / "none.conf"))
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(UserError, match="not a text file in UTF-8"):
+        read_conf(str(tmp_path / "image.png"))
+
+
+def test_addresses_are_several_and_without_their_slashes() -> None:
+    assert admin_urls(" http://a:1/ ,https://b:2,,") == ("http://a:1", "https://b:2")
+
+
+@pytest.mark.parametrize("text", ["", ",", "a:8080", "pulsar://a:6650", "http://", "http://a,b:1"])
+def test_an_address_is_one_of_http(text: str) -> None:
+    with pytest.raises(UserError, match="expected http://host:port"):
+        admin_urls(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("9090", ("127.0.0.1", 9090)),
+        ("0.0.0.0:0", ("0.0.0.0", 0)),
+        ("[::1]:65535", ("::1", 65535)),
+        (None, None),
+    ],
+)
+def test_where_metrics_are_served(text: str | None, address: tuple[str, int] | None) -> None:
+    assert listen_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "host", "65536", "host:-1", "host:x"])
+def test_a_port_is_a_port(text: str) -> None:
+    with pytest.raises(UserError, match="expected PORT or HOST:PORT"):
+        listen_address(text)
+
+
+def test_a_time_without_a_zone_is_utc_wherever_the_machine_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        assert moment_ms("1970-01-01T01:00", 5) == 3_600_000
+        assert moment_ms("1970-01-01T01:00+01:00", 5) == 0
+        assert moment_ms("", 5) == 5
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert os.environ.get("TZ") != "Asia/Kathmandu"
+
+
+@pytest.mark.parametrize("span", [("2026-11-22", "2026-11-22"), ("2026-11-23", "2026-11-22")])
+def test_a_span_holds_something(span: tuple[str, str]) -> None:
+    with pytest.raises(UserError, match="nothing is between them"):
+        span_ms(*span)
+    assert span_ms("1970-01-01", "1970-01-01T00:00:00.001") == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("convert", "text", "value"),
+    [
+        (part, "100%", 1.0),
+        (part, "0.5", 0.005),
+        (window, "22:00-06:00", (1320, 360)),
+        (window, "00:00-24:00", (0, 1440)),
+        (count, "1", 1),
+        (some_time, "1ms", 0.001),
+        (left_alone, "public/a, public/b/0x00000000_0x80000000",
+         {"public/a", "public/b/0x00000000_0x80000000"}),
+    ],
+)  # fmt: skip
+def test_values_at_their_limits(convert: object, text: str, value: object) -> None:
+    assert convert(text) == value  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("convert", "text"),
+    [
+        *((part, each) for each in ("0%", "101%", "-1%", "nan", "x")),
+        *((window, each) for each in ("22:00", "24:00-06:00", "06:00-06:00", "00:00-24:01", "a-b")),
+        *((count, each) for each in ("0", "-1", "1.5", "")),
+        *((some_time, each) for each in ("0", "-1s", "5d", "inf", "nan")),
+        *((left_alone, each) for each in ("public", "a/b/c", "")),
+    ],
+)
+def test_values_beyond_their_limits_are_refused(convert: object, text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        convert(text)  # type: ignore[operator]

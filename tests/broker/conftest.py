@@ -142,10 +142,10 @@ def owned(broker: Broker) -> list[BundleName]:
 async def served(broker: Broker, topic: TopicName) -> None:
     """Wait until a broker serves a topic; raises `BrokerError` where it won't."""
 
-    async def let_go() -> bool:
+    async def is_released() -> bool:
         return False
 
-    await broker.namespaces.approach(topic, let_go)
+    await broker.namespaces.approach(topic, is_released)
 
 
 def topic_in(bundle: BundleName, stem: str = "t") -> TopicName:

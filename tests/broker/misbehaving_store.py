@@ -1,6 +1,6 @@
 """A metadata session in memory that can do everything a real one does on a bad day.
 
-It can be out of reach, hang, lose its session, come back, and tell what happened late.
+It can be out of reach, hang, lose its session, come back, and notify late.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class MisbehavingStore:
     def go_away(self) -> None:
         """Be out of reach: operations fail and nothing is heard."""
         self._away = True
-        self._tell_session(SessionEvent.CONNECTION_LOST)
+        self._report_session(SessionEvent.CONNECTION_LOST)
 
     def lose_session(self) -> None:
         """Let the session end while it is out of reach; its owner hears that and nothing else."""
         if not self._away:
             self.go_away()
         self._session.kill()
-        self._tell_session(SessionEvent.SESSION_LOST)
+        self._report_session(SessionEvent.SESSION_LOST)
 
     def come_back(self) -> None:
         """Be within reach again, in the same session or, if that was lost, in a new one."""
@@ -63,14 +63,16 @@ class MisbehavingStore:
         lost = not self._session.connected
         if lost:
             self._session = self._new_session()
-        self._tell_session(SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED)
+        self._report_session(
+            SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED
+        )
 
     def hold_notifications(self) -> None:
         """Keep notifications until `release_notifications`."""
         self._holding = []
 
     def release_notifications(self, *, times: int = 1) -> None:
-        """Tell what was held back, each so often."""
+        """Report the notifications that were held back, each so often."""
         held, self._holding = self._holding or [], None
         for notification in held:
             for _ in range(times):
@@ -144,7 +146,7 @@ class MisbehavingStore:
         else:
             self._listeners.notify(notification)
 
-    def _tell_session(self, event: SessionEvent) -> None:
+    def _report_session(self, event: SessionEvent) -> None:
         asyncio.get_running_loop().call_soon(self._session_listeners.notify, event)
 
     async def _reach(self, operation: str, path: str) -> None:

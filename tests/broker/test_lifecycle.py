@@ -60,9 +60,9 @@ async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTe
 
 async def test_a_start_that_fails_half_way_is_undone(brokers: BrokersOfTest) -> None:
     class Broken:
-        async def start(self, doors: Sequence[ServerSocket]) -> None:
-            for door in doors:
-                door.socket.close()
+        async def start(self, sockets: Sequence[ServerSocket]) -> None:
+            for each in sockets:
+                each.socket.close()
             raise RuntimeError("no web today")
 
         async def stop(self) -> None:

@@ -67,7 +67,7 @@ async def test_what_was_set_before_holds_from_the_start() -> None:
     await background.stop()
 
 
-async def test_a_value_that_cannot_be_used_is_left_out_and_told(
+async def test_a_value_that_cannot_be_used_is_ignored_and_logged(
     followers: tuple[Follower, Follower], caplog: pytest.LogCaptureFixture
 ) -> None:
     first, _ = followers

@@ -68,7 +68,7 @@ def client(target: Target) -> Iterator[pulsar.Client]:
 
 @pytest.fixture
 def topic() -> str:
-    """A topic that nobody used before."""
+    """A topic that was not used before."""
     return f"persistent://public/default/client-{uuid.uuid4().hex[:12]}"
 
 

@@ -36,5 +36,5 @@ def test_apaches_own_suite_of_the_go_client() -> None:
         }
         ports = {number: urlsplit(str(url)).port or 0 for number, url in usual.items()}
         found = go_suite.run(ports)
-    assert {case: told for case, told in found.items() if told} == {}
+    assert {case: failed for case, failed in found.items() if failed} == {}
     assert len(found) >= CASES_AT_LEAST

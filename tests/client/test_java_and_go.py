@@ -163,20 +163,20 @@ def test_a_role_without_a_grant_is_refused(
     client: Driver, words: Words, cluster: Cluster, topic: str
 ) -> None:
     token = cluster.security.token("stranger")
-    for url, told in (
+    for url, message in (
         (cluster.service_url_tls, words.forbidden),
         (cluster.admin_url_tls, NOT_BY_HTTPS),
     ):
         # By HTTP, Java's client tries until its time is over.
         within_s = 1 if url == cluster.admin_url_tls else 10
         connect(client, cluster, url, token=token, within_s=within_s)
-        with pytest.raises(Refused, match=told):
+        with pytest.raises(Refused, match=message):
             client("produce", topic=topic, payload="x", count=1)
-        with pytest.raises(Refused, match=told):
+        with pytest.raises(Refused, match=message):
             client("subscribe", topic=topic)
 
 
-def test_who_trusts_somebody_else_does_not_connect(
+def test_a_client_that_trusts_another_authority_does_not_connect(
     client: Driver, words: Words, cluster: Cluster, topic: str
 ) -> None:
     connect(client, cluster, trust="", within_s=min(words.within_s, 1))

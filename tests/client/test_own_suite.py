@@ -41,7 +41,7 @@ def token_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_case_of_apaches_own_suite(cluster: Cluster, token_file: Path, case: str) -> None:
     first = cluster.brokers[0]
     assert first.service_url_tls is not None
-    told = own_suite.run(
+    failures = own_suite.run(
         case, first.service_url, first.service_url_tls, first.admin_url, token_file
     )
-    assert not told, told
+    assert not failures, failures

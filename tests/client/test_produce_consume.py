@@ -91,7 +91,7 @@ def test_cumulative_acknowledgement(client: pulsar.Client, topic: str) -> None:
     assert receive_all(again, 3) == payloads(3, start=7)
 
 
-def test_a_subscription_keeps_what_is_published_while_nobody_listens(
+def test_a_subscription_keeps_what_is_published_without_consumers(
     client: pulsar.Client, topic: str
 ) -> None:
     client.subscribe(topic, "s").close()
@@ -101,7 +101,9 @@ def test_a_subscription_keeps_what_is_published_while_nobody_listens(
     assert receive_all(client.subscribe(topic, "s"), 5) == payloads(5)
 
 
-def test_a_new_subscription_starts_where_it_is_told(client: pulsar.Client, topic: str) -> None:
+def test_a_new_subscription_starts_at_its_initial_position(
+    client: pulsar.Client, topic: str
+) -> None:
     producer = client.create_producer(topic)
     producer.send(b"before")
     latest = client.subscribe(topic, "latest")
@@ -172,4 +174,4 @@ def test_a_name_that_is_none_is_refused(client: pulsar.Client) -> None:
 
 def test_a_namespace_that_is_not_there_is_refused(client: pulsar.Client) -> None:
     with pytest.raises((pulsar.TopicNotFound, pulsar.AuthorizationError, pulsar.LookupError)):
-        client.create_producer("persistent://nobody/nothing/topic")
+        client.create_producer("persistent://unknown/nothing/topic")

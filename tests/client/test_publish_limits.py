@@ -32,7 +32,7 @@ def test_a_rate_is_set_raised_and_removed_without_a_reconnect(
             break
         assert time.monotonic() < deadline, "the rate was never felt"
     set_rate(100_000)
-    assert receipts.wait(SOON / 1000), "a raised rate lets go what waits"
+    assert receipts.wait(SOON / 1000), "a raised rate releases what waits"
     set_rate(1)
     while _publish(producer, 50).wait(1):
         assert time.monotonic() < deadline, "the rate was never felt"

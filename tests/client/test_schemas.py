@@ -8,7 +8,7 @@ from tests.client.conftest import SOON
 
 pytestmark = pytest.mark.client
 
-#: The client tells versions as text: eight bytes, counted from zero.
+#: The client shows versions as text: eight bytes, counted from zero.
 FIRST_VERSION = "\0" * 8
 
 

@@ -1,4 +1,4 @@
-"""A broker's other addresses: which are understood, and which a client is told."""
+"""A broker's other addresses: which are understood, and which a client gets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_is_advertised(entries: str, internal: str, understood: dict[str, l
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"advertisedListeners": "a:pulsar://h:1,b:pulsar://h:1"}, "of both a and b"),
         ({"advertisedListeners": "a:pulsar://h:1,a:pulsar://g:1"}, "too many"),
@@ -85,13 +85,15 @@ def test_what_is_advertised(entries: str, internal: str, understood: dict[str, l
         ({"bindAddresses": "pulsar://127.0.0.1:0"}, "bindAddresses: pulsar://127.0.0.1:0"),
     ],
 )
-def test_what_cannot_be_is_told_at_the_start(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_settings_that_do_not_go_together_fail_the_start(
+    settings: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=expected):
         Cluster(brokers=1, config=settings).start()
 
 
 @pytest.mark.parametrize("manager", [MODULAR, EXTENSIBLE])
-async def test_a_client_is_told_the_addresses_of_the_listener_it_names(
+async def test_a_client_gets_the_addresses_of_the_listener_it_names(
     brokers: BrokersOfTest, manager: str
 ) -> None:
     port = free_ports(2) - 1
@@ -147,14 +149,14 @@ def test_where_a_client_of_a_topic_that_leaves_is_sent_on(
 
 @pytest.mark.client
 def test_the_official_client_by_a_listener() -> None:
-    """The internal address leads nowhere, so whoever is told it fails."""
+    """The internal address leads nowhere, so a client that gets it fails."""
     port = free_ports(2)
     outside = port + 1
     config = {
         "brokerServicePort": port,
         "advertisedListeners": "in:pulsar://127.0.0.1:1,"
-        f"out:pulsar://127.0.0.1:{port},door:pulsar://127.0.0.1:{outside}",
-        "bindAddresses": f"door:pulsar://127.0.0.1:{outside}",
+        f"out:pulsar://127.0.0.1:{port},extra:pulsar://127.0.0.1:{outside}",
+        "bindAddresses": f"extra:pulsar://127.0.0.1:{outside}",
     }
     with Cluster(brokers=1, config=config) as cluster:
         # It names a listener, or connects where one is bound.
@@ -174,8 +176,8 @@ def test_the_official_client_by_a_listener() -> None:
         path = "/lookup/v2/topic/persistent/public/default/t"
         assert api.get(path)["brokerUrl"] == "pulsar://127.0.0.1:1"
         assert api.get(f"{path}?listenerName=out")["brokerUrl"] == f"pulsar://127.0.0.1:{port}"
-        told = api("GET", f"{path}?listenerName=nowhere")
-        assert (told.status, told.value["reason"]) == (HTTPStatus.SERVICE_UNAVAILABLE, REFUSED)
+        answer = api("GET", f"{path}?listenerName=nowhere")
+        assert (answer.status, answer.value["reason"]) == (HTTPStatus.SERVICE_UNAVAILABLE, REFUSED)
         raw = RawClient(f"pulsar://127.0.0.1:{outside}")
         raw.connect()
         for name, url in (("", outside), ("out", port)):
@@ -192,13 +194,17 @@ def test_the_official_client_by_a_listener() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "expected"),
     [
         ("a:pulsar://127.0.0.1:1", []),
         ("a:pulsar://0.0.0.0:1", ["ANYBODY who reaches"]),
         ("a:pulsar://[::]:1", ["ANYBODY who reaches"]),
     ],
 )
-def test_a_further_socket_that_others_reach_is_told(address: str, told: list[str]) -> None:
+def test_a_further_socket_that_other_machines_reach_is_warned_of(
+    address: str, expected: list[str]
+) -> None:
     said = list(exposures(config_of({"bindAddresses": address})))
-    assert [part in each for part, each in zip(told, said, strict=True)] == [True] * len(told)
+    assert [part in each for part, each in zip(expected, said, strict=True)] == [True] * len(
+        expected
+    )

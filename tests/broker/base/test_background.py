@@ -1,4 +1,4 @@
-"""Background tasks: what fails is told, counted and begun again; what is cancelled ends."""
+"""Background tasks: a failure is logged, counted and restarted; a cancelled task ends."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ async def test_what_is_kept_begins_again_after_each_failure(
         nonlocal runs
         runs += 1
         if runs < 4:
-            raise ValueError("a bundle that nobody knows")
+            raise ValueError("a bundle that no broker knows")
 
     await background.keep("the report", work)
     assert runs == 4
     assert background.failures == {"the report": 3}
-    told = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert [each.getMessage() for each in told] == [
-        "the report failed: ValueError: a bundle that nobody knows; it begins again in 0 s"
+    logged = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert [each.getMessage() for each in logged] == [
+        "the report failed: ValueError: a bundle that no broker knows; it begins again in 0 s"
     ] * 3
-    assert all(each.exc_info is None for each in told)
+    assert all(each.exc_info is None for each in logged)
     where = [each for each in caplog.records if each.levelno == logging.DEBUG]
     assert [each.exc_info is not None for each in where] == [True] * 3
 
@@ -76,7 +76,7 @@ async def test_what_is_cancelled_ends_even_between_two_runs() -> None:
     assert background.running == []
 
 
-async def test_what_runs_once_is_told_unless_whoever_waits_expects_it(
+async def test_a_failure_of_work_that_runs_once_is_logged_unless_it_is_expected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     background = BackgroundTasks()

@@ -48,7 +48,7 @@ async def test_all_who_ask_meanwhile_share_the_next_answer() -> None:
     assert not ask._known, "nothing is kept"
 
 
-async def test_a_failure_is_shared_by_those_who_waited_and_by_nobody_after() -> None:
+async def test_a_failure_is_shared_by_the_callers_that_waited_and_by_none_after() -> None:
     slow = Slow()
     slow.fails = {1, 2}
     ask = SingleFlight(slow)
@@ -59,13 +59,13 @@ async def test_a_failure_is_shared_by_those_who_waited_and_by_nobody_after() -> 
     slow.go_on.set()
     with pytest.raises(OSError, match="1 failed"):
         await first
-    told = await asyncio.gather(*later, return_exceptions=True)
-    assert {str(each) for each in told} == {"2 failed"}
+    answers = await asyncio.gather(*later, return_exceptions=True)
+    assert {str(each) for each in answers} == {"2 failed"}
     assert slow.begun == 2
     assert await ask("a") == "a3"
 
 
-async def test_who_stops_asking_takes_nobody_with_it() -> None:
+async def test_a_caller_that_is_cancelled_cancels_no_other() -> None:
     slow = Slow()
     ask = SingleFlight(slow)
     first, second, third = (asyncio.ensure_future(ask("a")) for _ in range(3))

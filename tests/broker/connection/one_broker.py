@@ -42,7 +42,7 @@ class Everything:
     def opened(self, topic: TopicName) -> None:
         return
 
-    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+    async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
         return
 
     async def exists(self, topic: TopicName) -> bool:

@@ -40,7 +40,7 @@ class RawClient:
 
     def receive_with_entry(self, kind: int | None = None) -> tuple[BaseCommand, bytes]:
         command, entry = self._next()
-        # Whoever waits for something may have been silent for so long that it is asked for a sign.
+        # A client that waits may have been silent for so long that the broker pings it.
         while kind not in (None, Type.PING) and command.type == Type.PING:
             self.command(Type.PONG, "pong")
             command, entry = self._next()

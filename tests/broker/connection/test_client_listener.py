@@ -1,4 +1,4 @@
-"""A broker's door: who comes while it is being closed does not stay inside."""
+"""Clients that connect while the listener is being closed are disconnected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_listener(background: BackgroundTasks) -> ClientListener:
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-async def test_whoever_comes_while_it_ends_is_disconnected(end: str) -> None:
+async def test_a_client_that_connects_while_it_ends_is_disconnected(end: str) -> None:
     """However far its coming had got, in turns of the loop."""
     loop = asyncio.get_running_loop()
     for turns in range(8):

@@ -165,7 +165,7 @@ def test_a_seek_to_nowhere_is_refused(client: RawClient, topic: str) -> None:
         (Type.CLOSE_CONSUMER, "close_consumer"),
     ],
 )
-def test_requests_about_nobody(client: RawClient, kind: int, field: str) -> None:
+def test_requests_about_no_consumer(client: RawClient, kind: int, field: str) -> None:
     client.command(kind, field, consumer_id=77, request_id=3)
     error = client.receive(Type.ERROR).error
     assert (error.request_id, error.error, error.message) == (
@@ -247,15 +247,15 @@ def test_the_first_consumer_is_notified_that_it_is_active_when_it_can_take_notif
     first.subscribe(topic, sub_type=FAILOVER, consumer_name="a")
     first.command(Type.PING, "ping")
     first.receive(Type.PONG)
-    told = first.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
-    assert (told.consumer_id, told.is_active) == (0, True)
+    change = first.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
+    assert (change.consumer_id, change.is_active) == (0, True)
     second.subscribe(topic, sub_type=FAILOVER, consumer_name="b", priority_level=1)
-    told = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
-    assert told.is_active is False
+    change = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
+    assert change.is_active is False
     quiet(first)
     first.close()
-    told = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
-    assert told.is_active is True
+    change = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
+    assert change.is_active is True
 
 
 @pytest.mark.parametrize("name", ["", " ", "\t\n"])

@@ -16,7 +16,7 @@ from tests.wire.frames import Type
 
 
 class SlowOwner(Everything):
-    """Takes a bundle in two steps; whoever is stopped between them leaves it half taken."""
+    """Takes a bundle in two steps; a request that is stopped between them leaves it half taken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
 
 
 @pytest.mark.parametrize("kind", ["producer", "consumer"])
-def test_who_closes_what_is_being_opened_and_opens_it_anew_is_answered(
+def test_a_client_that_closes_what_is_being_opened_and_opens_it_again_is_answered(
     topic: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Also where the first request fails afterwards: that is no business of the second."""

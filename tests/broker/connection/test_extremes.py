@@ -1,7 +1,7 @@
 """Every number of every command at its extremes: it is served, refused, or ends its connection.
 
-Whatever it does to whoever said it, the next client publishes to the topic and consumes from it,
-and nothing that a client said becomes a traceback.
+Whatever it does to the client that sent it, the next one publishes to the topic and consumes from
+it, and nothing that a client said becomes a traceback.
 """
 
 import contextlib
@@ -156,7 +156,7 @@ def works(url: str, topic: str, access: int) -> bool:
     [(kind, variety) for kind in READERS for variety in range(4 if kind in VARIED else 1)],
     ids=lambda value: Type.Name(value) if value > 3 else str(value),
 )
-def test_an_extreme_number_harms_nobody(
+def test_an_extreme_number_harms_no_other_client(
     broker: OneBroker, caplog: pytest.LogCaptureFixture, topic: str, kind: int, variety: int
 ) -> None:
     caplog.set_level(logging.WARNING)

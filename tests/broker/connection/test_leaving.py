@@ -43,17 +43,17 @@ async def test_so_many_go_in_a_turn_as_it_has_time_for(slow: Clock) -> None:
     assert gone == list(range(10))
 
 
-async def test_whoever_cannot_go_keeps_nobody() -> None:
+async def test_one_that_cannot_be_closed_keeps_no_other() -> None:
     gone: list[int] = []
     failed: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failed.append(context))
 
-    def let_go(number: int) -> None:
+    def close(number: int) -> None:
         if number == 1:
             raise RuntimeError("it cannot go")
         gone.append(number)
 
-    asyncio.get_running_loop().call_soon(one_by_one, deque(range(4)), let_go)
+    asyncio.get_running_loop().call_soon(one_by_one, deque(range(4)), close)
     while len(gone) < 3:  # noqa: ASYNC110
         await asyncio.sleep(0)
     assert gone == [0, 2, 3]

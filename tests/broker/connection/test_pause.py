@@ -75,7 +75,10 @@ def test_one_who_releases_does_not_undo_another(
     pause.release(PENDING, by="b")
     assert transport.reading
     assert not pause
-    assert released == [False, True]  # each is told, with reading going on after the last
+    assert released == [
+        False,
+        True,
+    ]  # each release is notified, with reading going on after the last
 
 
 def test_to_hold_twice_is_to_hold_once(pause: ReadingPause, transport: StrictTransport) -> None:
@@ -106,7 +109,7 @@ def test_a_closing_transport_is_left_alone(
     assert not released
 
 
-def test_it_tells_since_when_each_reason_holds(pause: ReadingPause, now: list[float]) -> None:
+def test_it_shows_since_when_each_reason_holds(pause: ReadingPause, now: list[float]) -> None:
     now[0] = 3.0
     pause.hold(PENDING, by="a")
     now[0] = 5.0
@@ -202,8 +205,8 @@ def test_the_pings_of_a_client_that_is_not_read_are_answered_unseen() -> None:
     assert sent[6:] == ["PING"]
 
 
-def test_nobody_is_expected_to_have_spoken_before_the_first_ping() -> None:
-    """Then once between two pings: whoever was not heard goes at the second."""
+def test_no_client_has_to_write_before_the_first_ping() -> None:
+    """Then once between two pings: a silent client is disconnected at the second."""
     timers, sent, ended = Timers(), [], []
     loop = cast("asyncio.AbstractEventLoop", timers)
     KeepAlive(
@@ -220,7 +223,7 @@ def test_nobody_is_expected_to_have_spoken_before_the_first_ping() -> None:
     assert (sent, ended) == (["PING"], ["silent for 30 s after a ping"])
 
 
-def test_it_tells_whether_there_is_any_other_reason(pause: ReadingPause) -> None:
+def test_it_shows_whether_there_is_any_other_reason(pause: ReadingPause) -> None:
     assert not pause.other_than(PauseReason.TURNS)
     pause.hold(PauseReason.TURNS)
     assert not pause.other_than(PauseReason.TURNS)

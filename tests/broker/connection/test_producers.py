@@ -28,7 +28,7 @@ def test_receipts_come_in_order(client: RawClient, topic: str) -> None:
     assert receipts(client, 3000) == [(0, number, number) for number in range(3000)]
 
 
-def test_receipts_of_a_batch_tell_both_ends(client: RawClient, topic: str) -> None:
+def test_receipts_of_a_batch_name_both_ends(client: RawClient, topic: str) -> None:
     client.produce(topic)
     client.send(frames.send(0, 5, num_messages=4, highest_sequence_id=8))
     receipt = client.receive(Type.SEND_RECEIPT).send_receipt

@@ -36,13 +36,13 @@ def party() -> Party:
     return Party()
 
 
-def test_nobody_waits_while_half_is_free(party: Party) -> None:
+def test_no_client_waits_while_half_is_free(party: Party) -> None:
     share = party.connection()
     party.buffer.add(share, 49)
     assert not share.pause
 
 
-def test_from_half_on_whoever_has_more_than_a_share_waits(party: Party) -> None:
+def test_from_half_on_a_client_with_more_than_its_share_waits(party: Party) -> None:
     hog, modest = party.connection(), party.connection()
     party.buffer.add(hog, 40)
     party.buffer.add(modest, 2)
@@ -60,7 +60,7 @@ def test_at_the_limit_everybody_who_has_a_producer_waits(party: Party) -> None:
     assert party.connection().pause
 
 
-def test_whoever_leaves_does_not_free_what_it_left_waiting(party: Party) -> None:
+def test_a_client_that_leaves_does_not_free_what_it_left_waiting(party: Party) -> None:
     for _ in range(3):
         hog = party.connection()
         party.buffer.add(hog, 50)
@@ -90,7 +90,7 @@ def test_they_go_on_when_three_quarters_are_free_or_nothing_of_theirs_waits(part
     assert party.buffer.waiting == 0
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_no_client_waits() -> None:
     party = Party(0)
     share = party.connection()
     party.buffer.add(share, 1 << 40)

@@ -24,7 +24,7 @@ def test_the_memory_is_what_all_of_them_hold() -> None:
     assert (memory.size, memory.full) == (600, False)
     other.add(1, 400)
     assert (memory.size, memory.full) == (1000, True)
-    assert [pause.held for pause in pauses] == [False, True], "whoever adds to it waits"
+    assert [pause.held for pause in pauses] == [False, True], "a client that adds to it waits"
     one.add(-1, -600)
     assert (memory.size, memory.full) == (400, False)
     other.add(-1, -400)

@@ -166,7 +166,7 @@ def test_schemas(client: RawClient, topic: str) -> None:
     assert success.schema_version == version
 
 
-def test_a_lookup_for_a_listener_that_nobody_advertises(client: RawClient, topic: str) -> None:
+def test_a_lookup_for_a_listener_that_no_broker_advertises(client: RawClient, topic: str) -> None:
     """It used to be answered with the address that every other client gets."""
     client.command(
         Type.LOOKUP,

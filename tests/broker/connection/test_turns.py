@@ -1,4 +1,4 @@
-"""Clients that say much at once: others are served in between, and nobody's memory grows."""
+"""Clients that say much at once: others are served in between, and no memory grows."""
 
 import asyncio
 import contextlib
@@ -64,7 +64,7 @@ def lookup(name: str, request_id: int) -> bytes:
 
 
 def ping_until_it_blocks(client: RawClient, sent: int, most: int) -> int:
-    """Go on with pings, ``sent`` bytes into them, until nobody takes more; return how far."""
+    """Go on with pings, ``sent`` bytes into them, until no more are taken; return how far."""
     pings = PING * 10_000
     client.socket.settimeout(0.5)
     with contextlib.suppress(TimeoutError):
@@ -188,7 +188,7 @@ async def test_rounds_give_everybody_as_many_turns() -> None:
     assert max(turns) - min(turns) <= 1
 
 
-async def test_a_turn_that_fails_takes_nobody_elses(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_turn_that_fails_takes_no_other_ones(caplog: pytest.LogCaptureFixture) -> None:
     rounds, had = ReadingRounds(), asyncio.Event()
 
     def broken() -> None:
@@ -298,7 +298,7 @@ def at_once(
     async def hold_the_loop() -> None:
         heard.wait(15)
         async with asyncio.timeout(30):
-            while order.count("told") < until:
+            while order.count("hashed") < until:
                 order.append("turn")
                 await asyncio.sleep(0)
 
@@ -314,18 +314,18 @@ MANY = 40
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_one_client_is_told_of_topics_in_a_turn(
+def test_one_list_of_topics_is_handled_in_a_turn(
     monkeypatch: pytest.MonkeyPatch, watched: bool
 ) -> None:
-    """However many ask at once: what each is told takes long where there are many topics."""
+    """However many ask at once: each answer takes long where there are many topics."""
     order: list[str] = []
 
-    def told(names: Iterable[str]) -> str:
-        order.append("told")
+    def hashed(names: Iterable[str]) -> str:
+        order.append("hashed")
         return topics_hash(names)
 
-    monkeypatch.setattr(topic_queries, "topics_hash", told)
-    monkeypatch.setattr(topic_watches, "topics_hash", told)
+    monkeypatch.setattr(topic_queries, "topics_hash", hashed)
+    monkeypatch.setattr(topic_watches, "topics_hash", hashed)
     world = Everything()
     world.topics = {TopicName.parse(f"public/default/t{n}") for n in range(10)}
     ask = command(
@@ -351,7 +351,7 @@ def test_one_client_is_told_of_topics_in_a_turn(
         at_once(broker, clients, ask, order, MANY)
         for client in clients:
             client.receive()
-        assert "told told" not in " ".join(order), "two in one turn"
+        assert "hashed hashed" not in " ".join(order), "two in one turn"
         if not watched:
             return
         order.clear()
@@ -364,7 +364,7 @@ def test_one_client_is_told_of_topics_in_a_turn(
         for client in clients:
             update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
             assert list(update.new_topics) == ["persistent://public/default/t-new"]
-        assert order.count("told") == MANY, "what a pattern does not select is no news"
+        assert order.count("hashed") == MANY, "what a pattern does not select is no news"
 
 
 def test_whom_too_much_waits_for_is_disconnected(

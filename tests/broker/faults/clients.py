@@ -61,10 +61,10 @@ class Wire:
             await asyncio.wait([answer, self.ended], return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             raise ConnectionError("the broker ended the connection")
-        told: BaseCommand = answer.result()
-        if told.type == Type.ERROR:
-            raise Refused(told.error.message)
-        return told
+        reply: BaseCommand = answer.result()
+        if reply.type == Type.ERROR:
+            raise Refused(reply.error.message)
+        return reply
 
     async def heard(self) -> None:
         """Wait until the broker has read all that was said."""
@@ -112,16 +112,16 @@ async def found(brokers: BrokersOfTest, topic: TopicName) -> Wire:
             command = await wire.ask(
                 Type.LOOKUP, "lookup_topic", topic=str(topic), authoritative=authoritative
             )
-            told = command.lookup_topic_response
-            if told.response == told.Failed:
-                raise Refused(told.message)
-            if told.response == told.Connect and told.broker_service_url == url:
+            found = command.lookup_topic_response
+            if found.response == found.Failed:
+                raise Refused(found.message)
+            if found.response == found.Connect and found.broker_service_url == url:
                 return wire
         except BaseException:
             await wire.leave()
             raise
         await wire.leave()
-        url, authoritative = told.broker_service_url, told.authoritative
+        url, authoritative = found.broker_service_url, found.authoritative
     raise Refused("sent from one broker to the other")
 
 
@@ -221,7 +221,7 @@ class Publisher:
 
 
 async def stored(brokers: BrokersOfTest, topic: TopicName, last: int) -> list[int]:
-    """The numbers that a new subscription is told, up to the last one, as they come."""
+    """The numbers that a new subscription receives, up to the last one, as they come."""
     wire = await until_served(
         brokers,
         topic,

@@ -122,18 +122,18 @@ class FaultyBrokers(BrokersOfTest):
         return fault
 
     async def moves_on(self, bundle: BundleName) -> None:
-        """Exactly one broker serves a bundle, and hands it to another one when it is told to."""
+        """Exactly one broker serves a bundle, and hands it to another one when it is unloaded."""
 
         def served_once() -> bool:
             return sum(each.parts.ownership.bundles.serves(bundle) for each in self.all) == 1
 
         await eventually(served_once, f"{bundle} is served by one")
         owner = self.owner(bundle)
-        heir = next(each for each in self.all if each is not owner)
-        await holds(heir, paths.broker(heir.id))
-        await owner.namespaces.unload(bundle, heir.id)
+        successor = next(each for each in self.all if each is not owner)
+        await holds(successor, paths.broker(successor.id))
+        await owner.namespaces.unload(bundle, successor.id)
         await eventually(
-            lambda: heir.parts.ownership.bundles.serves(bundle), f"{bundle} is moved on"
+            lambda: successor.parts.ownership.bundles.serves(bundle), f"{bundle} is moved on"
         )
 
     async def owned_bundle(self, owner: Broker) -> tuple[BundleName, TopicName]:
@@ -144,7 +144,7 @@ class FaultyBrokers(BrokersOfTest):
         return bundle, topic_in(bundle)
 
     async def lost_nothing(self, publisher: Publisher) -> None:
-        """Whatever the publisher was told is there: it goes on, and all is stored in order."""
+        """Whatever was acknowledged is there: it goes on, and all is stored in order."""
         await publisher.more()
         sent = range(publisher.start, await publisher.stop())
         numbers = await stored(self, publisher.topic, sent[-1])
@@ -171,19 +171,19 @@ async def nothing_of(left: Callable[[], Collection[object]]) -> None:
 
 
 @pytest.fixture
-async def may_be_told(caplog: pytest.LogCaptureFixture) -> AsyncIterator[list[str]]:
-    """After the test no task runs, nothing is open, and the log tells of no bug.
+async def expected_errors(caplog: pytest.LogCaptureFixture) -> AsyncIterator[list[str]]:
+    """After the test no task runs, nothing is open, and the log shows no bug.
 
-    Of errors it may tell that have one of the words in the list: of a disk that is full.
+    Errors are allowed that have one of the words in the list, such as of a full disk.
     """
     opened, expected = descriptors(), list[str]()
     yield expected
     await nothing_of(lambda: asyncio.all_tasks() - {asyncio.current_task()})
     await nothing_of(lambda: Counter(descriptors()) - Counter(opened))
-    gc.collect()  # of a task that failed unseen nothing is told before
+    gc.collect()  # a task that failed unseen is logged when it is collected
     for record in [*caplog.get_records("setup"), *caplog.get_records("call"), *caplog.records]:
-        told = record.getMessage()
-        assert record.levelno < logging.ERROR or any(each in told for each in expected), told
+        message = record.getMessage()
+        assert record.levelno < logging.ERROR or any(each in message for each in expected), message
         assert not record.exc_info, f"a traceback: {record.getMessage()}"
 
 
@@ -195,10 +195,10 @@ async def may_be_told(caplog: pytest.LogCaptureFixture) -> AsyncIterator[list[st
     ]
 )
 async def brokers(
-    request: pytest.FixtureRequest, tmp_path: Path, may_be_told: list[str]
+    request: pytest.FixtureRequest, tmp_path: Path, expected_errors: list[str]
 ) -> AsyncIterator[FaultyBrokers]:
     """Under each load manager."""
-    del may_be_told  # it looks at what is left when these have stopped
+    del expected_errors  # it looks at what is left when these have stopped
     made = FaultyBrokers(tmp_path / "ledgers", *request.param)
     yield made
     for fault in made.hanging:

@@ -1,4 +1,4 @@
-"""Whoever asked the admin API for a change goes away, at any of the steps that it takes."""
+"""An HTTP client that asked for a change goes away, at any of the steps that it takes."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ class Admin:
         came_to_it = store.stopped.is_set() and not asking.done()
         asking.cancel()
         stopped.cancel()
-        told = await asyncio.gather(asking, stopped, return_exceptions=True)
+        answers = await asyncio.gather(asking, stopped, return_exceptions=True)
         if came_to_it:
             self.left += 1
             # The handler hears of it before the store answers.
             await eventually(lambda: self.served() == 0, "the handler has ended")
         store.go_on()
-        assert told[0] != 500
+        assert answers[0] != 500
         return came_to_it
 
     def served(self) -> int:
-        """How many requests somebody still works on."""
+        """How many requests are still being worked on."""
         return sum(len(each._busy) for each in self.limits)
 
 
@@ -229,10 +229,10 @@ async def test_a_forced_delete_of_a_topic(admin: Admin) -> None:
 
 @pytest.mark.parametrize("fails", ["open", "write"])
 async def test_a_topic_that_a_failing_disk_keeps_is_deleted_later(
-    admin: Admin, fails: str, may_be_told: list[str]
+    admin: Admin, fails: str, expected_errors: list[str]
 ) -> None:
-    """Until then it is as it was: nobody meets its messages in another one of its name."""
-    may_be_told.append("Input/output error")
+    """Until then it is as it was: no client reads its messages in another one of its name."""
+    expected_errors.append("Input/output error")
     topic = await namespace(admin, "kept")
     broker = admin.brokers.all[0]
     publisher = admin.brokers.publish(topic)

@@ -55,7 +55,7 @@ async def test_a_client_that_leaves_in_the_middle(
     owner, _ = await brokers.start_many(2)
     bundle, topic = await brokers.owned_bundle(owner)
     if what == "LOOKUP":
-        bundle = (await owner.namespaces.bundles(NAMESPACE)).bundles[1]  # which is nobody's
+        bundle = (await owner.namespaces.bundles(NAMESPACE)).bundles[1]  # without an owner
         topic = topic_in(bundle)
         wire = await Wire.dial(owner.service_url)
     elif what in NEW:

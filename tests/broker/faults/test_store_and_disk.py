@@ -23,13 +23,13 @@ async def test_a_store_that_is_away_while_the_disk_hangs(
     publisher = brokers.publish(topic)
     await publisher.more()
     hanging = await brokers.hang(owner)
-    told = publisher.acknowledged
+    acknowledged = publisher.acknowledged
     for broker in brokers.all:
         store = brokers.store_of(broker)
         store.go_away() if session == "kept" else store.lose_session()
     for _ in range(50):
         await asyncio.sleep(0)
-    assert publisher.acknowledged == told
+    assert publisher.acknowledged == acknowledged
     if first == "disk":
         hanging.released.set()
         for _ in range(50):
@@ -39,7 +39,7 @@ async def test_a_store_that_is_away_while_the_disk_hangs(
     if first == "store":
         for _ in range(50):
             await asyncio.sleep(0)
-        assert publisher.by.get(owner.service_url) == told
+        assert publisher.by.get(owner.service_url) == acknowledged
         hanging.released.set()
     await brokers.lost_nothing(publisher)
     await brokers.moves_on(bundle)
@@ -48,22 +48,22 @@ async def test_a_store_that_is_away_while_the_disk_hangs(
 async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
     brokers: FaultyBrokers,
 ) -> None:
-    """What comes back from the disk after somebody else has the topic is acknowledged by nobody."""
-    owner, heir = await brokers.start_many(2)
+    """What comes back from the disk after another broker has the topic is not acknowledged."""
+    owner, successor = await brokers.start_many(2)
     bundle, topic = await brokers.owned_bundle(owner)
     publisher = brokers.publish(topic)
     await publisher.more()
     hanging = await brokers.hang(owner)
-    told = publisher.by[owner.service_url]
+    acknowledged = publisher.by[owner.service_url]
     brokers.store_of(owner).lose_session()
-    # Whoever comes now is served elsewhere; the disk still has what the other one published.
+    # A new client is served elsewhere; the disk still has what the other one published.
     other = brokers.publish(topic, start=1_000_000)
     await other.more()
-    assert other.by.keys() == {heir.service_url}
-    assert heir.parts.ownership.bundles.serves(bundle)
+    assert other.by.keys() == {successor.service_url}
+    assert successor.parts.ownership.bundles.serves(bundle)
     hanging.released.set()
     await publisher.more()
-    assert publisher.by[owner.service_url] == told
+    assert publisher.by[owner.service_url] == acknowledged
     brokers.store_of(owner).come_back()
     await brokers.lost_nothing(publisher)
     await brokers.lost_nothing(other)
@@ -72,18 +72,18 @@ async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
 
 @pytest.mark.parametrize("whose", ["owner", "both"])
 async def test_a_disk_that_is_full_during_an_unload(
-    brokers: FaultyBrokers, whose: str, may_be_told: list[str]
+    brokers: FaultyBrokers, whose: str, expected_errors: list[str]
 ) -> None:
-    may_be_told.append("No space left on device")
-    owner, heir = await brokers.start_many(2)
+    expected_errors.append("No space left on device")
+    owner, successor = await brokers.start_many(2)
     bundle, topic = await brokers.owned_bundle(owner)
     publisher = brokers.publish(topic)
     await publisher.more()
     full = Failing("write", "", errno.ENOSPC)
-    for broker in [owner] if whose == "owner" else [owner, heir]:
+    for broker in [owner] if whose == "owner" else [owner, successor]:
         brokers.disk_of(broker).before = full
-    await eventually(lambda: full.times > 0, "somebody met the full disk")
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
+    await eventually(lambda: full.times > 0, "a broker met the full disk")
+    unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
     met = full.times
     await eventually(lambda: unloading.done() or full.times > met + 3, "and again, on its way")
     full.on = False
@@ -93,19 +93,19 @@ async def test_a_disk_that_is_full_during_an_unload(
 
 
 @pytest.mark.parametrize("session", ["kept", "lost"])
-async def test_an_heir_that_dies_while_the_store_is_away_from_the_former_owner(
+async def test_a_successor_that_dies_while_the_store_is_away_from_the_former_owner(
     brokers: FaultyBrokers, session: str
 ) -> None:
-    owner, third, heir = await brokers.start_many(3)
+    owner, third, successor = await brokers.start_many(3)
     bundle, topic = await brokers.owned_bundle(owner)
     publisher = brokers.publish(topic)
     await publisher.more()
     hanging = await brokers.hang(owner)
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, heir.id))
+    unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
     await eventually(lambda: not owner.parts.ownership.bundles.serves(bundle), "it is on its way")
     store = brokers.store_of(owner)
     store.go_away() if session == "kept" else store.lose_session()
-    await brokers.kill(heir)
+    await brokers.kill(successor)
     hanging.released.set()
     for _ in range(50):
         await asyncio.sleep(0)

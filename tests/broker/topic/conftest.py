@@ -1,4 +1,4 @@
-"""A registry over memory ledgers, and a connection that only writes down what it is told."""
+"""A registry over memory ledgers, and a connection that only records what it gets."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -49,7 +49,7 @@ def payload(message: bytes) -> str:
 
 
 class Wire:
-    """Both sinks of one connection. ``until`` waits for what it is told."""
+    """Both sinks of one connection. ``until`` waits for what it gets."""
 
     def __init__(self) -> None:
         self.writable = True
@@ -146,7 +146,7 @@ class Wire:
 
 
 class Everything:
-    """Owns every bundle it is not told to refuse, and knows every topic."""
+    """Owns every bundle but those it is set to refuse, and knows every topic."""
 
     def __init__(self) -> None:
         self.refused: set[BundleName] = set()
@@ -162,7 +162,7 @@ class Everything:
     def opened(self, topic: TopicName) -> None:
         pass
 
-    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+    async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
         if not self.owns(topic):
             raise BrokerError(ServerError.ServiceNotReady, f"{topic} is owned by another broker")
 

@@ -85,7 +85,7 @@ def spoil(directory: Path, rng: random.Random) -> None:
         damage(other, rng.choice(KINDS), rng)
 
 
-def tell_all(caplog: pytest.LogCaptureFixture) -> str:
+def logged_errors(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
 
 
@@ -134,10 +134,10 @@ async def test_what_is_whole_is_delivered_and_the_rest_is_named(
                 consumer.ack_individual(world.wire.ids(consumer))
                 subscription = topic.subscriptions["s"]
                 assert (subscription.backlog, subscription.acks.above) == (0, 0)
-    told = tell_all(caplog)
+    logged = logged_errors(caplog)
     assert "Traceback" not in caplog.text
-    assert sum(told.count(f", {p.ledger_id}:{p.entry_id}") for p in gone) <= len(gone)
-    assert bool(gone) == (" lost, " in told)
+    assert sum(logged.count(f", {p.ledger_id}:{p.entry_id}") for p in gone) <= len(gone)
+    assert bool(gone) == (" lost, " in logged)
 
 
 async def test_a_subscription_that_comes_back_without_its_cursor_sees_everything(

@@ -1,4 +1,4 @@
-"""A topic is deleted while somebody opens it: nothing is published to a log that is gone."""
+"""A topic is deleted while a client opens it: nothing is published to a log that is gone."""
 
 import asyncio
 
@@ -67,7 +67,7 @@ async def is_whole(world: World, opening: asyncio.Task[Producer]) -> bool:
     return True
 
 
-async def test_whoever_opens_what_is_being_deleted_publishes_to_a_topic_that_stays() -> None:
+async def test_a_client_that_opens_what_is_being_deleted_publishes_to_a_topic_that_stays() -> None:
     let_in = []
     for ahead in STEPS:
         world = slow_world()
@@ -79,7 +79,7 @@ async def test_whoever_opens_what_is_being_deleted_publishes_to_a_topic_that_sta
         await deleting
         let_in.append(await is_whole(world, opening))
     assert let_in == sorted(let_in)
-    assert set(let_in) == {False, True}, "before its end nobody, afterwards everybody"
+    assert set(let_in) == {False, True}, "before its end no client, afterwards every client"
 
 
 async def test_what_is_being_opened_is_deleted_as_a_whole() -> None:
@@ -95,7 +95,7 @@ async def test_what_is_being_opened_is_deleted_as_a_whole() -> None:
         assert not await world.cluster.exists(world.name)
 
 
-async def test_a_deletion_ends_although_nobody_waits_for_it(world: World) -> None:
+async def test_a_deletion_ends_although_its_caller_is_gone(world: World) -> None:
     await world.publish(await world.producer(), "before")
     asked = asyncio.ensure_future(world.registry.delete(world.name, force=True))
     await asyncio.sleep(0)
@@ -117,10 +117,10 @@ async def test_of_two_deletions_at_once_the_second_is_refused(world: World) -> N
     assert "is being deleted" in second.message
 
 
-async def test_a_topic_whose_disk_is_silent_is_let_go(
+async def test_a_topic_whose_disk_is_silent_is_released(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And whoever comes next loads it anew, instead of meeting one that is always leaving."""
+    """And the next client loads it again, instead of meeting one that is always leaving."""
     monkeypatch.setattr(topics, "UNLOAD_TIMEOUT_S", 0.01)
     producer = await world.producer()
     monkeypatch.setattr((await world.topic()).log, "_write", lambda _group: None)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A topic on a disk that takes nothing: clients are told, consumers go on, so does the topic."""
+"""A topic on a disk that takes nothing: clients get errors, consumers go on, so does the topic."""
 
 import errno
 from pathlib import Path
@@ -49,7 +49,7 @@ def states_below(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.rglob("state-*")]
 
 
-async def test_a_subscription_that_a_client_was_told_of_outlives_its_broker(tmp_path: Path) -> None:
+async def test_a_subscription_that_was_confirmed_outlives_its_broker(tmp_path: Path) -> None:
     """What is published from then on is kept for it; without its cursor it would be deleted."""
     dying = World(FileLedgerStore(tmp_path))  # type: ignore[arg-type]
     await dying.consumer(subscription="kept")

@@ -16,8 +16,8 @@ from tests.broker.topic.conftest import Everything
 NAME = TopicName.parse("persistent://t/n/early")
 
 
-class Telling(MemoryLedgerStore):
-    """Tells who listens to the log that was opened last."""
+class ListenedStore(MemoryLedgerStore):
+    """Shows the listener of the log that was opened last."""
 
     listener: Any = None
 
@@ -26,15 +26,15 @@ class Telling(MemoryLedgerStore):
         return await super().open(name, owner, listener, ids)
 
 
-async def test_a_log_that_is_fenced_before_its_topic_is_open_is_opened_anew() -> None:
-    store, world = Telling(), Everything()
+async def test_a_log_that_is_fenced_before_its_topic_is_open_is_opened_again() -> None:
+    store, world = ListenedStore(), Everything()
     registry = TopicRegistry(store, world, world, owner="a broker")
     await (await registry.get(NAME)).leave(None)
     registry = TopicRegistry(store, world, world, owner="another")
     really = world.terminated
 
     async def fenced(topic: TopicName) -> bool:
-        store.listener.failed(LogFencedError("by somebody else"), ())
+        store.listener.failed(LogFencedError("by another broker"), ())
         return await really(topic)
 
     world.terminated = fenced  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Key_Shared keeps the order of every key, whoever comes, goes or is slow."""
+"""Key_Shared keeps the order of every key, whichever consumer comes, goes or is slow."""
 
 import asyncio
 from collections import defaultdict
@@ -143,7 +143,7 @@ steps = st.lists(
 )
 
 
-async def tell(script: list[tuple[str, int]]) -> None:
+async def play(script: list[tuple[str, int]]) -> None:
     story = Story()
     world = story.world
     producer = await world.producer()
@@ -171,7 +171,7 @@ async def tell(script: list[tuple[str, int]]) -> None:
                 story.nack(consumer)
         story.listen()
     # In the end everyone who is there is patient: nothing was lost on the way, and nothing waits
-    # for somebody to leave. (Whoever leaves gives everything back, which would hide a loss.)
+    # for one to leave. (One that leaves gives everything back, which would hide a loss.)
     if not story.consumers:
         consumer = await world.consumer(KEYED, permits=0)
         story.consumers.append(consumer)
@@ -190,7 +190,7 @@ async def tell(script: list[tuple[str, int]]) -> None:
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(steps)
 def test_any_story_keeps_the_promises(script: list[tuple[str, int]]) -> None:
-    asyncio.run(tell(script))
+    asyncio.run(play(script))
 
 
 async def test_a_full_connection_is_passed_by(world: World) -> None:

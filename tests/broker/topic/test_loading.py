@@ -91,8 +91,10 @@ async def test_a_load_that_fails_makes_room(world: World, opening: Opening) -> N
     assert [(await load).name for load in loads[1:]] == NAMES[1:3]
 
 
-async def test_whoever_gives_up_waiting_harms_no_other(world: World, opening: Opening) -> None:
-    """Its load goes on for whoever else waits for the topic, in its turn."""
+async def test_a_client_that_gives_up_waiting_harms_no_other(
+    world: World, opening: Opening
+) -> None:
+    """Its load goes on for the other clients that wait for the topic, in its turn."""
     first = asyncio.ensure_future(world.topic(NAMES[0]))
     await opening.until(lambda: len(opening.begun) == 1)
     impatient, patient = (asyncio.ensure_future(world.topic(NAMES[0])) for _ in range(2))

@@ -29,10 +29,10 @@ class Settling(Everything):
         super().__init__()
         self.after = after
 
-    async def approach(self, topic: TopicName, let_go: Callable[[], Awaitable[bool]]) -> None:
+    async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
         if self.after is not None:
             await self.after
-        await super().approach(topic, let_go)
+        await super().approach(topic, is_released)
 
 
 class Cluster:
@@ -172,10 +172,12 @@ async def test_nothing_acknowledged_is_lost(
     await cluster.close()
 
 
-async def test_of_many_topics_an_heir_looks_at_as_many_as_it_has_time_for(tmp_path: Path) -> None:
+async def test_a_successor_reads_ahead_for_as_many_topics_as_it_has_time_for(
+    tmp_path: Path,
+) -> None:
     """A disk that is slow, or a bundle that is large: what is left is said, and nothing hangs."""
     store, world = FileLedgerStore(tmp_path), Everything()
-    registry = TopicRegistry(store, world, world, owner="the heir")
+    registry = TopicRegistry(store, world, world, owner="the successor")
     names = [TopicName.parse(f"persistent://t/n/{number}") for number in range(100)]
     assert await registry.prepare(names, within_s=30) == 0
     assert len(store._prepared) == 100

@@ -35,7 +35,7 @@ async def test_exclusive_access_is_refused_to_whom_others_are_before(world: Worl
     assert fenced.value.code is ServerError.ProducerFenced
 
 
-async def test_who_waits_is_told_when_it_is_its_turn(world: World) -> None:
+async def test_a_waiting_producer_is_notified_when_it_is_its_turn(world: World) -> None:
     first = await world.producer(access_mode=AccessMode.WaitForExclusive)
     second = await world.producer(access_mode=AccessMode.WaitForExclusive)
     assert (first.ready, second.ready) == (True, False)
@@ -115,7 +115,7 @@ class Unsaved:
         monkeypatch.setattr(GroupLog, "cursors_saved", lambda _log: self.answer)
 
 
-async def test_an_initial_subscription_is_saved_before_anybody_is_told(
+async def test_an_initial_subscription_is_saved_before_its_client_has_an_answer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unsaved = Unsaved(monkeypatch)
@@ -128,7 +128,7 @@ async def test_an_initial_subscription_is_saved_before_anybody_is_told(
     assert (await opening).name
 
 
-async def test_a_subscription_that_is_made_by_itself_is_saved_before_anybody_is_told(
+async def test_a_subscription_that_is_made_by_itself_is_saved_before_its_client_has_an_answer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await world.topic()
@@ -145,7 +145,7 @@ async def test_a_subscription_that_is_made_by_itself_is_saved_before_anybody_is_
 
 
 async def test_a_producer_comes_back_with_its_epoch_or_a_later_one(world: World) -> None:
-    """Its own epoch fences nobody but those before it (PIP-68)."""
+    """Its own epoch fences only those before it (PIP-68)."""
     for wanted in (300, 300, 301):
         producer = await world.producer(access_mode=AccessMode.Exclusive, topic_epoch=wanted)
         assert producer.topic_epoch == wanted

@@ -209,7 +209,7 @@ async def test_unloading_keeps_everything_that_was_acknowledged(world: World) ->
 
 
 class Disk:
-    """Keeps what a log writes until it is let go."""
+    """Keeps what a log writes until `release`."""
 
     def __init__(self, log: object, monkeypatch: pytest.MonkeyPatch) -> None:
         self._kept: list[Callable[[], None]] = []
@@ -220,7 +220,7 @@ class Disk:
     def busy(self) -> bool:
         return bool(self._kept)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         kept, self._kept = self._kept, []
         for each in kept:
             each()
@@ -249,7 +249,7 @@ async def test_an_unload_waits_for_the_receipts_of_what_is_under_way(
     assert order == []
     assert not unloading.done()
     while not unloading.done():
-        disk.let_go()
+        disk.release()
         await asyncio.sleep(0)
     assert order == ["receipts", "receipts", "close"]
     consumer = await world.consumer()

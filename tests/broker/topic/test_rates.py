@@ -11,7 +11,7 @@ WINDOW = 5
 
 
 class Time:
-    """A clock that stands until it is told to pass, and ends windows as a broker does."""
+    """A clock that stands until `passes` is called, and ends windows as a broker does."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -49,7 +49,7 @@ def test_a_burst_counts_as_often_as_it_came(time: Time) -> None:
     for _ in range(int(4 * WINDOW / step)):
         time.passes(step)
         seen += meter.rate * step
-    # Between one window and two: the same burst is told for so long, at so much less a second.
+    # Between one window and two: the same burst is shown for so long, at so much less a second.
     assert seen == pytest.approx(3000, rel=0.35)
     assert meter.rate == meter.byte_rate == meter.average_size == 0
 
@@ -69,7 +69,7 @@ def test_idleness_is_no_rate_and_leaves_no_trace(time: Time, idle: int) -> None:
     assert (meter.messages, meter.bytes) == (500 + 20 * WINDOW, 500 + 80 * WINDOW)
 
 
-def test_nobody_is_asked_when_a_window_ends(time: Time) -> None:
+def test_no_meter_is_read_when_a_window_ends(time: Time) -> None:
     meters = [Meter(time.clock) for _ in range(3)]
     time.passes(10 * WINDOW)
     assert {meter._window for meter in meters} == {0}, "idle meters were touched"

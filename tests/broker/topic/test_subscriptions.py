@@ -120,7 +120,7 @@ async def test_the_last_message_id(world: World) -> None:
     assert mark.entry_id == -1
 
 
-async def test_failover_serves_one_and_tells_both(world: World) -> None:
+async def test_failover_serves_one_and_notifies_both(world: World) -> None:
     producer = await world.producer()
     first = await world.consumer(FAILOVER, consumer_name="a")
     second = await world.consumer(FAILOVER, consumer_name="b", priority_level=1)
@@ -191,8 +191,8 @@ async def test_a_message_waits_for_its_time(world: World) -> None:
     await world.publish(producer, "now")
     assert world.wire.payloads(consumer) == ["now"]
     assert (consumer.subscription.delayed, consumer.subscription.backlog) == (1, 2)
-    told = await subscription_json(consumer.subscription)
-    assert (told["msgDelayed"], told["msgBacklogNoDelayed"]) == (1, 1)
+    shown = await subscription_json(consumer.subscription)
+    assert (shown["msgDelayed"], shown["msgBacklogNoDelayed"]) == (1, 1)
     await world.wire.until(lambda: world.wire.payloads(consumer) == ["now", "later"])
     assert time.time() * 1000 >= due - 1
     assert consumer.subscription.delayed == 0
@@ -323,7 +323,7 @@ async def test_two_first_consumers_at_once_make_one_subscription(world: World) -
 async def test_a_consumer_whose_subscription_goes_while_it_is_saved_comes_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attached to what nobody wakes any more, it would wait for ever."""
+    """Attached to a dispatcher that is never woken again, it would wait for ever."""
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
     on_disk = asyncio.get_running_loop().create_future()

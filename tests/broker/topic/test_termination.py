@@ -32,7 +32,7 @@ async def test_what_is_on_its_way_is_stored_before_the_end_or_not_at_all(world: 
     assert (await world.topic()).last_message_id() == ended
 
 
-async def test_consumers_are_told_once_they_have_acknowledged_everything(world: World) -> None:
+async def test_consumers_are_notified_once_they_have_acknowledged_everything(world: World) -> None:
     producer = await world.producer()
     idle = await world.consumer(subscription="idle", initial_position=None)
     reader = await world.consumer()
@@ -45,7 +45,9 @@ async def test_consumers_are_told_once_they_have_acknowledged_everything(world: 
     await world.wire.until(lambda: len(world.wire.at_end) == 2)
     assert world.wire.at_end == [idle.consumer_id, reader.consumer_id]
     late = await world.consumer(subscription="idle2", initial_position=None)
-    assert world.wire.at_end[2:] == [late.consumer_id], "whoever comes to the end hears it at once"
+    assert world.wire.at_end[2:] == [late.consumer_id], (
+        "a consumer that comes to the end is notified at once"
+    )
 
 
 async def test_it_stays_terminated_wherever_it_is_opened_next(

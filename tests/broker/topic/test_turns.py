@@ -63,7 +63,7 @@ async def test_many_subscriptions_with_a_backlog_take_turns(kind: SubscriptionTy
 
 @pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Key_Shared])
 async def test_what_many_consumers_cannot_take_costs_nothing(kind: SubscriptionType) -> None:
-    """A thousand consumers without permits, and one with: nobody looks at the thousand."""
+    """A thousand consumers without permits, and one with: the thousand are not looked at."""
     asked = 0
 
     class Counting(Wire):
@@ -158,8 +158,8 @@ async def test_seeks_of_many_subscriptions_take_turns() -> None:
     consumers = [await world.consumer(subscription=f"s{n}", permits=0) for n in range(count)]
     await asyncio.sleep(0)
     sought = [asyncio.ensure_future(each.seek_to(Position(0, 5))) for each in consumers]
-    told = len(world.wire.closed_consumers)
-    most = await most_in_a_turn(lambda: len(world.wire.closed_consumers) - told, count)
+    before = len(world.wire.closed_consumers)
+    most = await most_in_a_turn(lambda: len(world.wire.closed_consumers) - before, count)
     assert most <= TURN // SEEK_WORK + 1
     await asyncio.gather(*sought)
 

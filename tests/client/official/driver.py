@@ -1,4 +1,4 @@
-"""The official Java and Go clients, each in a process that is told line by line what to do."""
+"""The official Java and Go clients, each in a process that takes its commands line by line."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ def build() -> bool:
         return is_there()
     SUITE.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SUITE.parent, prefix=SUITE.name) as scratch:
-        told = _run([go, "mod", "download", "-json", f"{MODULE}@v{VERSION}"], Path(scratch))
+        listed = _run([go, "mod", "download", "-json", f"{MODULE}@v{VERSION}"], Path(scratch))
         made = Path(scratch) / "suite"
         # What Go keeps is for reading only.
-        shutil.copytree(json.loads(told)["Dir"], made, copy_function=shutil.copyfile)
+        shutil.copytree(json.loads(listed)["Dir"], made, copy_function=shutil.copyfile)
         for folder in (made, *(each for each in made.rglob("*") if each.is_dir())):
             folder.chmod(0o755)
         for name in _CHANGED:

@@ -1,4 +1,4 @@
-"""The official Java client, told line by line what to do: see `driver`. ``… java_client LIB``."""
+"""The official Java client, with commands line by line: see `driver`. ``… java_client LIB``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def main(lib: str) -> None:
             answer = {"refused": f"{error.getClass().getName()}: {error.getMessage()}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-    # Its threads are nobody's to end.
+    # Its threads cannot be ended.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-// The official Go client, told line by line what to do: see tests/client/official/driver.py.
+// The official Go client, with commands line by line: see tests/client/official/driver.py.
 package main
 
 import (

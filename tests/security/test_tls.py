@@ -108,12 +108,18 @@ def test_a_client_that_trusts_another_authority_is_not_connected(
         client.create_producer("public/default/refused")
 
 
-def hand_shake(port: TlsPort, client: ssl.SSLContext) -> ssl.SSLObject:
-    """Let the two ends talk in memory until both are satisfied; gives the server's end."""
+def hand_shake(
+    port: TlsPort, client: ssl.SSLContext, sessions: list[ssl.SSLSession] | None = None
+) -> ssl.SSLObject:
+    """Let the two ends talk in memory until both are satisfied; gives the server's end.
+
+    ``sessions``: the client resumes the last of them, and adds its new one.
+    """
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    resumed = sessions[-1] if sessions else None
     ends = [
         port.context.wrap_bio(there, back, server_side=True),
-        client.wrap_bio(back, there, server_hostname="localhost"),
+        client.wrap_bio(back, there, server_hostname="localhost", session=resumed),
     ]
     for _ in range(8):
         for end in ends:
@@ -122,6 +128,11 @@ def hand_shake(port: TlsPort, client: ssl.SSLContext) -> ssl.SSLObject:
     # TLS 1.3 refuses a client's certificate after the client thinks that it is done.
     with contextlib.suppress(ssl.SSLWantReadError):
         ends[0].read()
+    # A ticket comes after the handshake.
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ends[1].read()
+    if sessions is not None and ends[1].session is not None:
+        sessions.append(ends[1].session)
     return ends[0]
 
 
@@ -185,6 +196,30 @@ def test_files_are_looked_at_when_it_is_due(authority: ThrowAwayAuthority) -> No
     now[0] = 300.0
     with pytest.raises(ssl.SSLError):
         hand_shake(port, former)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_former_session_does_not_admit_a_client_that_is_trusted_no_more(
+    authority: ThrowAwayAuthority, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    (tmp_path / "new").mkdir()
+    new = ThrowAwayAuthority(tmp_path / "new", "new")
+    old, pair = authority.certificate.read_text(), authority.server()
+    port = port_of(options_of(authority, pair, require_client_certificate=True, refresh_s=0))
+    alice = client_context(authority, authority.client("alice"))
+    alice.minimum_version = alice.maximum_version = version
+    sessions: list[ssl.SSLSession] = []
+    # Connections that are open: their sessions are not forgotten.
+    connections = [hand_shake(port, alice, sessions) for _ in range(2)]
+    assert all(each.getpeercert() for each in connections)
+    assert not any(each.has_ticket for each in sessions)
+    authority.certificate.write_bytes(new.certificate.read_bytes())
+    for _ in range(2):
+        with pytest.raises(ssl.SSLError):
+            hand_shake(port, alice, sessions)
+    bob = client_context(authority, new.client("bob"))
+    bob.load_verify_locations(cadata=old)
+    assert hand_shake(port, bob).getpeercert() is not None
 
 
 def test_protocols_and_ciphers(authority: ThrowAwayAuthority) -> None:

@@ -55,6 +55,11 @@ async def test_a_token_signed_with_the_secret(alg: str) -> None:
     assert await role_of(provider(), token("alice", alg=alg)) == "alice"
 
 
+@pytest.mark.parametrize("around", ["{}\n", " {}", "\t{} \r\n"])
+async def test_white_space_around_a_token_is_no_part_of_it(around: str) -> None:
+    assert await role_of(provider(), around.format(token("alice"))) == "alice"
+
+
 @pytest.mark.parametrize("alg", ["RS256", "RS384", "RS512", "PS256", "PS512"])
 async def test_a_token_signed_with_an_rsa_key(alg: str) -> None:
     assert await role_of(provider_of(RSA), token("alice", key=RSA, alg=alg)) == "alice"

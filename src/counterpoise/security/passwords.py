@@ -29,6 +29,8 @@ class PasswordProvider:
         if not password_file:
             raise ConfigError("basicAuthConf", "No basic authentication config provided")
         self._users = _users(read_named("basicAuthConf", password_file))
+        #: What is hashed for an unknown user, at the cost of a known one.
+        self._decoy = next(iter(self._users.values()), _HASHES.hash(""))
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def authenticate(self, shown: Credentials) -> Principal:
@@ -39,16 +41,13 @@ class PasswordProvider:
         # An unknown user costs as much, so that the time does not say which users there are.
         hashed = self._users.get(user)
         async with self._turns:
-            right = await asyncio.to_thread(_is_right, password, hashed)
-        if not right:
+            right = await asyncio.to_thread(_is_right, password, hashed or self._decoy)
+        if hashed is None or not right:
             raise AuthenticationError("Unknown user or invalid password")
         return Principal(user)
 
 
-def _is_right(password: str, hashed: str | None) -> bool:
-    if hashed is None:
-        _HASHES.dummy_verify()
-        return False
+def _is_right(password: str, hashed: str) -> bool:
     try:
         return bool(_HASHES.verify(password, hashed))
     except ValueError:

@@ -40,6 +40,7 @@ class TlsPort:
         protocols: Sequence[str],
         ciphers: Sequence[str],
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Raises `ConfigError` for files that cannot be used."""
         self._options = options
@@ -47,18 +48,29 @@ class TlsPort:
             server_context, options, protocols, ciphers
         )
         self._clock = clock
+        self._wall_clock = wall_clock
+        #: When the files were last taken over (seconds since the epoch); 0 if they never changed.
+        self._refreshed_s = 0
         self._seen = _fingerprint(options)
         self._current = self._make()
         self._looked = clock()
         self.context: Final = self._make()
         self.context.sni_callback = self._on_hello
 
-    def _on_hello(self, connection: ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
+    def _on_hello(
+        self, connection: ssl.SSLObject, _name: str | None, _: ssl.SSLContext
+    ) -> int | None:
         now = self._clock()
         if now - self._looked >= self._options.refresh_s:
             self._looked = now
             self.refresh()
         connection.context = self._current
+        # TLS 1.2 resumes sessions without tickets, too, and with them a certificate that may be
+        # trusted no more. The client forgets a session that is refused, and connects without it.
+        session = connection.session if connection.session_reused else None
+        if session is not None and session.time <= self._refreshed_s:
+            return ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE
+        return None
 
     def refresh(self) -> bool:
         """Take over what the files hold now; whether that is something else.
@@ -74,6 +86,7 @@ class TlsPort:
             log.warning("the TLS certificates stay as they were: %s", error)
             return False
         self._seen = seen
+        self._refreshed_s = int(self._wall_clock())
         log.info("TLS certificates were read again from %s", self._options.certificate)
         return True
 

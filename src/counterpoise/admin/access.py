@@ -133,6 +133,7 @@ TABLE: Final[tuple[tuple[str, str, AccessRule], ...]] = (
     ("POST", "/admin/v2/tenants/{tenant}", _tenant_itself("UPDATE_TENANT")),
     ("DELETE", "/admin/v2/tenants/{tenant}", _tenant_itself("DELETE_TENANT")),
     ("*", "/admin/v2/resourcegroups*", _SUPER),
+    ("*", "/admin/v2/resource-quotas*", _SUPER),
     ("GET", "/admin/*namespaces/{cluster}/antiAffinity/{group}", _SUPER),
     ("GET", "/admin/v2/namespaces/{tenant}", _tenant("LIST_NAMESPACES")),
     ("GET", _NS, _NS_POLICY),

@@ -69,7 +69,7 @@ def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
     unloading, splitting = (
         broker_labels(broker, each) for each in ("bundleUnloading", "bundlesSplit")
     )
-    yield MetricSample("pulsar_lb_unload_broker_total", unloading, float(tally.unloaded["Success"]))
+    yield MetricSample("pulsar_lb_unload_broker_total", unloading, float(tally.shed_brokers))
     yield MetricSample("pulsar_lb_unload_bundle_total", unloading, float(tally.unloaded["Success"]))
     yield MetricSample("pulsar_lb_bundles_split_total", splitting, float(tally.split["Success"]))
     unloads = Counter({(result, why): tally.unloaded[result] for result, why in _REASONS.items()})

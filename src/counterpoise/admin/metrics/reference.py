@@ -123,8 +123,10 @@ GROUPS: Final = (
             "counterpoise_ownership_repairs_total": "Bundles of dead brokers that the leader gave "
             "away",
             "counterpoise_leader": "1 on the broker that leads the cluster",
-            "pulsar_lb_unload_broker_total": "Unloads from this broker",
-            "pulsar_lb_unload_bundle_total": "Bundles that were unloaded here",
+            "pulsar_lb_unload_broker_total": "Brokers that this one, as the leader, moved bundles "
+            "away from, summed over its rounds (`pulsar_lb_unload_broker_count` in talks on PIP-192)",
+            "pulsar_lb_unload_bundle_total": "Bundles that were unloaded here "
+            "(`pulsar_lb_unload_bundle_count` in talks on PIP-192)",
             "pulsar_lb_bundles_split_total": "Bundles that were split here",
         },
     ),

@@ -12,6 +12,7 @@ from counterpoise.names.topic import TopicName
 
 BROKERS: Final = "/loadbalance/brokers"
 BUNDLE_DATA: Final = "/loadbalance/bundle-data"
+RESOURCE_QUOTA: Final = "/loadbalance/resource-quota"
 BROKER_TIME_AVERAGE: Final = "/loadbalance/broker-time-average"
 CLUSTERS: Final = "/admin/clusters"
 DYNAMIC_SETTINGS: Final = "/admin/configuration"
@@ -34,6 +35,11 @@ def broker(broker_id: str) -> str:
 def bundle_data(bundle: str) -> str:
     """A bundle's averaged load."""
     return f"{BUNDLE_DATA}/{bundle}"
+
+
+def resource_quota(bundle: str) -> str:
+    """The load that a bundle is expected to have; of ``default`` for all others."""
+    return f"{RESOURCE_QUOTA}/{bundle}"
 
 
 def time_average(broker_id: str) -> str:

@@ -163,13 +163,16 @@ class LeaderShedding:
         async def carry(move: Move) -> None:
             async with gate:
                 if await self._move(move):
+                    sources.add(move.source)
                     ended.append(move.done(self._clock_ms()))
                     self._unloaded[move.source] = ended[-1].ended_at_ms
 
         ended: list[MoveOutcome] = []
+        sources: set[str] = set()
         try:
             await asyncio.gather(*map(carry, made.moves))
         finally:
+            self._tally.shed_brokers += len(sources)
             if self._memory is made.memory:  # else this broker leads again, and starts empty
                 self._memory = made.memory.after(ended, span_ms=0)
 

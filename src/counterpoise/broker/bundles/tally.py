@@ -61,6 +61,8 @@ class BundleTally:
         self.ordered = 0
         #: What this broker, leading, did about load and did not, by result and reason.
         self.shed: Counter[tuple[str, str]] = Counter()
+        #: From how many brokers this one, leading, moved bundles away, summed over its rounds.
+        self.shed_brokers = 0
         #: Splits asked of this broker, by result; Skip where the algorithm saw no need.
         self.split: Counter[str] = Counter()
         #: How many of those this broker did by itself, by the limit that was exceeded.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from counterpoise.broker.base import paths
+from counterpoise.broker.load.quotas import quota_data
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.load.assignments import Assignment, Assignments
 from counterpoise.load.average import BundleData
@@ -156,16 +157,36 @@ class ClusterLoad:
         return bundle_data(self._state, row, topics, self._options())
 
     async def _remembered(self, bundles: Collection[str]) -> dict[str, BundleData]:
-        """What a leader before us wrote down of those of these bundles that we know nothing of."""
+        """What a former leader stored of unknown bundles among these, else their quotas."""
         found = {}
+        quotas = bool(bundles) and await self._store.exists(paths.RESOURCE_QUOTA)
         for bundle in sorted(bundles - self._derived.row_of().keys()):
-            stored = await self._store.get(paths.bundle_data(bundle))
-            if stored is not None:
-                try:
-                    found[bundle] = BundleData.from_json(json.loads(stored.value), bundle)
-                except (LoadDataError, ValueError) as error:
-                    log.warning("ignoring the stored averages of %s: %s", bundle, error)
+            data = await self._stored_averages(bundle)
+            if data is None and quotas:
+                data = await self._quota(bundle)
+            if data is not None:
+                found[bundle] = data
         return found
+
+    async def _stored_averages(self, bundle: str) -> BundleData | None:
+        stored = await self._store.get(paths.bundle_data(bundle))
+        if stored is None:
+            return None
+        try:
+            return BundleData.from_json(json.loads(stored.value), bundle)
+        except (LoadDataError, ValueError) as error:
+            log.warning("ignoring the stored averages of %s: %s", bundle, error)
+            return None
+
+    async def _quota(self, bundle: str) -> BundleData | None:
+        stored = await self._store.get(paths.resource_quota(bundle))
+        if stored is None:
+            return None
+        try:
+            return quota_data(stored.value)
+        except LoadDataError as error:
+            log.warning("ignoring the resource quota of %s: %s", bundle, error)
+            return None
 
 
 class _Derived:

@@ -13,6 +13,7 @@ from counterpoise.broker.namespaces.policies.isolation import Isolation
 from counterpoise.broker.namespaces.policies.namespaces import Namespaces
 from counterpoise.broker.namespaces.policies.partitions import PartitionedTopics
 from counterpoise.broker.namespaces.policies.resource_groups import ResourceGroupRecords
+from counterpoise.broker.namespaces.policies.resource_quotas import ResourceQuotaRecords
 from counterpoise.broker.namespaces.policies.tenants import Tenants
 from counterpoise.broker.namespaces.policies.topic_policies import TopicPolicies
 from counterpoise.broker.namespaces.policies.topics import Topics
@@ -26,6 +27,7 @@ class Policies(
     Namespaces,
     PartitionedTopics,
     ResourceGroupRecords,
+    ResourceQuotaRecords,
     TopicPolicies,
     Topics,
 ):

@@ -1,0 +1,78 @@
+"""``/admin/v2/resource-quotas``: the load that bundles are expected to have before they report any.
+
+The modular load manager takes a bundle's quota for its averages where it knows nothing else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.request import answer, broker_of, bundle_of, no_content, object_of_body
+from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of
+
+BASE: Final = "/admin/v2/resource-quotas"
+BUNDLE: Final = f"{BASE}/{{tenant}}/{{namespace}}/{{bundle}}"
+INITIAL: Final[dict[str, Json]] = {
+    "msgRateIn": 40.0,
+    "msgRateOut": 120.0,
+    "bandwidthIn": 100_000.0,
+    "bandwidthOut": 300_000.0,
+    "memory": 80.0,
+    "dynamic": True,
+}
+"""Pulsar's own, in messages/s, bytes/s and MB: answered as long as no default was set."""
+QUOTA: Final = Shape(object_of({**dict.fromkeys(INITIAL, NUMBER), "dynamic": FLAG}))
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    return [
+        route.get(BASE, get_default),
+        route.post(BASE, set_default, QUOTA),
+        route.get(BUNDLE, get),
+        route.post(BUNDLE, put, QUOTA),
+        route.delete(BUNDLE, reset),
+    ]
+
+
+async def get_default(request: web.Request) -> web.Response:
+    """The quota of bundles that have none of their own."""
+    return answer(await broker_of(request).policies.resource_quota() or INITIAL)
+
+
+async def set_default(request: web.Request) -> web.Response:
+    """Set the quota of bundles that have none of their own."""
+    await broker_of(request).policies.put_resource_quota(_whole(object_of_body(request)))
+    return no_content()
+
+
+async def get(request: web.Request) -> web.Response:
+    """The quota of a bundle, else the default one."""
+    bundle, policies = await bundle_of(request), broker_of(request).policies
+    found = await policies.resource_quota(str(bundle)) or await policies.resource_quota()
+    return answer(found or INITIAL)
+
+
+async def put(request: web.Request) -> web.Response:
+    """Set the quota of a bundle: its initial load, if no broker reports it yet."""
+    bundle, quota = await bundle_of(request), _whole(object_of_body(request))
+    await broker_of(request).policies.put_resource_quota(quota, str(bundle))
+    return no_content()
+
+
+async def reset(request: web.Request) -> web.Response:
+    """Forget the quota of a bundle: the default one holds again."""
+    await broker_of(request).policies.delete_resource_quota(str(await bundle_of(request)))
+    return no_content()
+
+
+def _whole(given: dict[str, Json]) -> dict[str, Json]:
+    """A quota with all of its fields: those that are not given are 0, as in Java."""
+    blank: dict[str, Json] = {**dict.fromkeys(INITIAL, 0.0), "dynamic": False}
+    return {
+        name: value if given.get(name) is None else given[name] for name, value in blank.items()
+    }

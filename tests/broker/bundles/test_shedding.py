@@ -105,6 +105,24 @@ async def test_what_moved_is_left_alone_for_the_grace_period() -> None:
     assert leader.shedding.rounds[0] is first
 
 
+async def test_seed_003_371_unloaded_brokers_and_bundles_are_two_figures() -> None:
+    leader = Leader()
+    brokers = bundles = 0
+    for refused in (False, True, False):
+        leader.refuses = lambda _, refused=refused: (  # type: ignore[misc]
+            BrokerError(ServerError.ServiceNotReady, "not now") if refused else None
+        )
+        made = await leader.shedding.look()
+        assert made is not None
+        if not refused:
+            brokers += len({move.source for move in made.moves})
+            bundles += len(made.moves)
+        leader.now_ms += 60 * 60_000
+    moved = sum(n for (result, _), n in leader.tally.shed.items() if result == "Success")
+    assert (leader.tally.shed_brokers, moved) == (brokers, bundles)
+    assert 0 < brokers < bundles, "or this test says nothing"
+
+
 async def test_what_was_refused_may_move_in_the_next_round() -> None:
     refused: list[str] = []
 

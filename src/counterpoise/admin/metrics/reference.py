@@ -124,9 +124,9 @@ GROUPS: Final = (
             "away",
             "counterpoise_leader": "1 on the broker that leads the cluster",
             "pulsar_lb_unload_broker_total": "Brokers that this one, as the leader, moved bundles "
-            "away from, summed over its rounds (`pulsar_lb_unload_broker_count` in talks on PIP-192)",
+            "away from, summed over its rounds (PIP-192's slides: `pulsar_lb_unload_broker_count`)",
             "pulsar_lb_unload_bundle_total": "Bundles that were unloaded here "
-            "(`pulsar_lb_unload_bundle_count` in talks on PIP-192)",
+            "(PIP-192's slides: `pulsar_lb_unload_bundle_count`)",
             "pulsar_lb_bundles_split_total": "Bundles that were split here",
         },
     ),

@@ -209,6 +209,29 @@ def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
         assert passed == entries, f"{limit} let {passed} through"
 
 
+def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> None:
+    world = World()
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000, 1_000_000)
+    flow = world.flow(limit)
+    assert world.offer(flow, 1, 100)
+    assert world.offer(flow, 500, 100), "by what was set aside"
+    world.throttle.settle()
+    assert limit.messages is not None
+    assert limit.bytes is not None
+    assert (limit.messages.balance, limit.bytes.balance) == (16 - 501, 16_000 - 200)
+    assert not world.offer(flow, 1, 100)
+
+
+def test_a_rate_that_is_set_again_admits_nothing_that_is_owed() -> None:
+    world = World()
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
+    flow = world.flow(limit)
+    assert world.offer(flow, 500)
+    for _ in range(10):
+        world.throttle.set_rate(limit, 1000, 0, world.now)
+    assert not world.offer(flow, 1), "setting a rate gave an entry away"
+
+
 def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
     world = World()
     limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 10)

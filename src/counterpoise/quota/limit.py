@@ -68,6 +68,7 @@ class RateLimit:
         "open",
         "passed_bytes",
         "passed_messages",
+        "rested_at",
         "resume_at",
         "subject",
         "throttled_count",
@@ -96,6 +97,8 @@ class RateLimit:
         self.throttled_count = 0
         self.throttled_ns = 0
         self.throttled_since: int | None = None
+        #: When the last wait ended.
+        self.rested_at = 0
         self._heap: list[tuple[int, int, Queued]] = []
         self._tickets = 0
         #: The clock of the flow that went last: newcomers begin there, with no claim to the past.
@@ -233,7 +236,7 @@ class RateLimit:
         self.resume_at = None
         if self.throttled_since is not None:
             self.throttled_ns += now - self.throttled_since
-            self.throttled_since = None
+            self.throttled_since, self.rested_at = None, now
             self._keep(waiting=False)
         self.open = self.has_tokens(now)
 

@@ -11,7 +11,7 @@ from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.limits.dispatch_flow import BACKLOGGED
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
-from counterpoise.quota import LimitLevel
+from counterpoise.quota import NO_LIMIT, LimitLevel
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.conftest import LimitedTopics, timers
 from tests.broker.topic.conftest import batch, publish
@@ -268,6 +268,17 @@ async def test_a_relative_rate_comes_on_top_of_what_is_published(limited: Limite
         await asyncio.sleep(seconds)
         assert len(each.delivered) - before == pytest.approx((rate + 10) * seconds, rel=0.03, abs=2)
     assert limited.limits.dispatch.all()[0].bytes is None, "bytes were never limited"
+
+
+@pytest.mark.parametrize(("behind", "exempt"), [(BACKLOGGED, True), (BACKLOGGED + 1, False)])
+@on_jumping_loop
+async def test_a_subscription_lags_with_more_than_a_thousand_entries(
+    limited: LimitedTopics, behind: int, exempt: bool
+) -> None:
+    limited.limits.dispatch.set_counting(whole_batches=False, caught_up=False)
+    await limited.producer(TopicRates(dispatch=Rate(messages=10)))
+    each = Backlog(limited, "s", behind)
+    assert (each.flow.budget() == (NO_LIMIT, NO_LIMIT)) is exempt
 
 
 @on_jumping_loop

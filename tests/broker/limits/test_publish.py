@@ -232,4 +232,54 @@ async def test_the_log_says_once_that_a_limit_is_reached_and_once_that_it_no_lon
     assert reached.startswith("TopicPublishRate of persistent://t/n/x (10 messages/s) is reached")
     assert "producer busy" in reached
     assert "is no longer reached" in over
-    assert "it throttled 1 times, 1.9 s altogether" in over
+    assert "in 1.9 s it throttled 1 times, 1.9 s altogether" in over
+
+
+@on_jumping_loop
+async def test_each_time_that_a_limit_is_reached_is_logged_with_its_own_figures(
+    limited: LimitedTopics, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.limits")
+    producer = await limited.producer(TEN)
+    for entries, pause in ((6, 3.0), (6, 30.0), (11, 30.0)):
+        limited.publish(producer, *range(entries))
+        await asyncio.sleep(pause)
+    over = [each.getMessage() for each in caplog.records if "no longer" in each.getMessage()]
+    assert len(over) == 2
+    # Six entries of a limit of 10/s: 0.5 s. The first two times are one span, of 3.5 s.
+    assert over[0].endswith("in 3.5 s it throttled 2 times, 1.0 s altogether")
+    assert over[1].endswith("in 1.0 s it throttled 1 times, 1.0 s altogether")
+
+
+@on_jumping_loop
+async def test_what_an_administrator_reads_of_a_throttled_producer(limited: LimitedTopics) -> None:
+    producer = await limited.producer(TEN, name="busy", address="10.0.0.7:1")
+    limited.publish(producer, *range(5), size=100)
+    await asyncio.sleep(0.15)
+    (limit,) = limited.limits.snapshots()
+    assert (limit.level, limit.subject) == ("TopicPublishRate", "persistent://t/n/x")
+    assert (limit.messages, limit.bytes, limit.period_s, limit.times) == (10, 0, 1, 1)
+    assert (limit.passed_messages, limit.subscriptions) == (2, ())
+    assert limit.seconds == pytest.approx(0.15)
+    (throttled,) = limit.producers
+    assert (throttled.name, throttled.address) == ("busy", "10.0.0.7:1")
+    assert (throttled.topic, throttled.times) == ("persistent://t/n/x", 1)
+    assert throttled.held_entries == 3
+    assert 300 <= throttled.held_bytes < 600
+    assert throttled.seconds == pytest.approx(0.15)
+    assert limited.limits.throttled_ns(producer.flow) == pytest.approx(0.15e9)  # type: ignore[arg-type]
+    await asyncio.sleep(5)
+    (limit,) = limited.limits.snapshots()
+    assert (limit.producers, limit.passed_messages) == ((), 5)
+    assert limit.seconds == pytest.approx(0.4, abs=0.01)
+    assert limited.limits.throttled_ns(producer.flow) == pytest.approx(0.4e9, abs=1e7)  # type: ignore[arg-type]
+
+
+@on_jumping_loop
+async def test_a_broker_that_ends_has_no_timers(limited: LimitedTopics) -> None:
+    producer = await limited.producer(TEN)
+    limited.publish(producer, *range(5))
+    assert timers() == 1
+    limited.limits.stop()
+    assert timers() == 0
+    assert asyncio.get_running_loop().timers_of("LimitEpisodes._look") == 0  # type: ignore[attr-defined]

@@ -21,7 +21,6 @@ class _Episode:
     began_ns: int
     count: int
     waited_ns: int
-    last_count: int
     timer: asyncio.TimerHandle
 
 
@@ -43,25 +42,25 @@ class LimitEpisodes:
             self._now(),
             limit.throttled_count - 1,
             limit.throttled_ns,
-            limit.throttled_count,
-            self._timer(limit),
+            self._timer(limit, self._quiet_s),
         )
 
-    def _timer(self, limit: RateLimit) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(self._quiet_s, self._look, limit)
+    def _timer(self, limit: RateLimit, delay_s: float) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(delay_s, self._look, limit)
 
     def _look(self, limit: RateLimit) -> None:
         episode = self._open[limit]
-        if limit.waiting or limit.throttled_count != episode.last_count:
-            episode.last_count = limit.throttled_count
-            episode.timer = self._timer(limit)
+        quiet_s = (self._now() - limit.rested_at) / SECOND_NS
+        if limit.waiting or quiet_s < self._quiet_s:
+            left_s = self._quiet_s if limit.waiting else self._quiet_s - quiet_s
+            episode.timer = self._timer(limit, left_s)
             return
         del self._open[limit]
         log.info(
-            "%s of %s is no longer reached: in %.0f s it throttled %d times, %.1f s altogether",
+            "%s of %s is no longer reached: in %.1f s it throttled %d times, %.1f s altogether",
             limit.level,
             limit.subject,
-            max(0.0, (self._now() - episode.began_ns) / SECOND_NS - self._quiet_s),
+            (limit.rested_at - episode.began_ns) / SECOND_NS,
             limit.throttled_count - episode.count,
             (limit.throttled_ns - episode.waited_ns) / SECOND_NS,
         )

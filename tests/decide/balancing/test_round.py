@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from counterpoise.decide.balancing.due import is_due, traffic, waits_for
+from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy, decide, left_alone
@@ -15,6 +16,7 @@ from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import from_conf
+from counterpoise.names.units import bytes_text
 from tests.load.story import START, Loads, poll, report
 from tests.pipeline.fake_cluster import bundle_name
 
@@ -188,6 +190,33 @@ def test_the_memory_of_the_shedder_goes_through_json_and_forgets_who_left() -> N
     memory = RoundMemory.from_json(first.memory.to_json())
     second = decide(seen(UNEVEN, {"b1:80": HOT, "b2:80": {}}), memory, strategy())
     assert set(second.memory.shedder["memory"]["usage"]) == {"b1:80", "b2:80"}
+
+
+@pytest.mark.parametrize(("gap_ms", "forgets"), [(600_000, False), (600_001, True)])
+def test_what_a_strategy_saw_before_a_gap_decides_nothing(gap_ms: int, forgets: bool) -> None:
+    """The average of what b1 used before would hide for many rounds that it is empty now."""
+    before = decide(seen(UNEVEN), RoundMemory(), strategy())
+    late = replace(before.memory, decided_at_ms=START - gap_ms, recently_unloaded={})
+    now = seen({"b1:80": {bundle_name(0): 10.0}, "b2:80": HOT, "b3:80": {}})
+    anew = decide(now, RoundMemory(), strategy())
+    found = decide(now, late, strategy())
+    assert (found.memory.shedder == anew.memory.shedder) is forgets
+    assert (found.moves == anew.moves) is forgets
+
+
+def test_a_move_says_what_is_measured_now_beside_its_average_and_its_age() -> None:
+    """Two looks five seconds apart, the second of b2 alone; b1 repeats what it said at first."""
+    state = seen(UNEVEN)
+    later = poll(1, {**UNEVEN, "b2:80": {bundle_name(20): 100.0}}, repeated=["b1:80"])
+    state = fold(state, Batch.of(later))
+    made = decide(seen(UNEVEN), RoundMemory(), strategy())
+    move = next(each for each in made.moves if each.destination == "b2:80")
+    carries = bytes_text(3 * HOT[move.bundle])
+    assert basis_of(move, state) == (
+        f"it carries {carries} on average of its only report, 5 s old; "
+        f"b1:80 reported {bytes_text(3 * sum(HOT.values()))} 5 s ago; "
+        "b2:80 reported 300 B/s 0 s ago"
+    )
 
 
 @pytest.mark.parametrize("former", PLACEMENTS)

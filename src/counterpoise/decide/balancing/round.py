@@ -20,7 +20,7 @@ from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
-from counterpoise.load.fold import FoldState
+from counterpoise.load.fold import FORGET_AFTER_MS, FoldState
 from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import NO_RULES, LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
@@ -63,6 +63,7 @@ class Strategy:
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
         """See `Goal.plan`. Bundles that moved within the grace period, or too often, stay."""
         now_ms = snapshot.view.now_ms
+        memory = _after_gap(memory, now_ms, self.balance)
         guarded = thrashing(now_ms, memory.trails, self.balance.thrash_span_ms)
         kept = left_alone(now_ms, memory, self.balance).keys() | guarded.keys()
         if self.as_leader is None:  # Pulsar's own leader moves what is in pulsar/system as well
@@ -117,6 +118,17 @@ def _with_rules(
         allowed[bundle] = allowed.get(bundle, every) - brokers
     silent = every - frozenset(answering)
     return replace(view, rules=replace(rules, allowed=allowed, silent=silent))
+
+
+def _after_gap(memory: RoundMemory, now_ms: int, options: BalanceOptions) -> RoundMemory:
+    """The memory without loads and counts of before a gap, which say nothing of the present.
+
+    A gap is as long as an average is kept without a sample, and longer than three rounds.
+    """
+    gap_ms = max(FORGET_AFTER_MS, 3 * options.decide_every_ms)
+    if now_ms - memory.decided_at_ms <= gap_ms:
+        return memory
+    return replace(memory, shedder=None, loads={})
 
 
 def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:

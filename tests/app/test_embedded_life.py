@@ -11,6 +11,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.broker.topic import subscription
 from tests.admin.conftest import Api
 
 pytestmark = pytest.mark.client
@@ -79,9 +80,10 @@ def test_a_start_that_fails_leaves_no_thread_and_no_broker_and_can_be_repeated()
 
 @pytest.mark.parametrize("orderly", [True, False])
 def test_an_orderly_stop_saves_acknowledgements_and_a_fast_one_does_not_wait_for_them(
-    orderly: bool, tmp_path: Path
+    orderly: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is redelivered after a fast stop was acknowledged within its last second."""
+    """What is redelivered after a fast stop was acknowledged after the last save of the cursor."""
+    monkeypatch.setattr(subscription, "SAVE_SECONDS", 3600.0)
     cluster = Cluster(brokers=1, storage=tmp_path).start()
     client = client_of(cluster)
     consumer = client.subscribe("orders", "s")

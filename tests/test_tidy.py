@@ -1,4 +1,4 @@
-"""Style as a test: the direction between rooms, what pure rooms may import, sizes, dead modules."""
+"""Style as a test: directions between rooms, what pure rooms may import, sizes, names, words."""
 
 import ast
 import re
@@ -66,6 +66,44 @@ FORBIDDEN_TEXT = {
     re.compile(r"#\s*type:\s*ignore(?!\[)"): "name the error: `# type: ignore[code]`",
     re.compile(r"time\.sleep\(0?\.\d"): "await the event instead of sleeping",
 }
+
+#: Words that readers have to translate, and what to write instead: the terms of `docs/GLOSSARY.md`.
+#: Names are split at capitals and underscores, so `LetGo` and `let_go` are found as well.
+WORDS = {
+    "heirs?": "successor, or destination",
+    "told|tells?|telling": "report, notify, publish, return, answer or log",
+    "nobody|somebody": "name it: no broker, no client, another broker",
+    "whoever|whomever": "the component that acts: the broker that …",
+    "whence": "where … from",
+    "anew": "again",
+    "reigns?": "epoch",
+    "mend(?:s|ed|ing)?": "repair, or fix",
+    "bark(?:s|ed|ing)?": "an invariant is violated, or a judge fails",
+    "scenes?|sights?": "snapshot, observation or view",
+    "whereabouts": "location, or lookup result",
+    "deeds?": "actions",
+    "doors?": "listener, or socket",
+    "guests?": "HTTP client",
+    "town": "test cluster",
+    "(?:let|lets|letting) go": "release; `is_released`",
+    "for want of": "without",
+    "of a time to come": "future",
+}
+_WORD = re.compile(
+    "|".join(f"(?P<w{n}>\\b(?:{word})\\b)" for n, word in enumerate(WORDS)), re.IGNORECASE
+)
+#: Where a word stays (all words where it is empty), and why.
+WORDS_STAY = {
+    ("src/counterpoise/pipeline/history/", ""): "tables of a format of their own replace the room",
+    ("src/counterpoise/pipeline/stream/codec.py", "tell"): "the method of Python's files",
+    ("docs/ARCHITECTURE.md", "reigns"): "the name of a directory of stored histories",
+    ("docs/BALANCER.md", "reigns"): "the name of a directory of stored histories",
+}
+#: File names that recur because every folder has such a file for the same purpose.
+FILES_RECUR = frozenset("__init__ errors memory options policies port records registry".split())
+#: Folders whose files are named after a verb, a resource or a subject that has a name already.
+NAMED_AFTER = ("app/", "admin/rest/", "admin/metrics/", "console/parts/")
+FILE_NAMES_MAX = 3
 
 
 def sources() -> list[Path]:
@@ -182,6 +220,76 @@ def test_no_dead_modules() -> None:
         if module not in imported and not by_name:
             dead.append(module)
     assert not dead, f"nothing imports {dead}"
+
+
+def words_in(text: str) -> Iterator[tuple[int, str, str]]:
+    """Line, word and advice for every word of `WORDS`, in prose and in names."""
+    for number, line in enumerate(text.splitlines(), 1):
+        split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", line).replace("_", " ")
+        for found in _WORD.finditer(split):
+            advice = list(WORDS.values())[int(str(found.lastgroup)[1:])]
+            yield number, found.group(), advice
+
+
+def _stays(path: str, word: str) -> bool:
+    return any(path.startswith(place) and each in ("", word) for place, each in WORDS_STAY)
+
+
+def test_the_words_are_those_of_the_field() -> None:
+    """All text of the package and of the documentation."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sources()}
+    texts |= {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {word!r}: write {advice}"
+        for path, text in sorted(texts.items())
+        for line, word, advice in [*words_in(text), *words_in(path.stem)]
+        if not _stays(str(path.relative_to(ROOT)), word.lower())
+    ]
+    assert not found, "\n".join(found)
+    unused = [
+        place
+        for place, word in WORDS_STAY
+        if not any(
+            word in ("", each.lower())
+            for path, text in texts.items()
+            if str(path.relative_to(ROOT)).startswith(place)
+            for _, each, _ in words_in(text)
+        )
+    ]
+    assert not unused, f"excepted, and not there any more: {unused}"
+
+
+@pytest.mark.parametrize("text", ["class LetGo:", "let_go()", "An Heir", "x.told", "mended_at"])
+def test_a_word_is_found_in_a_name(text: str) -> None:
+    assert list(words_in(text))
+
+
+@pytest.mark.parametrize("text", ["untold", "intelligent", "amendment", "renewal", "outdoors"])
+def test_a_word_is_not_found_within_another(text: str) -> None:
+    assert not list(words_in(text))
+
+
+def test_class_names_are_unique_in_the_package() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    twice = {name: files for name, files in places.items() if len(files) > 1}
+    found = [f"{name}: {', '.join(files)}" for name, files in sorted(twice.items())]
+    assert not found, "rename all but one:\n" + "\n".join(found)
+
+
+def test_few_file_names_recur() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sources():
+        where = str(path.relative_to(PACKAGE))
+        if not where.startswith(NAMED_AFTER):
+            places.setdefault(path.stem, []).append(where)
+    often = {name: files for name, files in places.items() if len(files) > FILE_NAMES_MAX}
+    found = [f"{name}: {', '.join(often[name])}" for name in sorted(often.keys() - FILES_RECUR)]
+    assert not found, "name all but three after what they hold:\n" + "\n".join(found)
+    assert not FILES_RECUR - often.keys(), f"recur no more: {FILES_RECUR - often.keys()}"
 
 
 #: Where a broker's tasks are made; everything else asks `BackgroundTasks` for them.

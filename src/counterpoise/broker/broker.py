@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from counterpoise.broker.assembly import assemble
 from counterpoise.broker.base.addresses import Addresses
-from counterpoise.broker.base.callbacks import Unsubscribe
+from counterpoise.broker.base.callbacks import StopListening
 from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
@@ -109,7 +109,7 @@ class Broker:
         #: Set by an administrator's request; the process that runs the broker then stops it.
         self.stop_requested = asyncio.Event()
         self._running = False
-        self._leave_session: Unsubscribe | None = None
+        self._leave_session: StopListening | None = None
 
     def _assemble(self, addresses: Addresses) -> None:
         self.parts = parts = assemble(self._context, addresses, self._on_leadership)

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.callbacks import Notify, Unsubscribe
+from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
@@ -46,7 +46,7 @@ class LiveSettings:
         self._policies = policies
         self._listeners: list[Notify] = []
         self._news = asyncio.Event()
-        self._leave: Unsubscribe | None = None
+        self._leave: StopListening | None = None
         self.config: BrokerConfig = started
         """What holds now."""
         self.changed: Mapping[str, str] = MappingProxyType({})
@@ -82,7 +82,7 @@ class LiveSettings:
             self._leave()
         self._listeners.clear()
 
-    def subscribe(self, listener: Notify) -> Unsubscribe:
+    def subscribe(self, listener: Notify) -> StopListening:
         """Call ``listener`` after each change; returns how to stop that."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)

@@ -235,19 +235,19 @@ class MemoryStore:
         """
         self._lost = True
         self._tree.expire(self)
-        self._tell(SessionEvent.SESSION_LOST)
+        self._notify(SessionEvent.SESSION_LOST)
 
     def come_back(self) -> None:
         """Get a new session."""
         self._lost = False
-        self._tell(SessionEvent.SESSION_REESTABLISHED)
+        self._notify(SessionEvent.SESSION_REESTABLISHED)
 
     def hear(self, notification: Notification) -> None:
         """Take a notification from the tree and pass it on, not before the writer is done."""
         if self._listeners and not self._lost:
             asyncio.get_running_loop().call_soon(self._listeners.notify, notification)
 
-    def _tell(self, event: SessionEvent) -> None:
+    def _notify(self, event: SessionEvent) -> None:
         asyncio.get_running_loop().call_soon(self._session_listeners.notify, event)
 
     def _reach(self, what: str, path: str) -> MemoryTree:

@@ -1,7 +1,7 @@
 """Colours that say how loaded a broker is, and stay readable for everybody.
 
-Blue is less than the mean, grey the mean, orange to red more: a scale that colour-blind people tell
-apart, too. Tiles bring their own background, so one set serves a light and a dark page.
+Blue is less than the mean, grey the mean, orange to red more: a scale for colour-blind people,
+too. Tiles bring their own background, so one set serves a light and a dark page.
 """
 
 from itertools import pairwise

@@ -83,7 +83,7 @@ class Leader:
         self.seen_recent.append(frozenset(recent))
         return cluster_view(seen(UNEVEN), self.now_ms, recent)
 
-    async def scene(self, made: Shed) -> PlacementPolicies | None:
+    async def policies(self, made: Shed) -> PlacementPolicies | None:
         return None
 
 

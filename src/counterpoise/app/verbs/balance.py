@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             first = SparkBalancer(settings, strategy, say_with_time)
             patient = replace(settings, lease=settings.lease.after_an_outage())
             again = partial(SparkBalancer, patient, strategy, say_with_time)
-            asyncio.run(until_signal(partial(through_outages, first, again, tell=say_with_time)))
+            asyncio.run(until_signal(partial(through_outages, first, again, report=say_with_time)))
     except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
         raise UserError(str(error)) from None
     except (HistoryFaultError, SessionError) as error:

@@ -47,7 +47,7 @@ def _check(args: argparse.Namespace, store: Store) -> int:
 
 def _repair(args: argparse.Namespace, store: Store) -> int:
     async def alone() -> Checked:
-        async with lease(store, lambda: None, LeaseOptions(), mends=True) as mine:
+        async with lease(store, lambda: None, LeaseOptions(), repairs=True) as mine:
             return await asyncio.to_thread(repair, mine, wall_clock_ms())
 
     found = asyncio.run(alone())

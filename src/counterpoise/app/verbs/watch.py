@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             through_outages,
             first,
             lambda: ClusterWatcher(patient, say_with_time),
-            tell=say_with_time,
+            report=say_with_time,
         )
         asyncio.run(until_signal(run))
     except (

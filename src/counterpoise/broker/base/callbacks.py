@@ -13,7 +13,7 @@ class Notify(Protocol):
         ...
 
 
-class Unsubscribe(Protocol):
+class StopListening(Protocol):
     """Ends a subscription to notifications."""
 
     def __call__(self) -> None:

@@ -75,7 +75,7 @@ class LoadPlacer:
         await self._load.refresh()
         self._memory = self._strategy.forget(self._memory, self._load.reports.keys())
         namespace = str(bundle.namespace)
-        around = (await self.scene([namespace])).around(namespace, without)
+        around = (await self.policies_of([namespace])).around(namespace, without)
         selection = self._select(str(bundle), around)
         log.info("%s goes to %s: %s", bundle, selection.broker, selection.placement.reason)
         if selection.broker is not None:
@@ -94,7 +94,7 @@ class LoadPlacer:
         self._memory = selection.placement.memory
         return selection
 
-    async def scene(self, namespaces: Iterable[str]) -> PlacementPolicies:
+    async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
         """What placing bundles of these namespaces depends on besides load."""
         held = self._load.namespaces()
         extensible = self._usage_ema is not None

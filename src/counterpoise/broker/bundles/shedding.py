@@ -50,7 +50,7 @@ class SheddingSource(Protocol):
         """The cluster now: ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
         ...
 
-    async def scene(self, made: Shed) -> PlacementPolicies | None:
+    async def policies(self, made: Shed) -> PlacementPolicies | None:
         """What placing these bundles depends on besides load, if they have to be placed."""
         ...
 
@@ -149,8 +149,8 @@ class LeaderShedding:
         recent = left_alone(now_ms, self._memory, strategy.balance)
         view = await self.source.view(recent, self._unloaded)
         asked = shed(view, self._memory, strategy)
-        scene = await self.source.scene(asked)
-        made = placed(asked, view.brokers, self._memory, strategy, scene)
+        policies = await self.source.policies(asked)
+        made = placed(asked, view.brokers, self._memory, strategy, policies)
         self._memory = made.memory
         self._log_once(made.rejections)
         await self._carry_out(made)

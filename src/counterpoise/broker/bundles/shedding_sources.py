@@ -73,10 +73,10 @@ class ReportSheddingSource:
         await self._load.refresh()
         return self._load.view_now(recent)
 
-    async def scene(self, made: Shed) -> PlacementPolicies | None:
-        """See `Sight.scene`."""
+    async def policies(self, made: Shed) -> PlacementPolicies | None:
+        """See `SheddingSource.policies`."""
         bundles = [each.bundle for each in made.decisions]
-        return await self._placer.scene(map(bundle_namespace, bundles)) if bundles else None
+        return await self._placer.policies_of(map(bundle_namespace, bundles)) if bundles else None
 
 
 class LoadStores(Protocol):
@@ -134,16 +134,16 @@ class LoadStoreSheddingSource:
             ),
         )
 
-    async def scene(self, made: Shed) -> PlacementPolicies | None:
-        """See `Sight.scene`: a bundle without a destination goes where its owner places it."""
+    async def policies(self, made: Shed) -> PlacementPolicies | None:
+        """See `SheddingSource.policies`; owners place a bundle without a destination."""
         del made
         return None
 
     async def _rules(self, bundles: Collection[str]) -> BundleRules:
         """Who owns these bundles by the state channel, and where policies let each go."""
-        scene = await self._placer.scene({bundle_namespace(bundle) for bundle in bundles})
+        policies = await self._placer.policies_of({bundle_namespace(bundle) for bundle in bundles})
         owners = {bundle: await self._owner(bundle) for bundle in bundles}
-        return bundle_rules(scene, bundles, owners)
+        return bundle_rules(policies, bundles, owners)
 
     async def _owner(self, bundle: str) -> str | None:
         try:

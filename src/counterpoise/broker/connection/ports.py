@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from counterpoise.broker.base.callbacks import Notify, Unsubscribe
+from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
@@ -70,7 +70,7 @@ class Schemas(Protocol):
 class OnTopicsChanged(Protocol):
     """Subscribes to the changes of a namespace's topics."""
 
-    def __call__(self, namespace: NamespaceName, listener: Notify) -> Unsubscribe:
+    def __call__(self, namespace: NamespaceName, listener: Notify) -> StopListening:
         """Notify a listener after every creation or deletion of a persistent topic."""
         ...
 
@@ -79,7 +79,7 @@ def _unsubscribed() -> None:
     pass
 
 
-def _never(namespace: NamespaceName, listener: Notify) -> Unsubscribe:
+def _never(namespace: NamespaceName, listener: Notify) -> StopListening:
     del namespace, listener
     return _unsubscribed
 

@@ -36,7 +36,7 @@ def blank_report(filters: FilterOptions, addresses: Addresses) -> LocalBrokerDat
     )
 
 
-class LoadedTopics(Protocol):
+class CountedTopics(Protocol):
     """The topics that a broker has loaded."""
 
     @property
@@ -60,7 +60,7 @@ class BundlesOfTopics(Protocol):
 class TopicCounts:
     """Reads the counters of all topics that count as this broker's load."""
 
-    def __init__(self, topics: LoadedTopics, bundles: BundlesOfTopics) -> None:
+    def __init__(self, topics: CountedTopics, bundles: BundlesOfTopics) -> None:
         self._topics = topics
         self._bundles = bundles
 

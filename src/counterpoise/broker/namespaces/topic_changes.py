@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from counterpoise.broker.base import paths
-from counterpoise.broker.base.callbacks import Notify, Unsubscribe
+from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.metadata import MetadataStore, Notification
 from counterpoise.names.namespace import NamespaceName
 
@@ -14,7 +14,7 @@ class TopicChanges:
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
 
-    def subscribe(self, namespace: NamespaceName, listener: Notify) -> Unsubscribe:
+    def subscribe(self, namespace: NamespaceName, listener: Notify) -> StopListening:
         """Notify a listener after every creation or deletion."""
         below = (
             f"{paths.topics(namespace)}/",

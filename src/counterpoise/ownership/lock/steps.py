@@ -115,7 +115,7 @@ def hear_withdrawal(state: BundleLock, _: object) -> Next:
 
 
 def hear(state: BundleLock, _: object) -> Next:
-    """Somebody announced a hand-over: look to whom."""
+    """The owner announced a hand-over: read which broker it is for."""
     return enter(state, P.READING_HAND_OVER, destination=None, is_released=False)
 
 
@@ -175,7 +175,7 @@ def found_lock(state: BundleLock, answer: NodeFound) -> Next:
     """The lock was read, by a broker that wants it or has open topics."""
     holder = read_lock(answer.value)
     if holder is None:
-        # Nobody has it. If it went with a session of ours, the topics just stay open.
+        # No broker has it. If it went with a session of ours, the topics just stay open.
         return ask(state, CreateNode(state.lock, state.options.me.to_json()))
     if answer.mine:
         return own(state, answer.version)
@@ -193,7 +193,7 @@ def create(state: BundleLock, _: object) -> Next:
     return ask(state, CreateNode(state.lock, state.options.me.to_json()))
 
 
-# Letting go of a bundle.
+# Releasing a bundle.
 
 
 def doubt(state: BundleLock, _: object) -> Next:

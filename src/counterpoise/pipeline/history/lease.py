@@ -68,11 +68,11 @@ async def lease(
     options: LeaseOptions,
     clock: Clock = time.monotonic,
     *,
-    mends: bool = False,
+    repairs: bool = False,
 ) -> AsyncIterator[Store]:
     """Hold the history for ourselves; gives the store by which to write it meanwhile.
 
-    Who `mends` it begins though the record of who had it cannot be read.
+    With `repairs` the lease begins though the record of who had it cannot be read.
 
     That store refuses with `HistoryFaultError` once another has taken the history, which `lost` is
     called for, too. Raises `HistoryInUseError` when another has it, and keeps it.
@@ -81,7 +81,7 @@ async def lease(
         async with _lock(store, store.local, options) as still_ours:
             held = store.guarded(still_ours)
             # It was copied from where names say who wrote them: so they do here.
-            if mends:
+            if repairs:
                 await asyncio.to_thread(mend, held)
             token = uuid.uuid4().hex[:TOKEN_DIGITS] if held.names(DIRECTORY) else ""
             yield await asyncio.to_thread(begin, held, token, ())
@@ -91,7 +91,7 @@ async def lease(
     # When this fails our claim stays until it lapses: who comes next has to know of us, as our
     # record may be on its way.
     held = store.guarded(claim.expect)
-    if mends:
+    if repairs:
         await asyncio.to_thread(mend, held)
     held = await asyncio.to_thread(begin, held, claim.reign, claim.dead)
     renewing = asyncio.create_task(claim.keep(lost))

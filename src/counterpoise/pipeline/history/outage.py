@@ -29,7 +29,7 @@ async def through_outages(
     first: Keeper,
     again: Callable[[], Keeper],
     stop: asyncio.Event,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> None:
     """Run the first, and another whenever an outage has ended the one before, until `stop` is set.
@@ -48,7 +48,7 @@ async def through_outages(
             if keeper.is_under_way:
                 pauses = _each(pauses_s)
             pause_s = next(pauses)
-            tell(f"an outage: {outage} (by itself it is tried again in {pause_s:g} s)")
+            report(f"an outage: {outage} (by itself it is tried again in {pause_s:g} s)")
         else:
             return
         with contextlib.suppress(TimeoutError):

@@ -62,7 +62,7 @@ def complete(store: Store) -> list[tuple[int, int]]:
 def begin(store: Store, shards: int) -> int:
     """The poll behind which the stream goes on; 0 where nothing was folded yet.
 
-    States of another number of shards are dealt out anew.
+    States of another number of shards are divided again.
     """
     found = complete(store)
     if not found:
@@ -79,7 +79,7 @@ def begin(store: Store, shards: int) -> int:
 
 
 def forget(store: Store) -> None:
-    """Remove the states that nobody goes back to, and what a crash left of others."""
+    """Remove the states that are not read again, and what a crash left of others."""
     polls = [poll_id for poll_id, _ in complete(store)]
     if len(polls) <= KEPT:
         return

@@ -17,7 +17,7 @@ _ILL, _WELL = 0.5, 0.8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cluster:
+class LoadColumns:
     """What the search reads; a span is a part of the time ahead (`forecast.spans`)."""
 
     load: Floats

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
-from counterpoise.decide.shedding.counterpoise.columns import Cluster
+from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
 from counterpoise.decide.shedding.counterpoise.search import Found
 from counterpoise.decide.shedding.counterpoise.timing import Bought
 from counterpoise.load.view import ClusterView
@@ -21,7 +21,7 @@ _MOVE = (
 
 
 def explained(
-    view: ClusterView, cluster: Cluster, found: Found, bought: Bought
+    view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought
 ) -> Iterator[Decision]:
     """The steps as decisions: what each wins, and what it costs."""
     use = cluster.use
@@ -51,7 +51,7 @@ def explained(
 
 
 def why_nothing(
-    view: ClusterView, cluster: Cluster, found: Found, bought: Bought, ill: Collection[str]
+    view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought, ill: Collection[str]
 ) -> Iterator[Rejection]:
     """Why nothing moves, or nothing goes to a broker."""
     for broker in sorted(ill):
@@ -68,7 +68,7 @@ def why_nothing(
         yield _nothing(view, cluster, found, bought)
 
 
-def _nothing(view: ClusterView, cluster: Cluster, found: Found, bought: Bought) -> Rejection:
+def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought) -> Rejection:
     figures = {"fullest": found.fullest}
     start = "the fullest broker is forecast to carry {fullest:.3f} times the mean"
     if bought.best:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from counterpoise.decide.shedding.counterpoise.columns import Cluster
+from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import Masks
 
@@ -61,7 +61,7 @@ def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> floa
     return float(weight @ uneven)
 
 
-def search(cluster: Cluster, moves: int, price: float) -> Found:
+def search(cluster: LoadColumns, moves: int, price: float) -> Found:
     """At most so many moves, each of which lowers the objective; no bundle moves twice.
 
     Ends where even a perfect plan would not win another ``price`` any more.
@@ -106,7 +106,7 @@ def _fullest(top: Floats, weight: Floats, barren: set[int]) -> int:
 
 
 def _best(
-    cluster: Cluster, use: Floats, top: Floats, source: int, rows: Indices
+    cluster: LoadColumns, use: Floats, top: Floats, source: int, rows: Indices
 ) -> tuple[int, int] | None:
     """The bundle and the destination that lower the objective most; None when nothing does."""
     weight = cluster.weight

@@ -9,7 +9,7 @@ import numpy as np
 
 from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.counterpoise.columns import (
-    Cluster,
+    LoadColumns,
     allowed_brokers,
     capacities,
     scales,
@@ -99,7 +99,7 @@ class Counterpoise:
         unknown = (float("nan"),) * ahead.shape[1]
         remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])
         capacity = capacities(view, options.weights.modular, remembered)
-        cluster = Cluster(
+        cluster = LoadColumns(
             load,
             spans(options.horizon_minutes),
             view.reporter,
@@ -167,7 +167,7 @@ def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
     return (view.reporter >= 0) & rows[view.reporter]
 
 
-def _cold(view: ClusterView, cluster: Cluster, memory: CounterpoiseMemory) -> dict[str, int]:
+def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> dict[str, int]:
     """In how many rounds each broker was found cold that has not been filled since."""
     carried = cluster.utilisation @ cluster.weight
     found = {}

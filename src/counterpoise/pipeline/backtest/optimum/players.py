@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterpoise.decide.shedding.counterpoise.columns import Cluster
+from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
 from counterpoise.decide.shedding.counterpoise.search import search
 from counterpoise.decide.shedding.counterpoise.timing import buy
 from counterpoise.load.rates import Floats, Indices
@@ -75,7 +75,7 @@ def _moves(
     mean = load.sum() / max(1, int(up.sum()))
     if not mean > 0:
         return []
-    cluster = Cluster(
+    cluster = LoadColumns(
         load[:, np.newaxis, np.newaxis],
         np.ones(1),
         owners,

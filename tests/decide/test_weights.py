@@ -1,4 +1,4 @@
-"""The weights as columns: in the order of the resources, and nobody's to change."""
+"""The weights as columns: in the order of the resources, and read-only."""
 
 import math
 

@@ -29,8 +29,8 @@ from tests.pipeline.short_history import ShortHistory
 async def test_a_round_is_carried_out_verified_and_kept(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    told = LogLines()
-    made = await made_of(balancer(http, history, told), seen(uneven))
+    logged = LogLines()
+    made = await made_of(balancer(http, history, logged), seen(uneven))
     assert len(made.moves) > 1
     assert sorted(uneven.unloads) == sorted((m.bundle, m.destination) for m in made.moves)
     for outcome in outcomes(history, made):
@@ -40,8 +40,8 @@ async def test_a_round_is_carried_out_verified_and_kept(
     memory = history.memory_before(made.poll_id + 1)
     assert set(memory.recently_unloaded) == {move.bundle for move in made.moves}
     assert memory.shedder == made.memory.shedder
-    assert f"decided {made.moves[0].bundle}" in told
-    assert f"moved {made.moves[0].bundle}" in told
+    assert f"decided {made.moves[0].bundle}" in logged
+    assert f"moved {made.moves[0].bundle}" in logged
 
 
 async def test_a_replay_does_nothing_twice(
@@ -100,7 +100,7 @@ def cut_off(history: HistoryTables, where: str, patch: pytest.MonkeyPatch) -> No
 
         def after_outcome(outcome: MoveOutcome) -> None:
             if kept:
-                raise CutOffError  # carried out, but nobody wrote it down
+                raise CutOffError  # carried out, but not recorded
             kept.append(outcome)
             keep_outcome(outcome)
 
@@ -177,22 +177,22 @@ async def test_a_broker_that_reports_the_same_for_long_is_taken_at_its_word(
 async def test_what_a_round_waits_for_is_said_once(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    told = LogLines()
+    logged = LogLines()
     options = BalanceOptions(interval_ms=1, stats_s=30, report_interval_ms=2000)
-    every_poll = balancer(http, history, told, by=replace(strategy(), balance=options))
+    every_poll = balancer(http, history, logged, by=replace(strategy(), balance=options))
     before = loads(uneven)
     await made_of(every_poll, seen(uneven))
-    told.clear()
+    logged.clear()
     for number in (0.5, 0.7):
         assert await every_poll.step(seen_as(before, number)) is None
-    assert told == [
+    assert logged == [
         "the next round waits for reports that were measured after the last moves "
         "(loadBalancerReportUpdateMinIntervalMillis)"
     ]
-    told.clear()
+    logged.clear()
     for number in (2, 3):
         assert await every_poll.step(seen_as(before, number)) is None
-    [said] = told
+    [said] = logged
     assert said.startswith("the next round waits for 127.0.0.1:")
     assert "statsUpdateFrequencyInSecs" in said
 
@@ -234,17 +234,17 @@ async def test_the_same_refusal_is_said_once(
 ) -> None:
     first, _ = [await cluster.add_broker() for _ in range(2)]
     cluster.carry(first, bundle_name(0), 90_000.0)
-    told, history = LogLines(), ShortHistory()
+    logged, history = LogLines(), ShortHistory()
     for number, carried in enumerate((90_000.0, 91_000.0, 92_000.0)):
         cluster.carry(first, bundle_name(0), carried)
-        await balancer(http, history, told).step(seen(cluster, number * 100))
-    assert len([one for one in told if one.startswith("nothing to move")]) == 3, "three balancers"
-    told.clear()
-    one = balancer(http, history, told)
+        await balancer(http, history, logged).step(seen(cluster, number * 100))
+    assert len([one for one in logged if one.startswith("nothing to move")]) == 3, "three balancers"
+    logged.clear()
+    one = balancer(http, history, logged)
     for number, carried in enumerate((90_000.0, 91_000.0, 92_000.0), 3):
         cluster.carry(first, bundle_name(0), carried)
         await one.step(seen(cluster, number * 100))
-    assert len([one for one in told if one.startswith("nothing to move")]) == 1
+    assert len([one for one in logged if one.startswith("nothing to move")]) == 1
 
 
 async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
@@ -270,19 +270,19 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
 async def test_what_is_withheld_round_after_round_is_said_once(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:
-    told = LogLines()
+    logged = LogLines()
     rules = ApprovalRules(part_a_round=1e-9)
     executor = Executor(http, lambda: START + 1000, DO_IT)
-    one = Balancer(strategy(), history, executor, told.append, rules=rules)
+    one = Balancer(strategy(), history, executor, logged.append, rules=rules)
     first = await one.step(seen(uneven))
     assert first is not None
-    said = [each for each in told if each.startswith("withheld ")]
+    said = [each for each in logged if each.startswith("withheld ")]
     assert len(said) == len(first.moves) > 1
     again = await one.step(seen(uneven, 100))
     assert again is not None
     assert {move.bundle for move in again.moves} == {move.bundle for move in first.moves}
-    assert [each for each in told if each.startswith("withheld ")] == said
-    assert len([each for each in told if each.startswith("decided ")]) == len(first.moves)
+    assert [each for each in logged if each.startswith("withheld ")] == said
+    assert len([each for each in logged if each.startswith("decided ")]) == len(first.moves)
     assert len(outcomes(history, again)) == len(again.moves), "and kept each time"
 
 

@@ -1,7 +1,7 @@
 """One story, three ways: folded inline, on Spark and played in a backtest, decided identically.
 
 The story is a backtest's: loads shift by the minute, and bundles are where its decisions put them.
-What brokers would have reported of that is landed and decided on anew, inline and on Spark.
+What brokers would have reported of that is landed and decided on again, inline and on Spark.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ STEPS, BROKERS, BUNDLES = 8, 3, 24
 
 @dataclass
 class Shifting(Plain):
-    """Loads that are drawn anew each minute, in hundreds: sums are exact in whatever order."""
+    """Loads that are drawn again each minute, in hundreds: sums are exact in whatever order."""
 
     by_step: list[list[float]] = field(default_factory=list)
 

@@ -40,20 +40,20 @@ def answer(cluster: FakeCluster, path: str, status: int, body: bytes) -> None:
 
 
 def balancer(
-    http: aiohttp.ClientSession, urls: list[str], told: LogLines, by: Strategy | None = None
+    http: aiohttp.ClientSession, urls: list[str], logged: LogLines, by: Strategy | None = None
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
     policies = RoundPolicies(http, urls)
     by = by or strategy(interval_ms=1)
-    return Balancer(by, ShortHistory(), executor, told.append, policies=policies)
+    return Balancer(by, ShortHistory(), executor, logged.append, policies=policies)
 
 
 async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
     uneven: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     def metrics(broker: FakeBroker, load: object) -> None:
-        told = {"feature": "max_ema"}, {"brk_lb_resource_usage": load}
-        groups = [{"dimensions": told[0], "metrics": told[1]}]
+        logged = {"feature": "max_ema"}, {"brk_lb_resource_usage": load}
+        groups = [{"dimensions": logged[0], "metrics": logged[1]}]
         broker.answers["/admin/v2/broker-stats/metrics"] = (200, json.dumps(groups).encode())
 
     uneven.load_manager = EXTENSIBLE
@@ -75,12 +75,12 @@ async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
 async def test_a_round_heeds_the_policies_of_its_moment(
     uneven: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
-    told = LogLines()
-    one = balancer(http, [uneven.admin_url], told)
+    logged = LogLines()
+    one = balancer(http, [uneven.admin_url], logged)
     answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
     made = await made_of(one, seen(uneven, 0))
     assert not made.moves
-    assert "is no broker of isolation policy 'theirs'" in told
+    assert "is no broker of isolation policy 'theirs'" in logged
     answer(uneven, POLICIES, 200, b"{}")
     made = await made_of(one, seen(uneven, 1))
     assert made.moves
@@ -90,17 +90,17 @@ async def test_a_round_heeds_the_policies_of_its_moment(
 async def test_no_round_is_made_while_policies_cannot_be_read(
     uneven: FakeCluster, http: aiohttp.ClientSession, path: str
 ) -> None:
-    told = LogLines()
-    one = balancer(http, [uneven.admin_url], told)
+    logged = LogLines()
+    one = balancer(http, [uneven.admin_url], logged)
     answer(uneven, path, 500, b"no metadata")
     for number in range(3):
         assert await one.step(seen(uneven, number)) is None
-    [said] = told
+    [said] = logged
     assert said.startswith("no round is made until policies can be read")
     assert "no metadata" in said
     uneven.brokers[1].answers[path] = (404, b"")
-    assert await one.step(seen(uneven, 3)) is not None, "another broker can tell"
-    assert told[1] == "policies can be read again"
+    assert await one.step(seen(uneven, 3)) is not None, "another broker answers"
+    assert logged[1] == "policies can be read again"
 
 
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(
@@ -213,18 +213,18 @@ async def test_on_real_brokers_no_round_goes_against_a_policy(
             state = await looked(http, cluster.admin_url, producers)
 
             async def round_() -> tuple[Round, LogLines]:
-                told = LogLines()
-                made = await balancer(http, [cluster.admin_url], told, by).step(state)
+                logged = LogLines()
+                made = await balancer(http, [cluster.admin_url], logged, by).step(state)
                 assert made is not None
-                return made, told
+                return made, logged
 
-            made, told = await round_()
-            assert made.moves, told
+            made, logged = await round_()
+            assert made.moves, logged
             base = f"{cluster.admin_url}/admin/v2/clusters/standalone"
             rules = json.loads(policy(["public/default"], NOBODYS))["theirs"]
             await asyncio.to_thread(put, f"{base}/namespaceIsolationPolicies/apart", rules)
-            made, told = await round_()
+            made, logged = await round_()
             assert not made.moves
-            assert "is no broker of isolation policy 'apart'" in told
+            assert "is no broker of isolation policy 'apart'" in logged
         finally:
             await asyncio.to_thread(client.close)

@@ -42,7 +42,7 @@ BY_REPORTS = """
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Two days: a bundle moves and moves back, a broker falls silent; the first is compacted."""
-    told: list[dict[str, Loads | None]] = [
+    logged: list[dict[str, Loads | None]] = [
         {"b1:80": {ONE: 10.0, TWO: 20.0}, "b2:80": {}},
         {"b1:80": {ONE: 11.0}, "b2:80": {TWO: 21.0}},
         {"b1:80": {ONE: 12.0}, "b2:80": None},
@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> Store:
     ]
     made = open_store(tmp_path / "it's a history")
     owners = Owners()
-    for number, brokers in enumerate(told):
+    for number, brokers in enumerate(logged):
         rows = poll(number, brokers, every_ms=DAY_MS // 2)
         owners.land(made, rows)
         land(made, rows)

@@ -58,7 +58,7 @@ def test_hundreds_of_lines_become_a_sentence(said: str, sentence: str) -> None:
     assert "\n" not in sentence_of(whole)
 
 
-def test_of_what_names_no_error_the_first_line_is_told() -> None:
+def test_of_what_names_no_error_the_first_line_is_given() -> None:
     assert sentence_of(f"the query was cancelled\n{_FRAMES}") == "the query was cancelled"
 
 
@@ -82,25 +82,25 @@ BUSY = "org.apache.spark.SparkException: Python worker failed to connect back."
 
 def stream(*queries: EndedQuery) -> tuple[Stream, list[str]]:
     coming: Iterator[EndedQuery] = iter(queries)
-    told: list[str] = []
-    return Stream(lambda: next(coming), told.append), told  # type: ignore[arg-type, return-value]
+    logged: list[str] = []
+    return Stream(lambda: next(coming), logged.append), logged  # type: ignore[arg-type, return-value]
 
 
 def test_a_stream_that_a_busy_machine_ended_is_started_again() -> None:
-    running, told = stream(EndedQuery(BUSY), EndedQuery())
+    running, logged = stream(EndedQuery(BUSY), EndedQuery())
     running.mind()
     running.mind()
     assert running.query.isActive
-    assert len(told) == 1
+    assert len(logged) == 1
 
 
 def test_what_ends_a_stream_again_and_again_is_said() -> None:
-    running, told = stream(*[EndedQuery(BUSY)] * TRIES)
+    running, logged = stream(*[EndedQuery(BUSY)] * TRIES)
     for _ in range(TRIES - 1):
         running.mind()
     with pytest.raises(StreamFailedError, match="connect back"):
         running.mind()
-    assert len(told) == TRIES - 1
+    assert len(logged) == TRIES - 1
 
 
 def test_a_stream_that_got_somewhere_in_between_has_its_tries_anew() -> None:
@@ -119,10 +119,10 @@ def test_a_stream_that_got_somewhere_in_between_has_its_tries_anew() -> None:
     ],
 )
 def test_a_stream_that_something_lasting_ended_is_not(said: str, error: type[Exception]) -> None:
-    running, told = stream(EndedQuery(said))
+    running, logged = stream(EndedQuery(said))
     with pytest.raises(error):
         running.mind()
-    assert told == []
+    assert logged == []
 
 
 @pytest.mark.parametrize("killed", [True, False])

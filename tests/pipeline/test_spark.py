@@ -48,7 +48,7 @@ Folded = tuple[int, list[FoldState]]
 def story(polls: int = 6) -> list[ReportRows]:
     """Three brokers: one hot, one silent for a while, one that joins late; bundles come and go."""
     rng = np.random.default_rng(7)
-    told = []
+    logged = []
     for number in range(polls):
         noise = rng.random(12).tolist()
         hot = {bundle_name(i): 8000.0 + 900 * noise[i] for i in range(10) if i != number}
@@ -58,8 +58,8 @@ def story(polls: int = 6) -> list[ReportRows]:
         }
         if number > 0:
             brokers["b3:80"] = {bundle_name(number): 3000.0} if number > 2 else {}
-        told.append(poll(number, brokers))
-    return told
+        logged.append(poll(number, brokers))
+    return logged
 
 
 def stream(
@@ -238,11 +238,11 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
     first, _, _ = [await cluster.add_broker() for _ in range(3)]
     for index in range(12):
         cluster.carry(first, bundle_name(index), 7000.0 + index)
-    told: list[str] = []
+    logged: list[str] = []
     stop, enough = asyncio.Event(), asyncio.Event()
 
-    def tell(sentence: str) -> None:
-        told.append(sentence)
+    def log(sentence: str) -> None:
+        logged.append(sentence)
         cluster.report_time += 1
         if sentence.startswith("nothing to move"):
             enough.set()
@@ -256,7 +256,7 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
         keeping=KeepingOptions(compact_from=3, look_every=1),
     )
     running = asyncio.create_task(
-        SparkBalancer(settings, strategy(interval_ms=1), tell, spark=spark).run(stop)
+        SparkBalancer(settings, strategy(interval_ms=1), log, spark=spark).run(stop)
     )
     done, _ = await asyncio.wait(
         [running, asyncio.create_task(enough.wait())], return_when=asyncio.FIRST_COMPLETED
@@ -264,7 +264,7 @@ async def test_the_balancer_evens_a_cluster_out_and_lets_go(
     if running in done:
         await running
     with pytest.raises(HistoryInUseError, match="another balancer"):
-        await SparkBalancer(settings, strategy(), tell, spark=spark).run(stop)
+        await SparkBalancer(settings, strategy(), log, spark=spark).run(stop)
     stop.set()
     await running
     loads = cluster.throughputs().values()

@@ -59,7 +59,7 @@ async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
     )
     moved = asyncio.Event()
 
-    def tell(sentence: str) -> None:
+    def log(sentence: str) -> None:
         if sentence.startswith("moved "):
             loop.call_soon_threadsafe(moved.set)
 
@@ -83,9 +83,7 @@ async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
                 executor=ExecutorOptions(execute=True),
             )
             stop = asyncio.Event()
-            balancing = asyncio.create_task(
-                SparkBalancer(settings, by, tell, spark=spark).run(stop)
-            )
+            balancing = asyncio.create_task(SparkBalancer(settings, by, log, spark=spark).run(stop))
             waiting = asyncio.create_task(moved.wait())
             await asyncio.wait([balancing, waiting], return_when=asyncio.FIRST_COMPLETED)
             stop.set()

@@ -137,7 +137,7 @@ def test_the_id_follows_from_what_the_plan_says() -> None:
 
 def test_a_round_that_would_undo_the_good_of_those_before_it_is_left_out_and_said() -> None:
     class Swings(type(strategy().shedder)):  # type: ignore[misc]
-        """Takes all but one bundle from whoever has the most, whatever comes of it."""
+        """Takes all but one bundle from the fullest broker, whatever comes of it."""
 
         def plan(self, view: Any, memory: Any, *more: Any) -> StrategyPlan[Any]:
             loads = view.broker.traffic.throughput()

@@ -38,11 +38,11 @@ def advice(
     options: SplitOptions | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> SplitAdvice:
-    scene = replace(
+    snapshot = replace(
         looked_at(times, REPORTED), topics={WHOLE: topics} if topics else {},
         bundle_counts=counts or {},
     )  # fmt: skip
-    found = advise_splits(scene, options or SplitOptions())[0]
+    found = advise_splits(snapshot, options or SplitOptions())[0]
     assert found.bundle == WHOLE, "the hottest comes first"
     assert found.broker == "b1:80"
     return found
@@ -82,8 +82,8 @@ def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
     state = FoldState.empty()
     for number in range(60):
         state = fold(state, Batch.of(poll(number, quiet if number < 40 else REPORTED)))
-    scene = SplitEvidence(cluster_view(state, START), topics={WHOLE: even()})
-    [found] = advise_splits(scene, SplitOptions())
+    snapshot = SplitEvidence(cluster_view(state, START), topics={WHOLE: even()})
+    [found] = advise_splits(snapshot, SplitOptions())
     assert found.verdict == "wait"
     assert "in the long run" in found.why
 

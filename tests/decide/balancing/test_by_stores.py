@@ -61,11 +61,11 @@ def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_des
 def test_brokers_that_tell_their_own_averages_are_believed() -> None:
     """By what they report the third is the idlest; by their averages the second is."""
     facts = dict.fromkeys(UNEVEN, BrokerFacts(FilterOptions().load_manager_class))
-    told = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5, "gone:80": 5.0}
-    around = PlacementPolicies(facts, averages=told)
+    logged = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5, "gone:80": 5.0}
+    around = PlacementPolicies(facts, averages=logged)
     made = rounds(transfer(), 4, UNEVEN, around)
     assert {broker: ema.load for broker, ema in made[-1].memory.loads.items()} == {
-        broker: load for broker, load in told.items() if broker != "gone:80"
+        broker: load for broker, load in logged.items() if broker != "gone:80"
     }
     *_, by_reports = rounds(transfer(), 4, UNEVEN)
     assert by_reports.moves[0].destination == "b3:80"
@@ -138,7 +138,7 @@ def test_a_backtest_plays_it() -> None:
     by = BacktestCandidate("TransferShedder", transfer(loadBalancerBrokerLoadTargetStd="0.05"))
     moved, still = (
         simulate(each, opened, 0, opened.steps, move_s=1.0, seed=1)
-        for each in (by, BacktestCandidate("nobody", None))
+        for each in (by, BacktestCandidate("no moves", None))
     )
     assert moved.moves > 0
     assert moved.imbalance < still.imbalance

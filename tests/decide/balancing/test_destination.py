@@ -54,7 +54,7 @@ def sent(
     bundles: list[str],
     left_lately: Mapping[str, frozenset[str]] | None = None,
 ) -> list[str | None]:
-    """Where these go by a picture of the load that stays as it is, each counted in the scene."""
+    """Where these go by a picture of the load that stays as it is, each counted for the next."""
     places = Destinations(view, view.brokers, around)
     chooser = Chooser(LeastUsage(), view, PlacementOptions())
     found = []
@@ -105,7 +105,7 @@ def test_each_move_counts_for_the_group_however_it_is_spelt(
         around = replace(around, count=count)  # type: ignore[arg-type]
     turn = [bundle_name(0, MINE), bundle_name(0, THEIRS), bundle_name(1, MINE)]
     assert sent(view, around, turn) == ["b2:80", "b3:80", "b4:80"]
-    assert held == {"b1:80": Counter({MINE: 8, THEIRS: 8})}, "the scene itself stays as it was"
+    assert held == {"b1:80": Counter({MINE: 8, THEIRS: 8})}, "the policies stay as they were"
 
 
 def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterView) -> None:
@@ -124,9 +124,9 @@ def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterVi
             DecisionKind.UNLOAD, bundle_name(0, of), "b1:80", None, "test", "because"
         )
         placed = places.of(decision, chooser, NO_MEMORY, frozenset())
-        told = placed.rejections[0].sentence
-        assert told.startswith(f"{bundle_name(0, of)} stays: no other broker may have it")
-        assert told.count(f"is no broker of isolation policy '{name}'") == len(OTHERS)
+        logged = placed.rejections[0].sentence
+        assert logged.startswith(f"{bundle_name(0, of)} stays: no other broker may have it")
+        assert logged.count(f"is no broker of isolation policy '{name}'") == len(OTHERS)
 
 
 def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_told_under_policies_too() -> None:
@@ -173,5 +173,5 @@ def test_what_was_found_among_candidates_holds_for_the_same_figures_and_settings
     assert [found(busy), found(busy)] == ["b3:80"] * 2
     assert found(used([10.0, 20.0], CPU)) == "b2:80"
     network = used([95.0, 10.0], BANDWIDTH_IN)
-    assert found(network) == "b2:80", "which carries less, as nobody else's processor is used"
+    assert found(network) == "b2:80", "which carries less, as no other processor is used"
     assert found(network, PlacementOptions()) == "b3:80"

@@ -84,7 +84,7 @@ PLANNED = "b2:80, which the strategy chose, may not have it (b2:80 is no broker 
 
 
 def decided(name: str = "ThresholdShedder", **more: object) -> Round:
-    """The round of a balancer beside a cluster, to which nobody says who holds what."""
+    """The round of a balancer beside a cluster, which reads from reports what each broker has."""
     around = replace(policies(**more), held={})
     return decide(seen(UNEVEN), RoundMemory(), strategy(name), around)
 
@@ -101,7 +101,7 @@ def test_a_balancer_heeds_policies_as_a_leader_does_and_names_the_one_that_forbi
     made = decided(isolation={"others": others})
     assert not made.moves
     assert "b3:80 is reserved by isolation policy 'others'" in sentences(made)
-    assert "emptied" not in sentences(made), "nobody is"
+    assert "emptied" not in sentences(made), "no broker is"
 
 
 def test_who_shall_be_rid_of_a_bundle_is_a_primary_still() -> None:

@@ -83,6 +83,6 @@ def test_a_source_without_traffic_gives_no_use_away(view: ClusterView) -> None:
         assert np.all(after.broker.traffic.throughput() >= 0)
 
 
-@pytest.mark.parametrize("to", [None, "nobody:80"])
+@pytest.mark.parametrize("to", [None, "absent:80"])
 def test_a_move_to_nobody_changes_nothing(view: ClusterView, to: str | None) -> None:
     assert moved(view, some_bundle(view), to) is view

@@ -1,4 +1,4 @@
-"""An empty broker gets load though no threshold is crossed, and nobody what it may not have."""
+"""An empty broker gets load though no threshold is crossed, and only what it may have."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

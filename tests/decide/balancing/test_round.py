@@ -198,10 +198,10 @@ def test_what_a_strategy_saw_before_a_gap_decides_nothing(gap_ms: int, forgets: 
     before = decide(seen(UNEVEN), RoundMemory(), strategy())
     late = replace(before.memory, decided_at_ms=START - gap_ms, recently_unloaded={})
     now = seen({"b1:80": {bundle_name(0): 10.0}, "b2:80": HOT, "b3:80": {}})
-    anew = decide(now, RoundMemory(), strategy())
+    fresh = decide(now, RoundMemory(), strategy())
     found = decide(now, late, strategy())
-    assert (found.memory.shedder == anew.memory.shedder) is forgets
-    assert (found.moves == anew.moves) is forgets
+    assert (found.memory.shedder == fresh.memory.shedder) is forgets
+    assert (found.moves == fresh.moves) is forgets
 
 
 def test_a_move_says_what_is_measured_now_beside_its_average_and_its_age() -> None:

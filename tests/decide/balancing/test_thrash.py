@@ -53,7 +53,7 @@ def test_it_may_move_again_when_the_span_has_passed_since_its_last_move() -> Non
     trails = {A: hops("b1", "b2", "b1")}
     assert thrashing(START, trails, HOUR)
     assert not thrashing(START + 51 * MINUTE, trails, HOUR)
-    assert not thrashing(START, trails, 0), "nobody asked for a guard"
+    assert not thrashing(START, trails, 0), "no guard was asked for"
 
 
 def test_what_is_older_than_the_span_is_forgotten() -> None:

@@ -62,10 +62,10 @@ async def test_a_cluster_that_was_never_seen_before_gets_a_plan_and_is_not_touch
 async def test_the_settings_are_the_clusters_own_and_those_given_win(
     uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = {"loadBalancerLoadSheddingStrategy": "OverloadShedder"}
+    logged = {"loadBalancerLoadSheddingStrategy": "OverloadShedder"}
     for broker in uneven.brokers:
         base = "/admin/v2/brokers/configuration"
-        broker.answers[f"{base}/runtime"] = (200, json.dumps(told).encode())
+        broker.answers[f"{base}/runtime"] = (200, json.dumps(logged).encode())
         broker.answers[f"{base}/values"] = (
             200,
             b'{"loadBalancerBrokerOverloadedThresholdPercentage":"1"}',

@@ -59,9 +59,9 @@ def compared(now: str, then: str, *settings: str, conf: str | None = None) -> ar
 def test_an_upgrade_changes_the_strategies_and_cuts_bundles() -> None:
     now, then = sides_of(compared("pulsar-4.0", "pulsar-next"))
     assert cut_of(now, then) == 8
-    changed, told = differences(now, then, 8)
+    changed, logged = differences(now, then, 8)
     assert "loadBalancerLoadSheddingStrategy: ThresholdShedder -> AvgShedder" in changed
-    assert "each bundle is played as 8" in told
+    assert "each bundle is played as 8" in logged
     assert sources_of(SMALL, 8) == (SMALL, CutSource(SMALL, 8))
 
 

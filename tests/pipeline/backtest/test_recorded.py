@@ -28,13 +28,13 @@ MINUTE = 60_000
 
 
 def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
-    told: list[dict[str, Loads | None]] = [
+    logged: list[dict[str, Loads | None]] = [
         {"b1:80": {ONE: 100.0, TWO: 50.0}, "b2:80": {}},
         {"b1:80": {ONE: 120.0}, "b2:80": {TWO: 60.0}},
         {"b1:80": {ONE: 130.0}, "b2:80": None},
         {"b1:80": {ONE: 140.0}},
     ]
-    for number, brokers in enumerate(told):
+    for number, brokers in enumerate(logged):
         land(open_store(tmp_path), poll(number, brokers, every_ms=MINUTE))
     compact(open_store(tmp_path), "reports", up_to_poll=START + MINUTE, at_least=1)
     trace = Recording(str(tmp_path)).open()
@@ -47,7 +47,7 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
     assert [trace.up(step).tolist() for step in range(4)] == [
         [True, True], [True, True], [True, True], [True, False]
     ]  # fmt: skip
-    assert trace.hosts.bytes_most.tolist() == [1.25e9] * 2, "too little flowed to tell"
+    assert trace.hosts.bytes_most.tolist() == [1.25e9] * 2, "too little flowed to say"
 
 
 def test_the_size_of_a_network_is_learnt_from_what_it_carried(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:
 def test_who_moved_nothing_says_why() -> None:
     still = result("still", 1.5, 0.0, moves=0, why_not="b1 is 3 % above the mean")
     assert idle([still, result("x", 1.2, 0.1)]) == ["still moved nothing: b1 is 3 % above the mean"]
-    assert idle([result("nobody moves", 1.5, 0.0, moves=0)]) == []
+    assert idle([result("no moves", 1.5, 0.0, moves=0)]) == []
     assert joined([still, still])[0].why_not == "b1 is 3 % above the mean"
 
 
@@ -194,8 +194,8 @@ def test_a_setting_that_only_brokers_read_is_said_to_change_nothing() -> None:
         words += ["--set", text]
     even = "loadBalancerDistributeBundlesEvenlyEnabled=false"
     changes = "changes nothing here: brokers read it, and the balancer does not"
-    told = unplayed(parser.parse_args([*words, "--set", even]))
-    assert told == [f"--set {name} {changes}" for name in ("numIOThreads", even.partition("=")[0])]
+    said = unplayed(parser.parse_args([*words, "--set", even]))
+    assert said == [f"--set {name} {changes}" for name in ("numIOThreads", even.partition("=")[0])]
     assert len(unplayed(parser.parse_args([*words, "--set", even, "--as-pulsar"]))) == 1
     assert unplayed(parser.parse_args(["synthetic:diurnal"])) == []
 

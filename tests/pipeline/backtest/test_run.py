@@ -67,9 +67,9 @@ def test_ones_own_strategy_that_fails_is_told_in_a_sentence(
         "class Unlucky(UniformLoadShedder):\n"
         '    name = "Unlucky"\n\n'
         "    def plan(self, *args):\n"
-        '        raise ZeroDivisionError("nobody is there")\n'
+        '        raise ZeroDivisionError("no broker is there")\n'
     )
     assert main(["backtest", SMALL, "--strategies", "unlucky_shedder:Unlucky"]) == 2
-    told = capsys.readouterr().err
-    assert "unlucky_shedder:Unlucky: ZeroDivisionError: nobody is there" in told
-    assert "Traceback" not in told
+    logged = capsys.readouterr().err
+    assert "unlucky_shedder:Unlucky: ZeroDivisionError: no broker is there" in logged
+    assert "Traceback" not in logged

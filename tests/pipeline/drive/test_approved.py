@@ -45,7 +45,7 @@ async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedP
     return plan
 
 
-class Told(list[str]):
+class LogLines(list[str]):
     """What was said; `when` something is, `then` something happens once."""
 
     def __init__(self, when: str = "", then: Callable[[], object] = lambda: None) -> None:
@@ -65,10 +65,10 @@ async def carried_out(
     store: Store,
     plan: AdvisedPlan,
     options: ApprovedOptions = DO_IT,
-    told: Told | None = None,
+    logged: LogLines | None = None,
     clock: Callable[[], int] = wall_clock_ms,
 ) -> CarriedOut:
-    say = Told() if told is None else told
+    say = LogLines() if logged is None else logged
     return await ApprovedPlan(
         http, (cluster.admin_url,), store, plan, clock, say.append, options
     ).carry_out()
@@ -207,10 +207,10 @@ async def test_what_this_run_moved_is_not_counted_as_done_before(
     plan = await planned(uneven, http)
     rounds = [replace(step, round=1 + (number > 0)) for number, step in enumerate(plan.steps)]
     plan = replace(plan, steps=tuple(rounds)).sealed()
-    moved = Told(
+    moved = LogLines(
         "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=plan.steps[1:]))
     )
-    came = await carried_out(uneven, http, open_store(tmp_path), plan, told=moved)
+    came = await carried_out(uneven, http, open_store(tmp_path), plan, logged=moved)
     assert "the cluster changed for 1 of its" in came.refused
     assert (len(came.outcomes), came.done_before) == (1, 0)
     assert set(came.left) == {step.bundle for step in plan.steps[1:]}
@@ -278,10 +278,10 @@ async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
     def heal() -> None:
         uneven.refuse_unload = 0
 
-    told = Told("failed", heal)
-    came = await carried_out(uneven, http, store, plan, told=told)
+    logged = LogLines("failed", heal)
+    came = await carried_out(uneven, http, store, plan, logged=logged)
     assert not came.left
-    assert any("failed" in each for each in told)
+    assert any("failed" in each for each in logged)
     assert {row["status"] for row in read_table(store, "outcomes")} == {"moved"}
 
 
@@ -357,8 +357,8 @@ async def test_from_advice_to_deed_on_the_command_line(
         "statsUpdateFrequencyInSecs": "1",
     }
     for broker in uneven.brokers:
-        for name, told in (("runtime", json.dumps(conf).encode()), ("values", b"{}")):
-            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, told)
+        for name, logged in (("runtime", json.dumps(conf).encode()), ("values", b"{}")):
+            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, logged)
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan.to_json()))
     words = ["balance", "--admin-url", uneven.admin_url, "--history", str(tmp_path / "h")]

@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Store:
 def balancer(
     http: aiohttp.ClientSession,
     store: Store,
-    tell: Callable[[str], None] = lambda sentence: None,
+    log: Callable[[str], None] = lambda sentence: None,
     rules: ApprovalRules | None = None,
     began_ms: int = START,
     now_ms: int = START + 1000,
@@ -48,7 +48,7 @@ def balancer(
         return (await asyncio.to_thread(read_control, store)).withholds(began_ms)
 
     executor = Executor(http, lambda: now_ms, ONE_BY_ONE, held)
-    return Balancer(strategy(), HistoryTables(store), executor, tell, rules=rules)
+    return Balancer(strategy(), HistoryTables(store), executor, log, rules=rules)
 
 
 async def test_load_that_was_moved_before_a_restart_counts(
@@ -59,25 +59,25 @@ async def test_load_that_was_moved_before_a_restart_counts(
     assert moved.part == made.moves[0].part == pytest.approx(0.1, abs=0.01)
     rules = ApprovalRules(part_an_hour=0.15)
     executor = Executor(http, lambda: START + 1000, ONE_BY_ONE)
-    told: list[str] = []
+    logged: list[str] = []
     after = Balancer(
-        strategy(), HistoryTables(store), executor, told.append,
+        strategy(), HistoryTables(store), executor, logged.append,
         rules=rules, moved_before=[moved],
     )  # fmt: skip
     uneven.report_time += 1
     await after.step(seen(uneven, 100))
     assert len(uneven.unloads) == 1
-    assert any("of the 15.0% an hour that may move 5." in each for each in told), told
+    assert any("of the 15.0% an hour that may move 5." in each for each in logged), logged
 
 
 async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(
     uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
 ) -> None:
-    def tell(sentence: str) -> None:
+    def log(sentence: str) -> None:
         if sentence.startswith("moved "):
             write_control(store, Control(Wish.PAUSE, START, "release"))
 
-    made = await made_of(balancer(http, store, tell), seen(uneven))
+    made = await made_of(balancer(http, store, log), seen(uneven))
     assert len(made.moves) > 1
     assert len(uneven.unloads) == 1, "the move that had begun was seen through"
     found = read_status(store, START + 2000)
@@ -150,9 +150,9 @@ async def test_status_tells_the_last_poll_the_last_round_and_the_hour(
     assert f"{len(made.moves)} moves by" in said
     assert "3 brokers reported their load" in said
     assert main(["status", *where, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["lastRound"]["moves"] == len(made.moves)
-    assert told["control"]["wish"] == "go"
+    logged = json.loads(capsys.readouterr().out)
+    assert logged["lastRound"]["moves"] == len(made.moves)
+    assert logged["control"]["wish"] == "go"
 
 
 def test_the_verbs_write_what_the_balancer_reads(

@@ -53,11 +53,11 @@ def drain(
     broker: str = "",
     rules: DrainRules | None = None,
     options: DrainOptions = QUICK,
-    tell: Callable[[str], None] = lambda sentence: None,
+    log: Callable[[str], None] = lambda sentence: None,
 ) -> BrokerDrain:
     reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
     broker = broker or cluster.names[0]
-    return BrokerDrain(http, reader, broker, rules or DrainRules(), wall_clock_ms, tell, options)
+    return BrokerDrain(http, reader, broker, rules or DrainRules(), wall_clock_ms, log, options)
 
 
 def heal(cluster: FakeCluster) -> None:
@@ -145,26 +145,26 @@ async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
     full: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     full.refuse_unload = 503
-    told: list[str] = []
-    found = await drained(drain(full, http, options=replace(QUICK, attempts=2), tell=told.append))
+    logged: list[str] = []
+    found = await drained(drain(full, http, options=replace(QUICK, attempts=2), log=logged.append))
     assert set(found.left) == set(full.owners)
     assert all("given up after attempt 2: unload: HTTP 503" in why for why in found.left.values())
     assert len(found.outcomes) == 24
-    assert sum("tried again" in each for each in told) == 12
+    assert sum("tried again" in each for each in logged) == 12
 
 
-async def test_how_long_each_move_took_is_told(
+async def test_how_long_each_move_took_is_logged(
     cluster: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     """By a clock that goes on by a second and a half whenever it is read."""
     first, _ = [await cluster.add_broker() for _ in range(2)]
     cluster.carry(first, bundle_name(1), 10.0)
     reads = itertools.count(wall_clock_ms(), 1500)
-    told: list[str] = []
+    logged: list[str] = []
     reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
     clock = lambda: next(reads)  # noqa: E731
-    await drained(BrokerDrain(http, reader, first.name, DrainRules(), clock, told.append, QUICK))
-    [sentence] = [each for each in told if each.startswith("moved ")]
+    await drained(BrokerDrain(http, reader, first.name, DrainRules(), clock, logged.append, QUICK))
+    [sentence] = [each for each in logged if each.startswith("moved ")]
     assert f"moved {bundle_name(1)} after 1.5 s, " in sentence
 
 
@@ -172,7 +172,7 @@ async def test_an_unload_that_works_the_second_time_leaves_nothing(
     full: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     full.forget_unload = True
-    each = drain(full, http, tell=lambda sentence: heal(full))
+    each = drain(full, http, log=lambda sentence: heal(full))
     found = await drained(each)
     assert not found.left
     assert MoveStatus.FAILED in {o.status for o in found.outcomes}
@@ -186,8 +186,8 @@ async def test_a_destination_that_dies_in_between_is_replaced(
     plan = await each.plan()
     lost = full.brokers[2]
     await full.remove_broker(lost)
-    full.forget_unload = True  # nobody can take what is given to the dead
-    found = await drain(full, http, tell=lambda sentence: heal(full)).carry_out(plan)
+    full.forget_unload = True  # no broker can take what is given to a dead one
+    found = await drain(full, http, log=lambda sentence: heal(full)).carry_out(plan)
     assert not found.left
     last = {o.bundle: o.owner for o in found.outcomes}
     assert full.names[1] in last.values()
@@ -268,7 +268,7 @@ def silence(broker: FakeBroker) -> None:
 @pytest.mark.parametrize(
     ("broker", "fault", "said"),
     [
-        ("nobody:8080", (), "nobody:8080 is no broker of this cluster: it has 127"),
+        ("absent:8080", (), "absent:8080 is no broker of this cluster: it has 127"),
         ("", (0,), "does not list the bundles that it owns: HTTP 503 not now"),
         ("", (1, 2), "cannot be emptied: no other broker answers"),
     ],
@@ -308,19 +308,19 @@ def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
         assert f"{what} would leave {broker.id}; nothing was touched" in plan
         assert set(mine) <= set(broker.bundles)
         assert main([*words, "--execute", "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert not told["left"]
-        assert {each["status"] for each in told["outcomes"]} == {"moved"}
+        logged = json.loads(capsys.readouterr().out)
+        assert not logged["left"]
+        assert {each["status"] for each in logged["outcomes"]} == {"moved"}
         assert not set(mine) & set(broker.bundles)
         owned = {bundle: each.id for each in cluster.brokers for bundle in each.bundles}
-        assert {b["bundle"]: b["owner"] for b in told["outcomes"]}.items() <= owned.items()
+        assert {b["bundle"]: b["owner"] for b in logged["outcomes"]}.items() <= owned.items()
         for each in producers:
             each.send(b"after")
         for _ in range(2 * len(topics)):
             consumer.acknowledge(consumer.receive(10_000))
         client.close()
-        assert main(["drain", "nobody:1", "--admin-url", cluster.admin_url]) == 2
-        assert "nobody:1 is no broker of this cluster" in capsys.readouterr().err
+        assert main(["drain", "absent:1", "--admin-url", cluster.admin_url]) == 2
+        assert "absent:1 is no broker of this cluster" in capsys.readouterr().err
 
 
 async def test_who_is_given_nothing_as_it_does_not_answer_is_named(
@@ -341,9 +341,9 @@ async def test_a_drain_whose_reader_goes_away_comes_to_its_end(full: FakeCluster
     """`counterpoise drain … | head` is no reason to leave a broker half empty."""
     full.takes_s = 0.1
     runs_with = {"runtime": b'{"loadBalancerSheddingEnabled": "false"}', "values": b"{}"}
-    for name, told in runs_with.items():
+    for name, logged in runs_with.items():
         for broker in full.brokers:
-            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, told)
+            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, logged)
     drained, pipe = full.names[0], asyncio.subprocess.PIPE
     words = ["drain", drained, "--admin-url", full.admin_url, "--execute", "--at-once", "1"]
     command = [sys.executable, "-m", "counterpoise.app.main", *words]

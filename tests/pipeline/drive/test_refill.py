@@ -87,6 +87,6 @@ async def test_it_does_not_work_against_the_clusters_own_shedder(
 async def test_who_is_no_broker_is_not_filled(
     grown: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["refill", "nobody:1", "--admin-url", grown.admin_url]
+    words = ["refill", "absent:1", "--admin-url", grown.admin_url]
     assert await asyncio.to_thread(main, words) == 2
-    assert "nobody:1 is no broker of this cluster" in capsys.readouterr().err
+    assert "absent:1 is no broker of this cluster" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A watcher keeps what it sees, says what changes and no more, and tells Prometheus."""
+"""A watcher keeps what it sees, says what changes and no more, and serves Prometheus."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 A, B, C, D = (bundle_name(number) for number in range(4))
 
 
-def told(*polls: dict[str, Loads | None], repeated: tuple[str, ...] = ()) -> list[list[str]]:
+def logged(*polls: dict[str, Loads | None], repeated: tuple[str, ...] = ()) -> list[list[str]]:
     """What is said at each of these polls."""
     said: list[str] = []
     changes, found = Changes(said.append), []
@@ -38,7 +38,7 @@ def told(*polls: dict[str, Loads | None], repeated: tuple[str, ...] = ()) -> lis
 
 def test_what_stays_as_it_is_is_not_said() -> None:
     calm: dict[str, Loads | None] = {"b1:80": {A: 5.0}, "b2:80": {B: 5.0}}
-    first, second = told(calm, calm)
+    first, second = logged(calm, calm)
     assert first == ["imbalance 0.00: b2:80 carries 15 B/s, the mean is 15 B/s"]
     assert second == []
 
@@ -46,19 +46,19 @@ def test_what_stays_as_it_is_is_not_said() -> None:
 def test_a_move_is_said_once_with_where_from_and_where_to() -> None:
     before: dict[str, Loads | None] = {"b1:80": {A: 5.0, B: 5.0}, "b2:80": {C: 5.0}}
     after: dict[str, Loads | None] = {"b1:80": {A: 5.0}, "b2:80": {C: 5.0, B: 5.0}}
-    _, moved, again = told(before, after, after)
+    _, moved, again = logged(before, after, after)
     assert f"bundles moved: 1 b1:80 -> b2:80 ({B})" in moved
     assert again == []
 
 
 def test_a_split_shows_as_bundles_that_come_and_one_that_goes() -> None:
-    _, said = told({"b1:80": {A: 5.0}}, {"b1:80": {C: 3.0, D: 2.0}})
+    _, said = logged({"b1:80": {A: 5.0}}, {"b1:80": {C: 3.0, D: 2.0}})
     assert f"2 bundles are reported that were not before: {C}, {D}" in said
     assert f"one bundle is reported by no broker any more: {A}" in said
 
 
 def test_a_broker_that_does_not_answer_keeps_its_bundles() -> None:
-    _, silent, back = told(
+    _, silent, back = logged(
         {"b1:80": {A: 5.0}, "b2:80": {B: 5.0}},
         {"b1:80": None, "b2:80": {B: 5.0}},
         {"b1:80": {A: 5.0}, "b2:80": {B: 5.0}},
@@ -67,12 +67,12 @@ def test_a_broker_that_does_not_answer_keeps_its_bundles() -> None:
 
 
 def test_a_report_that_was_read_before_says_nothing_of_bundles() -> None:
-    _, said = told({"b1:80": {A: 5.0}}, {"b1:80": {}}, repeated=("b1:80",))
+    _, said = logged({"b1:80": {A: 5.0}}, {"b1:80": {}}, repeated=("b1:80",))
     assert not [each for each in said if "reported" in each]
 
 
 def test_the_imbalance_is_said_when_it_is_another() -> None:
-    _, little, much = told(
+    _, little, much = logged(
         {"b1:80": {A: 100.0}, "b2:80": {B: 100.0}},
         {"b1:80": {A: 105.0}, "b2:80": {B: 100.0}},
         {"b1:80": {A: 300.0}, "b2:80": {B: 100.0}},

@@ -75,8 +75,8 @@ class Play:
     @property
     def key(self) -> str:
         """What it is found by among the results."""
-        told = " ".join(f"{name}={value}" for name, value in self.settings)
-        return f"{self.strategy} {told} | {self.trace.name}"
+        words = " ".join(f"{name}={value}" for name, value in self.settings)
+        return f"{self.strategy} {words} | {self.trace.name}"
 
     def made(self) -> Strategy:
         """The strategy."""
@@ -154,9 +154,9 @@ def compared(found: Mapping[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
     """By family and size: ours, and the best of Pulsar's at its best setting, over all seeds."""
     groups: dict[tuple[str, int], dict[str, list[dict[str, Any]]]] = {}
     for row in found.values():
-        told = ",".join(f"{value}" for value in row["settings"].values())
+        values = ",".join(f"{value}" for value in row["settings"].values())
         mine = groups.setdefault((row["kind"], row["brokers"]), {})
-        mine.setdefault(f"{row['strategy']} {told}".strip(), []).append(row)
+        mine.setdefault(f"{row['strategy']} {values}".strip(), []).append(row)
     table = []
     for (kind, brokers), by in groups.items():
         ours = by.pop(OURS, None)

@@ -144,17 +144,38 @@ def test_no_bundle_moves_twice_within_its_grace_period() -> None:
         last[bundle] = minute
 
 
+def test_a_bundle_that_moved_stays_for_the_grace_period_and_no_longer() -> None:
+    """Of four bundles the second moves; then the one it was put beside grows, and cannot move."""
+    loads = np.array([6.0, 5.0, 2.0, 2.5]) * 1e7
+
+    def growing(minute: int) -> Floats:
+        made = loads.copy()
+        made[2] *= 4 if minute else 1
+        return made
+
+    cluster = Cluster([0, 0, 1, 2], growing, 3, {"move_price": 0.0})
+    names = cluster.names
+    only = {bundle: frozenset({names[1]}) for bundle in [cluster.view().bundles[2]]}
+    cluster.rules = BundleRules(allowed=only)
+    for _ in range(120):
+        cluster.round()
+    moved = [minute for minute, bundle in cluster.moved if bundle == 1]
+    assert moved[0] == 0
+    assert len(moved) > 1, "it would be better off elsewhere"
+    assert moved[1] * MINUTE >= GRACE_MS
+
+
 def test_a_bundle_whose_broker_died_may_move_again_at_once() -> None:
     loads = np.full(24, 2e7)
     cluster = Cluster([row % 4 for row in range(24)], constant(loads), 4)
     for _ in range(5):
         cluster.round()
     cluster.gone = frozenset({3})
-    cluster.owners = [0 if owner == 3 else owner for owner in cluster.owners]
+    cluster.owners = [1 if owner == 3 else owner for owner in cluster.owners]
     orphans = set(range(3, 24, 4))
     plan = cluster.round()
     assert {bundle for _, bundle in cluster.moved} & orphans
-    assert {each.source for each in plan.decisions} == {"b00:8080"}
+    assert {each.source for each in plan.decisions} == {"b01:8080"}
 
 
 def test_a_new_broker_has_its_part_within_five_rounds() -> None:
@@ -195,6 +216,17 @@ def test_nothing_moves_when_a_move_costs_too_much_and_the_reason_names_the_price
     assert why.value < why.limit
 
 
+def test_a_dearer_move_is_made_less_often() -> None:
+    counts = []
+    for price in (0.05, 0.5):
+        cluster = random_cluster(3)
+        cluster.owners = [owner // 2 for owner in cluster.owners]
+        cluster.settings = {"move_price": price}
+        cluster.round()
+        counts.append(len(cluster.moved))
+    assert counts[0] > counts[1] > 0
+
+
 def test_the_price_falls_while_the_cluster_stays_uneven() -> None:
     """At a price at which nothing moves at first, waiting makes it worth while: rent or buy."""
     cluster = random_cluster(3)
@@ -208,6 +240,7 @@ def test_the_price_falls_while_the_cluster_stays_uneven() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_bundles_go_only_where_their_rules_allow(seed: int) -> None:
     cluster = random_cluster(seed)
+    cluster.owners = [owner % 5 for owner in cluster.owners]
     bundles, names = cluster.view().bundles, cluster.names
     allowed = {bundle: frozenset(names[:2]) for bundle in bundles[::3]}
     cluster.rules = BundleRules(allowed=allowed, silent=frozenset({names[5]}))

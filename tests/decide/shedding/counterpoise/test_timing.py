@@ -1,0 +1,37 @@
+"""Which steps of a plan are worth their price."""
+
+import pytest
+
+from counterpoise.decide.shedding.counterpoise.search import Found, Step
+from counterpoise.decide.shedding.counterpoise.timing import buy, price_of
+
+
+def found(*objectives: float) -> Found:
+    first, *rest = objectives
+    steps = tuple(Step(row, 0, 1, each, 1.0 + each) for row, each in enumerate(rest))
+    return Found(steps, first, 1.0 + first)
+
+
+def test_only_the_steps_that_win_their_price_are_made() -> None:
+    bought = buy(found(1.0, 0.6, 0.5, 0.49, 0.485), 0.05, 0.0)
+    assert [step.bundle for step in bought.steps] == [0, 1]
+    assert bought.gain == pytest.approx(0.5)
+
+
+def test_a_step_that_wins_nothing_is_made_for_the_one_after_it() -> None:
+    assert len(buy(found(1.0, 1.0, 0.2), 0.05, 0.0).steps) == 2
+
+
+def test_a_gain_within_the_doubt_is_left() -> None:
+    bought = buy(found(1.0, 0.9), 0.05, 0.06)
+    assert (bought.steps, bought.best) == ((), 1)
+    assert bought.needed == pytest.approx(0.11)
+    assert buy(found(1.0, 0.9), 0.05, 0.04).steps
+
+
+def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -> None:
+    now = price_of(0.3, 10, 60.0, 0.0)
+    assert now == pytest.approx(0.03)
+    assert price_of(0.3, 100, 60.0, 0.0) == pytest.approx(now / 10)
+    assert price_of(0.3, 10, 60.0, 30.0) == pytest.approx(now / 1.5)
+    assert price_of(0.3, 10, 60.0, 1e6) == pytest.approx(now / 2)

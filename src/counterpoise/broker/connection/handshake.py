@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from counterpoise.broker.base.callbacks import Clock, Notify
 from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.security.authorization import Caller
@@ -36,9 +37,9 @@ class Admission:
 
     accept: Callable[[events.Connect], None]
     """Say CONNECTED."""
-    close: Callable[[], None]
+    close: Notify
     """End the connection once everything is written."""
-    clock: Callable[[], float]
+    clock: Clock
     """Seconds since the epoch."""
     challenge: Callable[[str], bytes]
     """The frame that asks for newer credentials of a method."""

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from counterpoise.broker.base.callbacks import Notify
+
 UNREAD_PINGS: Final = 6
 """Pings an interval for a client that is not being read."""
 
@@ -26,8 +28,8 @@ class KeepAlive:
         loop: asyncio.AbstractEventLoop,
         interval_s: float,
         status: Callable[[], tuple[bool, bool]],
-        ping: Callable[[], None],
-        answer: Callable[[], None],
+        ping: Notify,
+        answer: Notify,
         end: Callable[[str], None],
     ) -> None:
         """``status`` returns whether the handshake is done and whether the client is being read.

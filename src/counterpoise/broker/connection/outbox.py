@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 
@@ -49,7 +50,7 @@ class Outbox:
         traffic: Traffic,
         pause: ReadingPause,
         *,
-        on_writable: Callable[[], None],
+        on_writable: Notify,
         give_up: Callable[[str], None],
     ) -> None:
         """``give_up`` is called with the reason to disconnect a client that does not read."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from enum import StrEnum
+
+from counterpoise.broker.base.callbacks import Clock, Notify
 
 
 class PauseReason(StrEnum):
@@ -34,8 +35,8 @@ class ReadingPause:
     def __init__(
         self,
         transport: asyncio.Transport,
-        clock: Callable[[], float],
-        on_release: Callable[[], None] = lambda: None,
+        clock: Clock,
+        on_release: Notify = lambda: None,
     ) -> None:
         """``clock`` is in seconds; ``on_release`` is called whenever a reason is released."""
         self._transport = transport

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from counterpoise.broker.base.callbacks import Notify
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ class ReadingRounds:
 
     def __init__(self) -> None:
         self.left = ROUND_S
-        self._line: deque[Callable[[], None]] = deque()
+        self._line: deque[Notify] = deque()
         self._renews = False
 
     @property
@@ -53,7 +55,7 @@ class ReadingRounds:
         self.left -= seconds
         self._renew_soon()
 
-    def wait(self, take_turn: Callable[[], None]) -> None:
+    def wait(self, take_turn: Notify) -> None:
         """Call ``take_turn`` in one of the next rounds, after those who wait already."""
         self._line.append(take_turn)
         self._renew_soon()

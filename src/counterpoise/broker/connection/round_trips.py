@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+
+from counterpoise.broker.base.callbacks import Notify
 
 
 class RoundTrips:
@@ -16,7 +17,7 @@ class RoundTrips:
 
     __slots__ = ("_heard", "_loop", "_sent", "_waiting", "_write")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, write: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, write: Notify) -> None:
         """``write`` writes a PING."""
         self._loop = loop
         self._write = write

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
@@ -29,7 +30,7 @@ DOMAINS_OF_MODE: Final = {
 class TopicCatalog:
     """The topics of the cluster, for the topic registry and for the protocol's questions."""
 
-    def __init__(self, policies: Policies, default: Callable[[], AutoTopicCreation]) -> None:
+    def __init__(self, policies: Policies, default: LiveOptions[AutoTopicCreation]) -> None:
         self._policies = policies
         self._default = default
         self._list = SingleFlight(self._listed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
+
+from counterpoise.broker.base.callbacks import Clock
 
 MIN_SECONDS: Final = 1.0
 """A rate is never taken over less: the first messages of a new topic would count for thousands."""
@@ -19,7 +20,7 @@ class RateClock:
 
     __slots__ = ("began", "former_began", "now", "window")
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Clock) -> None:
         """``now``: seconds of a monotonic clock."""
         self.now = now
         self.window = 0

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any
 
+from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.dispatch_flow import DispatchFlow
 from counterpoise.broker.topic.acks import AckState
@@ -57,7 +58,7 @@ class Subscription:
         commons: SharedByTopics,
         meter_out: Meter,
         on_ended: Callable[[str], None],
-        on_advanced: Callable[[], None],
+        on_advanced: Notify,
     ) -> None:
         """``on_ended`` is called when the subscription is deleted or a reader has left.
 

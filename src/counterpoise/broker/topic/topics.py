@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.callbacks import Clock
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
@@ -58,7 +59,7 @@ class TopicRegistry:
         cluster: str = "standalone",
         options: TopicOptions = _DEFAULTS,
         background: BackgroundTasks | None = None,
-        now: Callable[[], float] = time.monotonic,
+        now: Clock = time.monotonic,
         limits: PublishLimits | None = None,
         policies: Callable[[TopicName], Awaitable[Mapping[str, Any] | None]] | None = None,
         stays: Callable[[TopicName], bool] = lambda _: False,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from typing import Final
+
+from counterpoise.broker.base.callbacks import Notify
 
 _log = logging.getLogger(__name__)
 
@@ -15,7 +16,7 @@ TURN: Final = 4000
 SHARE_MIN: Final = 200
 """What one client gets of a turn at least, however many others there are."""
 
-_Waiting = tuple[Callable[[], None], int]
+_Waiting = tuple[Notify, int]
 
 
 class DeliveryTurns:
@@ -42,7 +43,7 @@ class DeliveryTurns:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
-    def wait(self, go_on: Callable[[], None], who: object = None, work: int = 0) -> None:
+    def wait(self, go_on: Notify, who: object = None, work: int = 0) -> None:
         """Call ``go_on`` when its turn has come; for callers that find nothing left.
 
         ``who``: the client in whose queue it waits; ``work`` is spent when its turn has come.

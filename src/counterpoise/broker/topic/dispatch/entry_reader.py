@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.callbacks import Notify
 from counterpoise.storage.port import Chunk, Log, StorageError
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class EntryReader:
 
     __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")
 
-    def __init__(self, log: Log[Any], wake: Callable[[], None]) -> None:
+    def __init__(self, log: Log[Any], wake: Notify) -> None:
         """``wake`` is called when a chunk that `at` could not give is there."""
         self._log = log
         self._background = BackgroundTasks()

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -248,3 +249,11 @@ def test_sums_go_from_left_to_right(values: list[float]) -> None:
         total = total + value
     assert sum_in_order(np.array(values, dtype=np.float64)) == total
     assert sequential_sum(values) == total
+
+
+@pytest.mark.parametrize("when", ["x", [], True, None, 0.5])
+@pytest.mark.parametrize("read", [ClusterView.from_load_data, LoadStoreView.from_load_data])
+def test_when_a_bundle_was_unloaded_is_a_number(read: Callable[[Any], object], when: Any) -> None:
+    data = {"now": 1, "brokerData": {}, "bundleData": {}, "brokers": {}}
+    with pytest.raises(LoadDataError, match=r"recentlyUnloadedBundles\['t/n/c'\]"):
+        read({**data, "recentlyUnloadedBundles": {"t/n/c": when}})

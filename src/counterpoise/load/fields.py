@@ -69,6 +69,12 @@ def read_integer(value: object, path: str) -> int:
     raise LoadDataError(path, "a whole number", value)
 
 
+def read_times(data: Mapping[str, Any], name: str) -> dict[str, int]:
+    """The object under ``name``, of times in milliseconds; empty where there is none."""
+    times = read_object(data.get(name, {}), name)
+    return {each: read_integer(when, f"{name}[{each!r}]") for each, when in times.items()}
+
+
 def read_text(value: object, path: str) -> str:
     """A string."""
     if isinstance(value, str):

@@ -14,6 +14,7 @@ from counterpoise.load.fields import (
     read_object,
     read_text,
     read_texts,
+    read_times,
 )
 from counterpoise.load.rates import Floats
 
@@ -122,11 +123,8 @@ class LoadStoreView:
             loads,
             top,
             available=read_texts(data.get("availableBrokers", list(brokers)), "availableBrokers"),
-            recently_unloaded=_object(data, "recentlyUnloadedBundles"),
-            unloaded_brokers={
-                name: read_integer(when, f"recentlyUnloadedBrokers[{name!r}]")
-                for name, when in _object(data, "recentlyUnloadedBrokers").items()
-            },
+            recently_unloaded=read_times(data, "recentlyUnloadedBundles"),
+            unloaded_brokers=read_times(data, "recentlyUnloadedBrokers"),
             rules=_rules(data),
         )
 

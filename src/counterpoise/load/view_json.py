@@ -17,6 +17,7 @@ from counterpoise.load.fields import (
     read_integer,
     read_number,
     read_object,
+    read_times,
     to_json,
 )
 from counterpoise.load.rates import Indices, Rates, sequential_sum
@@ -38,7 +39,7 @@ def view_from_json(value: object) -> ClusterView:
     now = read_integer(_required(data, "now", "the time in milliseconds"), "now")
     brokers = read_object(_required(data, "brokerData", "an object"), "brokerData")
     bundles = read_object(_required(data, "bundleData", "an object"), "bundleData")
-    recent = read_object(data.get("recentlyUnloadedBundles", {}), "recentlyUnloadedBundles")
+    recent = read_times(data, "recentlyUnloadedBundles")
     try:
         return _columns(now, brokers, bundles, recent)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

@@ -13,6 +13,7 @@ from counterpoise.app.conf import given_conf, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.times import moment_ms, some_time, span_ms
+from counterpoise.app.wiring import config_of, shedding_every
 from counterpoise.names.options import ConfigError
 
 FLOOR = "minUnloadMessage"
@@ -135,3 +136,8 @@ def test_values_at_their_limits(convert: object, text: str, value: object) -> No
 def test_values_beyond_their_limits_are_refused(convert: object, text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         convert(text)  # type: ignore[operator]
+
+
+def test_rounds_of_shedding_may_be_closer_than_pulsars_minutes() -> None:
+    """In `Cluster(balance_every_s=…)` and `up --balance-every`."""
+    assert shedding_every(config_of({}), 2.5).shedding.balance.decide_every_ms == 2_500

@@ -32,7 +32,7 @@ def test_a_move_that_ended_is_shown_though_its_source_still_reports_the_bundle()
     assert owner_shown("b:1") == "b:1"
 
 
-def test_whoever_else_reports_it_had_it_later() -> None:
+def test_a_third_broker_that_reports_the_bundle_had_it_later() -> None:
     assert owner_shown("c:1") == "c:1"
 
 

@@ -41,7 +41,7 @@ def test_a_token_file_that_vanished_is_reported_and_breaks_no_page(tmp_path: Pat
     assert operator.name.startswith("the console's own token, which is out of reach: ")
 
 
-def test_whoever_signs_in_is_not_lent_the_consoles_own_certificate() -> None:
+def test_signing_in_does_not_lend_the_consoles_own_certificate() -> None:
     made = ThrowAwaySecurity(tls=True, tokens=False)
     certificate, key = made.client_certificate("admin")
     shown = f"tlsCertFile:{certificate},tlsKeyFile:{key}"

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
+from counterpoise import Cluster
 from counterpoise.admin import client_limits as module
 from counterpoise.admin.client_limits import CLIENT_LIMITS, HttpClientLimits
 from counterpoise.admin.errors import answer_errors
@@ -17,6 +18,7 @@ from counterpoise.admin.metrics.sample import MetricSample
 from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shared_answers import SharedAnswers
 from counterpoise.broker.base.background import BackgroundTasks
+from tests.admin.conftest import Api
 
 LARGE_ANSWER = b"x" * 8_000_000
 PUT = b"PUT /take HTTP/1.1\r\nHost: a\r\n"
@@ -240,6 +242,17 @@ async def test_who_asks_for_a_head_gets_no_body() -> None:
             assert received.count(b"HTTP/1.1 200") == 2
             assert len(received) < 1000
             writer.close()
+
+
+def test_more_requests_than_the_setting_allows_are_refused() -> None:
+    config = {"httpRequestsLimitEnabled": True, "httpRequestsMaxPerSecond": 1.0}
+    with Cluster(brokers=1, config=config) as cluster:
+        api = Api(cluster.brokers[0].admin_url)
+        statuses = [api("GET", "/admin/v2/clusters").status for _ in range(50)]
+    assert statuses[0] == 200
+    assert set(statuses) == {200, 429}
+    # A request takes a few milliseconds: the burst of a second, and hardly any more.
+    assert statuses.count(429) > 25
 
 
 async def test_an_answer_that_its_client_does_not_read_is_given_up(

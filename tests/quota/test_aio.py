@@ -119,3 +119,18 @@ def test_a_raised_rate_wakes_those_who_wait() -> None:
 def test_nothing_negative_can_be_acquired() -> None:
     with pytest.raises(ValueError, match="-1"):
         RateLimiter(1).try_acquire(-1)
+
+
+def test_a_task_that_waits_is_not_overtaken_when_a_token_comes() -> None:
+    async def work(clock: Callable[[], int]) -> None:
+        limiter = RateLimiter(10, burst=1, clock=clock)
+        assert limiter.try_acquire()
+        tried: list[bool] = []
+        # At the moment of the next token, and before the timer of the task that waits.
+        asyncio.get_running_loop().call_later(0.1, lambda: tried.append(limiter.try_acquire()))
+        await asyncio.wait_for(limiter.acquire(), 1)
+        assert clock() == SECOND_NS // 10
+        await asyncio.sleep(0.001)
+        assert tried == [False]
+
+    run(work)

@@ -176,6 +176,24 @@ def test_who_sends_little_passes_those_who_are_responsible() -> None:
     assert len(others) == len(set(others)) <= len(busy)
 
 
+def test_a_newcomer_after_a_rest_has_no_claim_to_what_others_passed_before() -> None:
+    world = World()
+    limit = world.limit(LimitLevel.BROKER_PUBLISH, "b", 100)
+    former, newcomer = world.flow(limit), world.flow(limit)
+    world.offer(former)
+    world.offer(former, 200)
+    world.run_until(SECOND_NS // 10)
+    assert not former.entries, "its large entry has passed, and is owed"
+    before = len(world.through)
+    for _ in range(30):
+        world.offer(former)
+        world.offer(newcomer)
+    world.run_until(world.now + 2 * SECOND_NS + SECOND_NS // 5)
+    passed = [flow for _, flow, _, _ in world.through[before:]]
+    assert len(passed) >= 10
+    assert abs(passed.count(former) - passed.count(newcomer)) <= 1
+
+
 def test_a_full_topic_holds_up_no_other_topic_at_the_brokers_limit() -> None:
     world = World()
     broker = world.limit(LimitLevel.BROKER_PUBLISH, "b", 1000)

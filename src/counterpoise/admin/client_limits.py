@@ -18,6 +18,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from counterpoise.admin.errors import Handler, RestError
 from counterpoise.admin.packed import PackedAnswer
+from counterpoise.broker.face import RateLimiter
 
 FIRST_REQUEST_S: Final = 10.0
 """How long a new connection may take to say what it wants."""
@@ -47,9 +48,13 @@ PATIENCE_S: Final = 1.0
 class HttpClientLimits:
     """The connections of one HTTP server, and what each may take of the broker."""
 
-    def __init__(self, most: int) -> None:
-        """``most``: how many there may be at once (``maxHttpServerConnections``); 0 is no limit."""
+    def __init__(self, most: int, requests: RateLimiter | None = None) -> None:
+        """``most``: how many there may be at once (``maxHttpServerConnections``); 0 is no limit.
+
+        ``requests``: how often they may ask (``httpRequestsMaxPerSecond``), all together.
+        """
         self._most = most
+        self._requests = requests
         self._loop = asyncio.get_running_loop()
         self._server: web.Server | None = None
         #: Since when a connection has asked nothing, and whether it ever has.
@@ -95,6 +100,9 @@ class HttpClientLimits:
     @web.middleware
     async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The outermost middleware: a request counts as busy until its answer is read."""
+        if self._requests is not None and not self._requests.try_acquire():
+            why = "Too Many Requests: more than httpRequestsMaxPerSecond; try again later"
+            return web.json_response({"reason": why}, status=HTTPStatus.TOO_MANY_REQUESTS)
         here = request.protocol
         self._busy.add(here)
         self._served.add(here)

@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
 from counterpoise.admin.client_limits import BETWEEN_REQUESTS_S, READ_AT_ONCE, HttpClientLimits
-from counterpoise.broker.face import BrokerFace, ServerSocket
+from counterpoise.broker.face import BrokerFace, RateLimiter, ServerSocket
 from counterpoise.names.options import Option
 from counterpoise.security.tls import HANDSHAKE_S
 
@@ -48,7 +48,12 @@ class WebServer:
 
     async def start(self, listeners: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets, which are closed by :meth:`stop`."""
-        limits = HttpClientLimits(self._broker.config.http_connections_max)
+        config = self._broker.config
+        requests = None
+        if config.http_requests_limited:
+            per_s = config.http_requests_per_s
+            requests = RateLimiter(round(1000 * per_s), 1000.0, burst=round(per_s))
+        limits = HttpClientLimits(config.http_connections_max, requests)
         runner = web.AppRunner(
             create_app(self._broker, self._settings, self._check, limits),
             access_log=None,

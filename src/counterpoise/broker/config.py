@@ -117,6 +117,18 @@ class BrokerConfig:
         low=0,
         why="how many connections the admin API has at most; more are closed at once (0: no limit)",
     )
+    http_requests_limited: bool = option(
+        False,
+        conf="httpRequestsLimitEnabled",
+        why="whether the admin API answers at most httpRequestsMaxPerSecond, and 429 beyond that",
+    )
+    http_requests_per_s: float = option(
+        100.0,
+        conf="httpRequestsMaxPerSecond",
+        unit="requests/s",
+        low=1.0,
+        why="how many requests a second the admin API answers, if httpRequestsLimitEnabled",
+    )
     metadata_store_url: str = option(
         "memory:", conf="metadataStoreUrl", why="where the cluster keeps its metadata"
     )

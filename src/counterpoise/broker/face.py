@@ -45,7 +45,7 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.ownership.records import LeaderBroker
-from counterpoise.quota import LimitLevel
+from counterpoise.quota import LimitLevel, RateLimiter
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.gate import Security
 from counterpoise.wire.values import Schema
@@ -73,6 +73,7 @@ __all__ = [
     "PersistentTopic",
     "Policies",
     "Producer",
+    "RateLimiter",
     "Recipient",
     "Schema",
     "ServerSocket",

@@ -79,7 +79,7 @@ def test_it_stays_within_its_bound_of_the_ideal_bucket(
 
 
 @given(st.integers(1, 10**6), resolutions, st.integers(1, 1000), steps, st.data())
-def test_whoever_heeds_it_takes_no_more_than_its_bound_in_any_span(
+def test_a_caller_that_heeds_it_takes_no_more_than_its_bound_in_any_span(
     rate: int, resolution_ns: int, most: int, steps: list, data: st.DataObject
 ) -> None:
     capacity = data.draw(st.integers(1, 2 * rate))

@@ -18,7 +18,7 @@ from counterpoise.security.options import AuthenticationOptions
 
 
 class Believing:
-    """Believes whoever shows one word."""
+    """Accepts one word."""
 
     def __init__(self, word: str, method: str = "token") -> None:
         self.word = word.encode()

@@ -155,6 +155,12 @@ class BundleProtocol(Protocol[S]):
         """
         ...
 
+    def is_unbelievable(
+        self, bundle: str, value: bytes, active: Collection[str], now_ms: int
+    ) -> bool:
+        """Whether the leader has to repair a record that has just been written."""
+        ...
+
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
         """The record that gives a bundle to a successor by force; None: it is free."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
@@ -33,6 +34,7 @@ from tests.broker.bundles.test_bad_days import usable
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 
 TOPIC = TopicName.parse(SERVICE_UNIT_STATE)
+NOW_MS = time.time_ns() // 1_000_000
 UNREAL = "b1:1"
 """A broker that nobody asks anything of: it is not there, and no leader is told to look."""
 
@@ -53,7 +55,7 @@ def records(broker: Broker) -> TopicRecords:
 def free(version: int) -> bytes:
     """A record that obliges nobody to anything."""
     return ServiceUnitStateData(
-        ServiceUnitState.FREE, None, UNREAL, timestamp_ms=2**50, version=version
+        ServiceUnitState.FREE, None, UNREAL, timestamp_ms=NOW_MS, version=version
     ).to_json()
 
 
@@ -96,7 +98,7 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
         await records(second).delete(path, expected_version=7)
     # Both at once: whoever comes second finds another record, or none.
     assigning = ServiceUnitStateData(
-        ServiceUnitState.ASSIGNING, UNREAL, timestamp_ms=2**50, version=2
+        ServiceUnitState.ASSIGNING, UNREAL, timestamp_ms=NOW_MS, version=2
     ).to_json()
     ends = await asyncio.gather(
         records(first).put(path, assigning, expected_version=1),
@@ -239,7 +241,7 @@ async def rewritten(brokers: BrokersOfTest, count: int) -> tuple[Broker, str]:
 def said_again(version: int) -> bytes:
     """A record that may follow any other, and obliges nobody to anything."""
     state = ServiceUnitStateData(
-        ServiceUnitState.FREE, None, UNREAL, force=True, timestamp_ms=2**50, version=version
+        ServiceUnitState.FREE, None, UNREAL, force=True, timestamp_ms=NOW_MS, version=version
     )
     return state.to_json()
 

@@ -6,10 +6,12 @@ import pytest
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.protocol import StateChannel
+from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.port import BundleLocation, OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
-from tests.ownership.channel.records import A, B, record
+from tests.ownership.channel.records import BUNDLE, A, B, record
 
+PATH = f"{RECORDS}/{BUNDLE}"
 AT_A = NamespaceEphemeralData("", f"http://{A}")
 
 
@@ -42,5 +44,5 @@ def test_where_a_bundle_is(said: ServiceUnitStateData | None, found: BundleLocat
         OwnershipOptions(NamespaceEphemeralData("pulsar://b:6650", f"http://{B}")), int
     )
     value = None if said is None else said.to_json()
-    assert channel.locate({"": value}) == found
-    assert channel.locate({"": b"garbled"}) == BundleLocation(None)
+    assert channel.locate({PATH: value}) == found
+    assert channel.locate({PATH: b"garbled"}) == BundleLocation(None)

@@ -29,18 +29,18 @@ def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
         system: record(ServiceUnitState.OWNED, C),
     }
     assert examine(records, (A, B), NOW, TERMS) == (
-        Repair(str(named(1)), f"{C}, which owns it, is gone"),
+        Repair(str(named(1)), f"{C}, which owns it, is no active broker"),
         Repair(str(named(2)), "it has been Releasing for 101 ms"),
         Repair(str(named(4)), "it has been Free for 1001 ms", remove=True),
-        Repair(str(named(7)), "d:1, which was to have it, is gone"),
-        Repair(str(system), f"{C}, which owns it, is gone"),
+        Repair(str(named(7)), "d:1, which was to own it, is no active broker"),
+        Repair(str(system), f"{C}, which owns it, is no active broker"),
     )
 
 
 def test_whoever_takes_part_in_a_change_is_missed() -> None:
     gone = record(ServiceUnitState.RELEASING, B, C, at_ms=NOW)
     (found,) = examine({named(1): gone}, (A, B), NOW, TERMS)
-    assert found.why == f"{C}, which was letting it go, is gone"
+    assert found.why == f"{C}, which was releasing it, is no active broker"
 
 
 def repair_all(before: ServiceUnitStateData, successor: str | None) -> ServiceUnitStateData:

@@ -16,10 +16,14 @@ BROKERS = ("a:1", "b:1")
 @st.composite
 def records(draw: st.DrawFn) -> ServiceUnitStateData:
     destination, source = (draw(st.sampled_from((None, *BROKERS))) for _ in "ds")
-    if destination is None and source is None:
-        destination = BROKERS[0]
+    state = draw(st.sampled_from(ServiceUnitState))
+    # Each state with the brokers that it needs; what lacks them is the matter of `test_sense.py`.
+    if state in (ServiceUnitState.OWNED, ServiceUnitState.ASSIGNING, ServiceUnitState.INIT):
+        destination = destination or BROKERS[0]
+    elif state is not ServiceUnitState.FREE:
+        source = source or BROKERS[0]
     return ServiceUnitStateData(
-        draw(st.sampled_from(ServiceUnitState)),
+        state,
         destination,
         source,
         force=draw(st.sampled_from((False, False, True))),

@@ -20,6 +20,7 @@ from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.ownership.channel.sense import PARTS_MAX
 from counterpoise.wire.errors import ServerError
 
 log = logging.getLogger(__name__)
@@ -163,6 +164,11 @@ class BundleMoves:
     async def _split_at(self, bundle: BundleName, points: Sequence[int]) -> tuple[BundleName, ...]:
         now = await self._bundles.get(bundle.namespace)
         children = now.split(bundle.range, points).children(bundle.range)
+        if len(children) > PARTS_MAX:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"{bundle} cannot be split into {len(children)} parts at once: at most {PARTS_MAX}",
+            )
         if not await self._ownership.announce_split(bundle, children):
             raise _not_owned(bundle)
         try:

@@ -13,7 +13,13 @@ from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
-from counterpoise.metadata import MetadataError, MetadataStore, Notification, SessionEvent
+from counterpoise.metadata import (
+    MetadataError,
+    MetadataStore,
+    Notification,
+    NotificationKind,
+    SessionEvent,
+)
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.errors import BadVersion, NotFound
 from counterpoise.names.bundle import BundleName
@@ -63,6 +69,9 @@ class OwnershipRepairs:
         self._clock_ms = clock_ms
         self._tally = tally or BundleTally()
         self._due = asyncio.Event()
+        self._news = asyncio.Event()
+        self._written: Final[set[str]] = set()
+        """Nodes of records that were written since the last look, while this broker leads."""
         self._wary_until = 0.0
         self._sound = True
         self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
@@ -77,6 +86,7 @@ class OwnershipRepairs:
             self._store.subscribe_session(self._on_session),
         ]
         self._background.keep("ownership repairs", self._run)
+        self._background.keep("checks of bundles' records", self._watch)
 
     def look(self) -> None:
         """Look at once: something happened that may have left bundles without an owner."""
@@ -145,8 +155,14 @@ class OwnershipRepairs:
         return min(left_s, self._every_s) if left_s > 0 else self._every_s
 
     def _on_change(self, notification: Notification) -> None:
+        gone = notification.kind is NotificationKind.DELETED
         if self._registry.concerns(notification.path):
-            self._due.set()
+            # A broker that comes or goes; a modified node is a load report.
+            if notification.kind is not NotificationKind.MODIFIED:
+                self._due.set()
+        elif not gone and self._leads() and self._protocol.bundle_of(notification.path):
+            self._written.add(notification.path)
+            self._news.set()
 
     def _on_session(self, event: SessionEvent) -> None:
         self._sound = event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED)
@@ -155,6 +171,34 @@ class OwnershipRepairs:
         if self._sound:
             # A broker that left meanwhile was not seen leaving, or not believed to be gone.
             self._due.set()
+
+    async def _watch(self) -> None:
+        """Look at each record as it is written; what makes no sense is repaired in a second."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                suspect = await self._is_suspect()
+            except MetadataError as error:
+                log.warning("records of bundles could not be checked: %s", error)
+                suspect = True
+            if suspect:
+                # A broker that has just registered may not be known here yet.
+                await asyncio.sleep(RETRY_S)
+                self._due.set()
+
+    async def _is_suspect(self) -> bool:
+        written = [*self._written]
+        self._written.clear()
+        active, now_ms = await self._registry.active(), self._clock_ms()
+        for path in written:
+            root = next(each for each in self._values if path.startswith(each))
+            value, name = await self._values[root].get(path), self._protocol.bundle_of(path)
+            if value is None or name is None:
+                continue
+            if self._protocol.is_unbelievable(name, value, active, now_ms):
+                return True
+        return False
 
     async def _run(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData, blank
 from counterpoise.ownership.channel.repairs import examine, override
+from counterpoise.ownership.channel.sense import read_record, why_unbelievable
 from counterpoise.ownership.channel.state import RECORDS, ChannelBundle, ChannelContext
 from counterpoise.ownership.channel.table import advance
 from counterpoise.ownership.events import Effects, NodeChange
@@ -55,8 +56,8 @@ class StateChannel:
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
         """See `BundleProtocol.locate`. Records name brokers by their ids alone."""
-        (value,) = values.values()
-        record = _read(value)
+        ((path, value),) = values.items()
+        record = _read(self.bundle_of(path) or "", value)
         if record is None or record.state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
             return BundleLocation(None)
         if record.state in (ServiceUnitState.OWNED, ServiceUnitState.SPLITTING):
@@ -73,7 +74,7 @@ class StateChannel:
         """See `BundleProtocol.repairs`."""
         records = {}
         for name, value in values.items():
-            record = _read(value)
+            record = _read(name, value)
             if record is not None:
                 records[_bundle(name)] = record
         return examine(
@@ -83,16 +84,23 @@ class StateChannel:
             self.context.options,
         )
 
+    def is_unbelievable(
+        self, bundle: str, value: bytes, active: Collection[str], now_ms: int
+    ) -> bool:
+        """See `BundleProtocol.is_unbelievable`."""
+        record = _read(bundle, value)
+        return record is not None and why_unbelievable(record, active, now_ms) is not None
+
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
         """See `BundleProtocol.repaired`."""
         return override(ServiceUnitStateData.from_json(value), successor, now_ms).to_json()
 
 
-def _read(value: bytes | None) -> ServiceUnitStateData | None:
+def _read(bundle: str, value: bytes | None) -> ServiceUnitStateData | None:
     if value is None:
         return None
     try:
-        return ServiceUnitStateData.from_json(value)
+        return read_record(bundle, value)
     except InvalidRecord:
         return None
 

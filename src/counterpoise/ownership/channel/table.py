@@ -34,6 +34,7 @@ from counterpoise.ownership.channel.next_action import (
     serves,
     topics_by,
 )
+from counterpoise.ownership.channel.sense import read_record
 from counterpoise.ownership.channel.state import ChannelBundle, ChannelPhase, RecordTrust
 from counterpoise.ownership.events import (
     Acquire,
@@ -160,7 +161,7 @@ def _found(state: ChannelBundle, result: NodeFound) -> Next:
     record: ServiceUnitStateData | None = None
     if result.value is not None:
         try:
-            record = ServiceUnitStateData.from_json(result.value)
+            record = read_record(state.bundle, result.value)
         except InvalidRecord:
             # It obliges no broker: the leader, a lookup or an operator writes over it.
             record = None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from counterpoise.ownership.channel.data import ServiceUnitStateData
+from counterpoise.ownership.channel.sense import read_record
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.records import InvalidRecord
 
@@ -53,9 +54,9 @@ class ChannelView:
         if message.value is None:
             return self._bury(message, before)
         try:
-            after = ServiceUnitStateData.from_json(message.value)
-        except (InvalidRecord, ValueError):
-            return "it is no record of a bundle"
+            after = read_record(message.bundle, message.value)
+        except InvalidRecord:
+            return "it is no record of this bundle, or makes no sense"
         why = refusal(None if before is None else before[0], after, Storage.SYSTEM_TOPIC)
         if why is None:
             self._records[message.bundle] = after, message.value

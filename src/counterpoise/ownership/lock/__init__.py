@@ -73,6 +73,12 @@ class LockAndRedirect:
         """See `BundleProtocol.repairs`: a lock goes with its owner's session."""
         return ()
 
+    def is_unbelievable(
+        self, bundle: str, value: bytes, active: Collection[str], now_ms: int
+    ) -> bool:
+        """See `BundleProtocol.is_unbelievable`: the store alone makes and ends a lock."""
+        return False
+
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
         """See `BundleProtocol.repaired`: there is nothing to repair."""
         return value

@@ -1,0 +1,104 @@
+"""Reads a bundle's record and checks it for sense before any broker believes it.
+
+A client that may write to the channel can write what no broker would. `read_record` refuses what
+makes no sense by itself: it depends on the bundle's name and the bytes alone, so all readers refuse
+the same. `why_unbelievable` is the leader's check, by its clock and the brokers that are alive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from counterpoise.names.bundle import BundleName, BundleRange
+from counterpoise.names.errors import InvalidName
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData, blank
+from counterpoise.ownership.records import InvalidRecord
+
+VALUE_MAX: Final = 64 * 1024
+"""Bytes of a record; one that names `PARTS_MAX` parts has about 40,000."""
+PARTS_MAX: Final = 1000
+"""Parts into which a bundle is split at once."""
+AHEAD_MAX_MS: Final = 60_000
+"""How far a record may be dated ahead of the leader's clock; brokers' clocks differ by less."""
+_BROKER_ID: Final = re.compile("[!-~]{1,255}")
+
+_S = ServiceUnitState
+_NEEDS_DESTINATION: Final = frozenset({_S.ASSIGNING, _S.OWNED})
+_NEEDS_SOURCE: Final = frozenset({_S.RELEASING, _S.SPLITTING, _S.DELETED})
+
+
+def read_record(bundle: str, value: bytes) -> ServiceUnitStateData:
+    """The record of a bundle ``tenant/namespace/0x…_0x…``; raises `InvalidRecord`."""
+    if len(value) > VALUE_MAX:
+        raise InvalidRecord("ServiceUnitStateData", value)
+    record = ServiceUnitStateData.from_json(value)
+    if _why_senseless(bundle, record) is not None:
+        raise InvalidRecord("ServiceUnitStateData", value)
+    return record
+
+
+def _why_senseless(bundle: str, record: ServiceUnitStateData) -> str | None:
+    try:
+        name = BundleName.parse(bundle)
+    except InvalidName:
+        return "it is of no bundle"
+    if str(name) != bundle:
+        return "it spells a bundle's name in another way"
+    if record.state in _NEEDS_DESTINATION and blank(record.destination):
+        return f"{record.state.value} names no destination"
+    if record.state in _NEEDS_SOURCE and blank(record.source):
+        return f"{record.state.value} names no source"
+    for broker in (record.source, record.destination):
+        if broker is not None and broker.strip() and not _BROKER_ID.fullmatch(broker):
+            return "it names what is no broker's id"
+    if record.state is _S.SPLITTING and record.children:
+        return None if tiles(name.range, record.children) else "its parts are not the bundle's"
+    return "it names parts, and splits nothing" if record.children else None
+
+
+def tiles(parent: BundleRange, ranges: Collection[str]) -> bool:
+    """Whether ranges ``0x…_0x…`` cover a bundle's range without a gap, each point once."""
+    if not 1 <= len(ranges) <= PARTS_MAX:
+        return False
+    try:
+        parts = sorted((BundleRange.parse(each) for each in ranges), key=lambda part: part.lower)
+    except InvalidName:
+        return False
+    begins = [parent.lower, *(part.upper for part in parts[:-1])]
+    return parts[-1].upper == parent.upper and [part.lower for part in parts] == begins
+
+
+def why_unbelievable(
+    record: ServiceUnitStateData, active: Collection[str], now_ms: int
+) -> str | None:
+    """Why the leader repairs a record at once; None where it makes sense.
+
+    A change that is under way names brokers that are alive, and is not dated ahead of the clock.
+    """
+    missing = next(_missing(record, active), None)
+    if missing is not None:
+        return f"{missing}, {_part(record, missing)}, is no active broker"
+    ahead_ms = record.timestamp_ms - now_ms
+    if record.state is not _S.OWNED and ahead_ms > AHEAD_MAX_MS:
+        return f"it is {record.state.value}, dated {ahead_ms} ms ahead of the clock"
+    return None
+
+
+def _missing(record: ServiceUnitStateData, active: Collection[str]) -> Iterator[str]:
+    named: tuple[str | None, ...] = ()
+    if record.state is _S.OWNED:
+        named = (record.destination,)
+    elif record.state.in_flight:
+        named = (record.source, record.destination)
+    elif record.state is _S.DELETED:
+        # Its source deletes the record; without it the bundle's name stays blocked.
+        named = (record.source,)
+    return (each for each in named if each and not blank(each) and each not in active)
+
+
+def _part(record: ServiceUnitStateData, broker: str) -> str:
+    if record.state is _S.OWNED:
+        return "which owns it"
+    return "which was releasing it" if record.source == broker else "which was to own it"

@@ -140,7 +140,7 @@ def _topic_records(context: BrokerContext, addresses: Addresses) -> TopicRecords
     from counterpoise.broker.bundles.topic_records import TopicRecords, link_to_topic
 
     me = addresses.broker_id
-    link = link_to_topic(me, context.as_client)
+    link = link_to_topic(me, context.as_client, context.cluster_key)
     return TopicRecords(context.metadata, me, context.background, link)
 
 
@@ -167,6 +167,7 @@ def _load(
             addresses.broker_id,
             broker_url=addresses.for_brokers(tls=context.config.client.tls),
             security=context.as_client,
+            cluster_key=context.cluster_key,
             terms=terms,
             gone=leadership.gone_brokers,
             background=context.background,
@@ -269,6 +270,7 @@ def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) 
         schemas=topics.schemas,
         on_topics_changed=TopicChanges(context.metadata).subscribe,
         security=context.security,
+        system_topics=context.system_topics,
     )
     options = replace(
         context.config.connection,

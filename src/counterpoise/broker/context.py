@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import SharedProcess
 from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.peers.cluster_key import ClusterKey, SystemTopicGuard
 from counterpoise.metadata import MetadataStore
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.security.authentication import Authentication
@@ -22,6 +24,8 @@ from counterpoise.storage.port import LedgerStore
 
 DRAIN_MARGIN_S: Final = 10.0
 """What closing a bundle's topics may take beyond ``namespaceBundleUnloadingTimeoutMs``."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,12 @@ class BrokerContext:
     tally: BundleTally
     as_client: ClientSecurity
     """The credentials and TLS of this broker as a client of the others."""
+    cluster_key: ClusterKey
+    """What the producers of this cluster's brokers show on the system topics."""
     security: Security
     """Authentication and authorization of its clients."""
+    system_topics: SystemTopicGuard
+    """Which clients write to the brokers' own topics."""
 
     @classmethod
     def of(
@@ -52,6 +60,13 @@ class BrokerContext:
         check_supported(config)
         policies = Policies(metadata, Policies.cache_of(metadata))
         live = LiveSettings(config, metadata, policies)
+        authorization = Authorization(live.options(AuthorizationOptions), policies)
+        key, opens = ClusterKey(metadata), config.ownership.clients_may_write
+        if opens:
+            _log.warning(
+                "every client may write to the topics of pulsar/system, and so stop bundles: set "
+                "systemTopicsWritableByClients=false"
+            )
         return cls(
             metadata=metadata,
             ledgers=ledgers,
@@ -61,10 +76,12 @@ class BrokerContext:
             background=BackgroundTasks(),
             tally=BundleTally(),
             as_client=ClientSecurity(config.client),
+            cluster_key=key,
             security=Security(
                 Authentication(config.authentication),
-                Authorization(live.options(AuthorizationOptions), policies),
+                authorization,
             ),
+            system_topics=SystemTopicGuard(key, authorization, open_to_clients=opens),
         )
 
     @property

@@ -117,6 +117,11 @@ class Authorization:
         """Whether a caller may do everything."""
         return await self._each(caller, self._is_super_user)
 
+    def names_super_user(self, caller: Caller) -> bool:
+        """Whether a caller's roles are all in superUserRoles, whether or not it is enabled."""
+        roles = {caller.role, caller.original or caller.role}
+        return roles <= set(self._options().super_users)
+
     async def tenant_admin(self, caller: Caller, tenant: str) -> bool:
         """Whether a caller may do everything within a tenant."""
 

@@ -6,7 +6,7 @@ Each function returns one whole frame. The answers come back as `BaseCommand`s (
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.encode import frame, raw_schema
@@ -65,10 +65,19 @@ def look_up(topic: str, request_id: int, *, authoritative: bool) -> bytes:
 
 
 def open_producer(
-    topic: str, producer_id: int, request_id: int, schema: Schema | None = None
+    topic: str,
+    producer_id: int,
+    request_id: int,
+    schema: Schema | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> bytes:
     """Ask to publish to a topic, messages of a schema if one is given."""
-    command = commands.CommandProducer(topic=topic, producer_id=producer_id, request_id=request_id)
+    command = commands.CommandProducer(
+        topic=topic,
+        producer_id=producer_id,
+        request_id=request_id,
+        metadata=[raw.KeyValue(key=key, value=value) for key, value in (properties or {}).items()],
+    )
     if schema is not None:
         command.schema.CopyFrom(raw_schema(schema))
     return frame(BaseCommand(type=_Type.PRODUCER, producer=command))

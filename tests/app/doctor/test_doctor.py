@@ -130,6 +130,7 @@ TRAPS = [
     (f"{AVG_PAIR}loadBalancerAvgShedderHitCountHighThreshold=9", "avg-hits-crossed"),
     (f"{TRANSFERS}loadBalancerBrokerLoadTargetStd=0.5", "target-deviation-unreachable"),
     (f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle=0", "moves-nothing"),
+    ("systemTopicsWritableByClients=true", "system-topics-writable"),
     ("minUnloadMessage=many", "bad-value"),
     ("maxUnloadPercentage=-1", "bad-value"),
     ("loadBalancerSheddingEnable=true", "misspelled-name"),

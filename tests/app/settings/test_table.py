@@ -82,6 +82,8 @@ def test_names_are_pulsars_own():
         *("tokenSecretKey", "tokenPublicKey", "tokenPublicAlg", "tokenAuthClaim"),
         *("tokenAudienceClaim", "tokenAudience", "tokenAllowedClockSkewSeconds"),
         "basicAuthConf",
+        # In Pulsar every client writes there unless authorization is on.
+        "systemTopicsWritableByClients",
         # The shedding strategy of our own.
         *("counterpoiseMovePrice", "counterpoiseHorizonMinutes", "counterpoiseMaxMovesPerRound"),
     }

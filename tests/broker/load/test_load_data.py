@@ -20,6 +20,7 @@ from counterpoise.broker.load.load_data import (
     measured,
     worth_publishing,
 )
+from counterpoise.broker.peers.cluster_key import ClusterKey
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.load.usage import ResourceUsage
@@ -96,6 +97,7 @@ class Exchanges:
         made = LoadDataExchange(
             broker.id,
             broker_url=broker.service_url,
+            cluster_key=ClusterKey(broker.metadata),
             terms=lambda: TERMS,
             gone=self.gone,
             background=self.background,

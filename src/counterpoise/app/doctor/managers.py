@@ -187,8 +187,26 @@ def even_distribution(setup: Setup) -> Iterator[Diagnosis]:
     )
 
 
+WRITABLE = "systemTopicsWritableByClients"
+
+
+def writable_system_topics(setup: Setup) -> Iterator[Diagnosis]:
+    """Clients that may write where the brokers keep who owns which bundle."""
+    if setup.get(WRITABLE):
+        yield Diagnosis(
+            "system-topics-writable",
+            Severity.PROBLEM,
+            "every client may write to the topics of pulsar/system",
+            "A client that writes bundles' states there moves bundles or stops them. Brokers and "
+            "super users write there without this setting.",
+            setup.show(WRITABLE),
+            {WRITABLE: "false"},
+        )
+
+
 CHECKS = (
     load_manager,
+    writable_system_topics,
     shedder_class,
     placement_class,
     avg_shedder_pair,

@@ -89,7 +89,7 @@ class LookupService:
         with store_errors_as_not_ready():
             where = await self._ownership.locate(bundle)
             if where.successor is not None:
-                return await self._redirect_to_successor(bundle, where.successor)
+                return await self._redirect_to_successor(bundle, where.successor, authoritative)
             owner = await self._after_unload(bundle) if where.changing else where.owner
             if owner is None:
                 return await self._assign(bundle, authoritative=authoritative)
@@ -97,10 +97,13 @@ class LookupService:
                 await self._ownership.wait_until_served(bundle)
             return await self._connect_to(bundle, owner)
 
-    async def _redirect_to_successor(self, bundle: BundleName, destination: str) -> LookupResult:
+    async def _redirect_to_successor(
+        self, bundle: BundleName, destination: str, authoritative: bool
+    ) -> LookupResult:
         """Send a client on to where a bundle is going; there it waits until it is."""
         if destination not in await self._registry.active():
-            return await self._assign(bundle, authoritative=False)
+            # A broker that was chosen takes it: two that choose each other would never end.
+            return await self._assign(bundle, authoritative=authoritative)
         return await self._connect_to(bundle, NamespaceEphemeralData("", f"http://{destination}"))
 
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:

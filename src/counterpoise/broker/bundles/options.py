@@ -52,6 +52,13 @@ class StateChannelOptions:
         why="whether clients of a bundle that moves are sent to its new owner; off, they are "
         "disconnected and look it up",
     )
+    clients_may_write: bool = option(
+        False,
+        conf="systemTopicsWritableByClients",
+        why="whether every client may write to the topics of pulsar/system, as in Pulsar without "
+        "authorization; else brokers and super users alone: a client that writes bundles' states "
+        "there can stop bundles",
+    )
     table_view: str = option(
         ON_TOPIC,
         conf="loadManagerServiceUnitStateTableViewClassName",

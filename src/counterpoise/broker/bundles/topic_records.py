@@ -22,6 +22,7 @@ from counterpoise.broker.peers import (
     SystemTopicListener,
     SystemTopicMessage,
 )
+from counterpoise.broker.peers.cluster_key import ClusterKey
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
 from counterpoise.broker.topic.compaction import Compaction, LoadedTopics
@@ -79,15 +80,16 @@ class RecordsLink(Protocol):
 
 
 def link_to_topic(
-    me: str, security: ClientSecurity = ANONYMOUS
+    me: str, security: ClientSecurity = ANONYMOUS, cluster_key: ClusterKey | None = None
 ) -> Callable[[SystemTopicListener], RecordsLink]:
-    """Makes the link of broker ``me``; ``security``: who it is to the others."""
+    """Makes the link of broker ``me``; ``security`` and ``cluster_key``: its credentials."""
     return lambda listener: SystemTopicLink(
         SERVICE_UNIT_STATE,
         listener,
         producer_name=me,
         timeout_s=WITHIN_S,
         security=security,
+        cluster_key=cluster_key,
         schema=SCHEMAS[SERVICE_UNIT_STATE],
     )
 

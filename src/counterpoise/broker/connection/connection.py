@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
             self._outbox,
             self.pause,
             f"/{peer[0]}:{peer[1]}" if peer else "unknown",
-            ClientPermissions(self._services.security.authorization),
+            ClientPermissions(self._services.security.authorization, self._services.system_topics),
             self._listener,
         )
         self._handshake = self._make_handshake()

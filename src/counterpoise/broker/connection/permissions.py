@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.peers.cluster_key import SystemTopicGuard
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
@@ -12,10 +15,13 @@ from counterpoise.wire.errors import ServerError
 class ClientPermissions:
     """The permissions of one client; a refusal is a `BrokerError` (AuthorizationError)."""
 
-    __slots__ = ("_authorization", "caller")
+    __slots__ = ("_authorization", "_system_topics", "caller")
 
-    def __init__(self, authorization: Authorization) -> None:
+    def __init__(
+        self, authorization: Authorization, system_topics: SystemTopicGuard | None = None
+    ) -> None:
         self._authorization = authorization
+        self._system_topics = system_topics
         self.caller = Caller(None)
         """The client's role; none until it has been authenticated."""
 
@@ -34,6 +40,12 @@ class ClientPermissions:
                 raise BrokerError(ServerError.AuthorizationError, str(error)) from None
         if not allowed:
             raise BrokerError(ServerError.AuthorizationError, refusal)
+
+    async def write(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        """Return if the client's producer, with these properties, may write to a topic."""
+        await self.topic(topic, "PRODUCE", "Client is not authorized to Produce")
+        if self._system_topics is not None:
+            await self._system_topics.check(topic, self.caller, properties)
 
     async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
         """Return if the client may do this with a namespace."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.broker.bundles.lookup_result import LookupResult
+from counterpoise.broker.peers.cluster_key import SystemTopicGuard
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
@@ -95,6 +96,8 @@ class Services:
     on_topics_changed: OnTopicsChanged = _never
     security: Security = OPEN_TO_ALL
     """Who clients are, and what they may do."""
+    system_topics: SystemTopicGuard | None = None
+    """Which of them write to the brokers' own topics; None: all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.publish_buffer import PublishShare
 from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
+from counterpoise.broker.peers.cluster_key import without_key
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
@@ -104,7 +105,7 @@ class ClientProducers:
         producer_id = event.producer_id
         try:
             name = topic_name(event.topic)
-            await self._link.permits.topic(name, "PRODUCE", "Client is not authorized to Produce")
+            await self._link.permits.write(name, dict(event.metadata))
             topic = await self._services.topics.get(name)
             version = b""
             if event.schema is not None:
@@ -146,7 +147,7 @@ class ClientProducers:
             user_provided_name=event.user_provided_name,
             access_mode=event.access_mode,
             topic_epoch=event.topic_epoch,
-            properties=dict(event.metadata),
+            properties=without_key(dict(event.metadata)),
             address=self._link.address,
             client_version=self._link.client_version,
             initial_subscription=event.initial_subscription,

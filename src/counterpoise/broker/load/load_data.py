@@ -28,6 +28,7 @@ from counterpoise.broker.peers import (
     SystemTopicListener,
     SystemTopicMessage,
 )
+from counterpoise.broker.peers.cluster_key import ClusterKey
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError
@@ -144,6 +145,7 @@ class LoadDataExchange:
         *,
         broker_url: str,
         security: ClientSecurity = ANONYMOUS,
+        cluster_key: ClusterKey | None = None,
         terms: Callable[[], LoadDataTerms],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],
         background: BackgroundTasks,
@@ -151,7 +153,7 @@ class LoadDataExchange:
     ) -> None:
         """``broker_url``: any broker, to find the topics at; ``terms``: as they are now.
 
-        ``security``: who this broker is to the others.
+        ``security`` and ``cluster_key``: this broker's credentials.
 
         ``gone``: of some brokers those that everybody is to forget, and this one is to say so.
         """
@@ -159,6 +161,7 @@ class LoadDataExchange:
         self._broker_url = broker_url
         self._security = security
         self._reporter: LastReport | None = None
+        self._cluster_key = cluster_key
         self._terms = terms
         self._gone = gone
         self._background = background
@@ -244,6 +247,7 @@ class LoadDataExchange:
             producer_name=self._me,
             timeout_s=LINK_S,
             security=self._security,
+            cluster_key=self._cluster_key,
             schema=SCHEMAS[topic],
         )
 

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.peers.cluster_key import PROPERTY, ClusterKey
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
+from counterpoise.metadata import MetadataError
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
 from counterpoise.wire import requests
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
@@ -73,6 +75,7 @@ class SystemTopicLink:
         producer_name: str,
         timeout_s: float,
         security: ClientSecurity = ANONYMOUS,
+        cluster_key: ClusterKey | None = None,
         schema: Schema | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
@@ -81,6 +84,7 @@ class SystemTopicLink:
         self._producer_name = producer_name
         self._timeout_s = timeout_s
         self._security = security
+        self._cluster_key = cluster_key
         self._schema = schema
         self._schema_version = b""
         self._clock_ms = clock_ms
@@ -169,8 +173,11 @@ class SystemTopicLink:
 
     async def _open(self, url: str) -> None:
         peer = await self._serving(url)
+        shown = await self._shown_key()
         opened = await peer.request(
-            lambda number: requests.open_producer(self.topic, _PRODUCER_ID, number, self._schema)
+            lambda number: requests.open_producer(
+                self.topic, _PRODUCER_ID, number, self._schema, shown
+            )
         )
         self._schema_version = opened.producer_success.schema_version
         self._last, self._caught_up, self._read = None, False, 0
@@ -196,6 +203,14 @@ class SystemTopicLink:
         self._peer = peer
         if self._last is None:
             self._catch_up()
+
+    async def _shown_key(self) -> dict[str, str]:
+        if self._cluster_key is None:
+            return {}
+        try:
+            return {PROPERTY: await self._cluster_key.get()}
+        except MetadataError as error:
+            raise PeerError(f"{self.topic}: the cluster's key cannot be read: {error}") from error
 
     async def _serving(self, url: str) -> PeerConnection:
         """Connect to the broker that serves the topic, asking others for it first."""

@@ -1,0 +1,89 @@
+"""The key by which a cluster's brokers know each other's producers on the system topics.
+
+Brokers write bundles' records and load data as clients of one another. A cluster without
+authentication cannot know them by a role, so each shows a key that stands in the metadata store,
+where clients do not read: a property of its producer, which no statistics repeat.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.metadata import BadVersion, MetadataStore
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.names.namespace import SYSTEM_NAMESPACE
+from counterpoise.names.topic import TopicName
+from counterpoise.security.authorization import Authorization, Caller
+from counterpoise.wire.errors import ServerError
+
+NODE: Final = "/counterpoise/cluster-key"
+PROPERTY: Final = "counterpoise-cluster-key"
+_BYTES: Final = 32
+
+
+class ClusterKey:
+    """The key of one cluster; the first broker makes it."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._key: str | None = None
+
+    async def get(self) -> str:
+        """The key; raises `StoreUnavailable`."""
+        if self._key is None:
+            self._key = await self._read() or await self._make()
+        return self._key
+
+    async def is_shown(self, properties: Mapping[str, str]) -> bool:
+        """Whether a producer shows the key; raises `StoreUnavailable`."""
+        shown = properties.get(PROPERTY)
+        if shown is None:
+            return False
+        return hmac.compare_digest(shown.encode(), (await self.get()).encode())
+
+    async def _read(self) -> str | None:
+        stored = await self._store.get(NODE)
+        return None if stored is None else stored.value.decode()
+
+    async def _make(self) -> str:
+        key = secrets.token_hex(_BYTES)
+        try:
+            await self._store.put(NODE, key.encode(), expected_version=MUST_NOT_EXIST)
+        except BadVersion:
+            return await self._read() or key
+        return key
+
+
+class SystemTopicGuard:
+    """Admits producers of `SYSTEM_NAMESPACE`: brokers, super users, or all where that is set."""
+
+    def __init__(
+        self, key: ClusterKey, authorization: Authorization, *, open_to_clients: bool
+    ) -> None:
+        self._key = key
+        self._authorization = authorization
+        self._open_to_clients = open_to_clients
+
+    async def check(self, topic: TopicName, caller: Caller, properties: Mapping[str, str]) -> None:
+        """Return if a caller may write to a topic; raises `BrokerError` if not."""
+        if self._open_to_clients or topic.namespace_name != SYSTEM_NAMESPACE:
+            return
+        if self._authorization.names_super_user(caller):
+            return
+        with store_errors_as_not_ready():
+            if await self._key.is_shown(properties):
+                return
+        raise BrokerError(
+            ServerError.AuthorizationError,
+            f"{topic} is written by brokers and super users (superUserRoles) alone; "
+            "systemTopicsWritableByClients=true lets every client write there",
+        )
+
+
+def without_key(properties: Mapping[str, str]) -> dict[str, str]:
+    """A producer's properties as statistics may show them."""
+    return {name: value for name, value in properties.items() if name != PROPERTY}

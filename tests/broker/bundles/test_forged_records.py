@@ -65,7 +65,7 @@ async def test_no_client_writes_to_the_brokers_own_topics(
 async def test_the_key_of_the_brokers_is_in_no_statistics(brokers: BrokersOnBadDays) -> None:
     leader, other = await brokers.start_many(2)
     bundle, *_ = await bundles_of(leader)
-    await other.ownership.acquire(bundle)
+    await other.parts.ownership.bundles.acquire(bundle)
     stored = await leader.metadata.get(NODE)
     assert stored is not None
     topic = await leader.topics.get(TopicName.parse(SERVICE_UNIT_STATE))
@@ -133,7 +133,9 @@ async def test_forged_records_stop_no_bundle(brokers: BrokersOnBadDays) -> None:
     bundle, *_ = await bundles_of(leader)
     for number, said in enumerate(forgeries(bundle, other, leader)):
         await usable(brokers, bundle)
-        owner = next(each for each in (leader, other) if each.ownership.serves(bundle))
+        owner = next(
+            each for each in (leader, other) if each.parts.ownership.bundles.serves(bundle)
+        )
         successor = other if owner is leader else leader
         record = forgeries(bundle, owner, successor)[said]
         forged = {**record, "force": True, "versionId": 1000 * (number + 1)}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.cluster_key import ClusterKey, SystemTopicGuard
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import SharedProcess
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.broker.peers.cluster_key import ClusterKey, SystemTopicGuard
 from counterpoise.metadata import MetadataStore
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.security.authentication import Authentication

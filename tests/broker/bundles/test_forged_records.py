@@ -11,9 +11,9 @@ from typing import Any
 import pulsar
 import pytest
 
+from counterpoise.broker.base.cluster_key import NODE, PROPERTY
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.options import ON_TOPIC, StateChannelOptions
-from counterpoise.broker.peers.cluster_key import NODE, PROPERTY
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.system_topics import (
     BROKER_LOAD_DATA,

@@ -12,6 +12,7 @@ import pulsar
 import pytest
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load.load_data import (
     BROKER_LOAD_DATA,
@@ -20,7 +21,6 @@ from counterpoise.broker.load.load_data import (
     measured,
     worth_publishing,
 )
-from counterpoise.broker.peers.cluster_key import ClusterKey
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.load.usage import ResourceUsage

@@ -16,13 +16,13 @@ from functools import partial
 from typing import Final, NoReturn, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.peers import (
     PeerError,
     SystemTopicLink,
     SystemTopicListener,
     SystemTopicMessage,
 )
-from counterpoise.broker.peers.cluster_key import ClusterKey
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
 from counterpoise.broker.topic.compaction import Compaction, LoadedTopics

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
-from counterpoise.broker.peers.cluster_key import SystemTopicGuard
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from counterpoise.broker.base.callbacks import Notify, StopListening
+from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.bundles.lookup_result import LookupResult
-from counterpoise.broker.peers.cluster_key import SystemTopicGuard
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option

@@ -9,6 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Final
 
+from counterpoise.broker.base.cluster_key import without_key
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.client_link import ClientLink, topic_name
 from counterpoise.broker.connection.pause import PauseReason
@@ -16,7 +17,6 @@ from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.publish_buffer import PublishShare
 from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
-from counterpoise.broker.peers.cluster_key import without_key
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.peers import (
@@ -28,7 +29,6 @@ from counterpoise.broker.peers import (
     SystemTopicListener,
     SystemTopicMessage,
 )
-from counterpoise.broker.peers.cluster_key import ClusterKey
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from counterpoise.broker.base.clock import wall_clock_ms
-from counterpoise.broker.peers.cluster_key import PROPERTY, ClusterKey
+from counterpoise.broker.base.cluster_key import PROPERTY, ClusterKey
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
 from counterpoise.metadata import MetadataError
 from counterpoise.security.client import ANONYMOUS, ClientSecurity

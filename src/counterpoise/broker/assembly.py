@@ -328,6 +328,7 @@ def _balancing(
         _split_finder(addresses, ownership, load, bundles, reporter),
         bundles.moves,
         live.options(SplitOptions),
+        context.policies,
         context.tally,
     )
     shedding = _shedding(context, addresses, ownership, load, bundles)

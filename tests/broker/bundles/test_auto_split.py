@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from counterpoise.broker.base import paths
 from counterpoise.broker.broker import Broker
 from counterpoise.decide.splitting import SplitOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
@@ -89,6 +90,37 @@ async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -
     assert len(owned(other)) == 2
 
 
+# "Principles", sections 2.2.2 and 2.5: the number of brokers is greater than 1.
+async def test_a_cluster_of_one_broker_splits_nothing(brokers: BrokersOfTest) -> None:
+    quiet = replace(brokers.load_report, min_interval_ms=600_000)
+    broker = await brokers.start(splitting=LIMITS, load_report=quiet)
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    assert await broker.parts.balancing.auto_split.look() == []
+    assert owned(broker) == [bundle]
+    await brokers.start(splitting=LIMITS, load_report=quiet)
+    assert await broker.parts.balancing.auto_split.look() == [bundle]
+
+
+# "Principles", sections 2.2.2 and 2.5: read-only policies forbid a split.
+async def test_nothing_is_split_while_policies_are_read_only(
+    any_brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
+    broker, _ = await any_brokers.start_many(
+        2, splitting=LIMITS, load_report=replace(any_brokers.load_report, min_interval_ms=600_000)
+    )
+    bundle = await first_bundle(broker)
+    await report(broker, {str(bundle): BIG})
+    await broker.metadata.put(paths.POLICIES_READ_ONLY, b"")
+    for _ in range(2):
+        assert await broker.parts.balancing.auto_split.look() == []
+    assert owned(broker) == [bundle]
+    assert [paths.POLICIES_READ_ONLY in each.message for each in caplog.records] == [True]
+    await broker.metadata.delete(paths.POLICIES_READ_ONLY)
+    assert await broker.parts.balancing.auto_split.look() == [bundle]
+
+
 @pytest.mark.parametrize(
     ("options", "stats"),
     [
@@ -100,8 +132,8 @@ async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -
 async def test_it_stays_whole_below_the_limits_or_when_switched_off(
     brokers: BrokersOfTest, options: SplitOptions, stats: NamespaceBundleStats
 ) -> None:
-    broker = await brokers.start(
-        splitting=options, load_report=replace(brokers.load_report, min_interval_ms=600_000)
+    broker, _ = await brokers.start_many(
+        2, splitting=options, load_report=replace(brokers.load_report, min_interval_ms=600_000)
     )
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): stats})
@@ -113,7 +145,8 @@ async def test_why_a_bundle_stays_whole_is_said_once(
     brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
-    broker = await brokers.start(
+    broker, _ = await brokers.start_many(
+        2,
         splitting=replace(LIMITS, maximum_bundles=4),
         load_report=replace(brokers.load_report, min_interval_ms=600_000),
     )

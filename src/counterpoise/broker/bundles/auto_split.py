@@ -14,10 +14,11 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.split_finders import Finder
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.decide.plan import Decision
 from counterpoise.decide.splitting import SplitOptions
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
@@ -28,6 +29,10 @@ log = logging.getLogger(__name__)
 MINUTE_S: Final = 60.0
 EVERY_TIME: Final = frozenset({"maximum_bundles", "neighbour_splitting", "failure"})
 """Rules by which a bundle stays whole although it is too big."""
+READ_ONLY: Final = (
+    f"no bundle is split automatically: policies are read-only; delete {paths.POLICIES_READ_ONLY} "
+    "from the metadata store to allow splits"
+)
 
 
 class Splits(Protocol):
@@ -43,6 +48,14 @@ class Splits(Protocol):
         ...
 
 
+class ReadOnlyFlag(Protocol):
+    """Says whether policies may be changed."""
+
+    async def policies_read_only(self) -> bool:
+        """Whether an administrator forbids changes of policies. Raises `MetadataError`."""
+        ...
+
+
 class AutoSplit:
     """Looks every ``loadBalancerSplitIntervalMinutes``, and splits what it finds."""
 
@@ -52,12 +65,14 @@ class AutoSplit:
         finder: Finder,
         splits: Splits,
         options: Callable[[], SplitOptions],
+        policies: ReadOnlyFlag,
         tally: BundleTally,
     ) -> None:
         self._me = me
         self._finder = finder
         self._splits = splits
         self._options = options
+        self._policies = policies
         self._tally = tally
         self._said: frozenset[str] = frozenset()
 
@@ -75,8 +90,12 @@ class AutoSplit:
         options = self._options()
         if not options.auto_split_enabled:
             return []
+        if await self._policies.policies_read_only():
+            # A split changes its namespace's policies.
+            self._log_once([READ_ONLY])
+            return []
         plan = await self._finder.find(options)
-        self._log_once(each for each in plan.rejections if each.rule in EVERY_TIME)
+        self._log_once(each.sentence for each in plan.rejections if each.rule in EVERY_TIME)
         found = []
         for decision in plan.decisions:
             if decision.source == self._me:
@@ -102,9 +121,9 @@ class AutoSplit:
         log.info("%s was split: %s", bundle, decision.sentence)
         return [bundle]
 
-    def _log_once(self, rejections: Iterable[Rejection]) -> None:
-        """Say why a bundle stays whole once, not at every look."""
-        now = frozenset(each.sentence for each in rejections)
+    def _log_once(self, reasons: Iterable[str]) -> None:
+        """Log why bundles stay whole once, not at every look."""
+        now = frozenset(reasons)
         for sentence in sorted(now - self._said):
             log.info("%s", sentence)
         self._said = now

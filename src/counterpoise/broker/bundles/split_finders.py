@@ -40,7 +40,11 @@ class Finder(Protocol):
 
 
 class ReportFinder:
-    """By everybody's reports and the averages of bundles, as the modular load manager does."""
+    """By all brokers' reports and the averages of bundles, as the modular load manager does.
+
+    A cluster of one broker splits nothing: no other broker could relieve it (Pulsar's
+    ``ModularLoadManagerImpl.checkNamespaceBundleSplit``).
+    """
 
     unloads = True
 
@@ -53,6 +57,8 @@ class ReportFinder:
         """See `Finder.find`."""
         await self._load.refresh()
         reports = self._load.reports
+        if len(reports) < 2:
+            return StrategyPlan((), (), None)
         loads = BundleLoads.averaged(reports, self._load.bundles())
         mine = reports[self._me].last_stats if self._me in reports else ()
         return find_bundles_to_split(loads, await bundle_counts(self._bundles, mine), options)

@@ -14,6 +14,10 @@ class DynamicSettings(Records):
         found = await self._get(paths.DYNAMIC_SETTINGS) or {}
         return {name: str(value) for name, value in found.items()}
 
+    async def policies_read_only(self) -> bool:
+        """Whether an administrator forbids changes of policies; raises `MetadataError`."""
+        return await self._store.get(paths.POLICIES_READ_ONLY) is not None
+
     async def set_dynamic_setting(self, name: str, value: str | None) -> None:
         """Set one; None gives it back the value that each broker was started with."""
         await self._update(

@@ -106,8 +106,9 @@ class Broker:
         )
         self._on_leadership = on_leadership
         self._web = web(self) if web is not None else None
-        #: Set by an administrator's request; the process that runs the broker then stops it.
+        #: Set by `request_stop`; the process that runs the broker then stops it.
         self.stop_requested = asyncio.Event()
+        self._unloads_per_s = 0
         self._running = False
         self._leave_session: StopListening | None = None
 
@@ -244,25 +245,45 @@ class Broker:
         ):
             self.live.subscribe(listener)
 
+    def request_stop(self, unloads_per_s: int = 0) -> None:
+        """Have the process that runs this broker stop it, as an administrator asked.
+
+        ``unloads_per_s``: how many bundles it hands over in a second meanwhile; 0: all at once.
+        """
+        self._unloads_per_s = unloads_per_s
+        self.stop_requested.set()
+
     async def stop(self) -> None:
-        """Leave in order: bundles go to the other brokers, then connections close."""
+        """Leave in order: bundles go to the other brokers, then connections close.
+
+        When it is cancelled while it hands bundles over, the broker ends as by `kill`.
+        """
         if not self._running:
             return
         self._running = False
         await self.parts.balancing.reporter.stop()
         try:
-            async with asyncio.timeout(STOP_WITHIN_S):
+            async with asyncio.timeout(self._stop_within_s()):
                 # Twice: until it is unregistered, bundles may still be placed here; and from then
                 # on what it has left counts as a dead broker's.
-                await self.namespaces.leave()
+                await self.namespaces.leave(self._unloads_per_s)
                 await self.parts.load.registry.unregister()
-                await self.namespaces.leave()
+                await self.namespaces.leave(self._unloads_per_s)
         except (TimeoutError, StoreUnavailable) as error:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
+        except asyncio.CancelledError:
+            await self.kill()
+            raise
         await self.parts.ownership.election.stop()
         await self.topics.close()
         await self._close()
         await self.metadata.close()
+
+    def _stop_within_s(self) -> float:
+        """How long to hand bundles over; a limit of their rate needs time of its own."""
+        if self._unloads_per_s <= 0:
+            return STOP_WITHIN_S
+        return STOP_WITHIN_S + len(self.namespaces.owned()) / self._unloads_per_s
 
     async def kill(self) -> None:
         """End as a crash would: no bundle handed over, nothing flushed, sessions dropped."""

@@ -6,7 +6,6 @@ pass between the two, whatever rooms below they come from.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from counterpoise.broker.base.addresses import Addresses
@@ -120,10 +119,15 @@ class BrokerFace(Protocol):
     """Its clients' connections."""
     shedding: LeaderShedding
     """What it did, and did not, while it led."""
-    stop_requested: asyncio.Event
-    """Set by an administrator's request; the process that runs the broker then stops it."""
     load_data: LoadDataExchange | None
     """Under the extensible load manager: what brokers publish of their load."""
+
+    def request_stop(self, unloads_per_s: int = 0) -> None:
+        """Have the process that runs this broker stop it.
+
+        ``unloads_per_s``: how many bundles it hands over in a second meanwhile; 0: all at once.
+        """
+        ...
 
     @property
     def tally(self) -> BundleTally:

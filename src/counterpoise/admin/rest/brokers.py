@@ -11,6 +11,7 @@ from aiohttp import web
 from counterpoise import __version__
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found
+from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.redirect import to_broker_of
 from counterpoise.admin.request import answer, broker_of, no_content, plain
 from counterpoise.admin.shapes import FLAG, whole
@@ -65,13 +66,15 @@ async def ready(request: web.Request) -> web.Response:
 
 
 async def shutdown(request: web.Request) -> web.Response:
-    """Stop this broker: its bundles go to the others first, as many at a time as there are.
+    """Stop this broker; its bundles go to the others first.
 
-    ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` change nothing here: a bundle moves
-    in milliseconds, and a topic that does not close in time is left to its next owner.
+    ``maxConcurrentUnloadPerSec`` limits how many begin to move in a second; 0 or none: all at once.
+    ``forcedTerminateTopic`` changes nothing: a topic that does not close in time is left to its
+    next owner.
     """
+    unloads_per_s = whole_number(request.query.get("maxConcurrentUnloadPerSec") or "0")
     log.warning("%s stops: an administrator asked for its shutdown", broker_of(request).id)
-    broker_of(request).stop_requested.set()
+    broker_of(request).request_stop(unloads_per_s)
     return no_content()
 
 

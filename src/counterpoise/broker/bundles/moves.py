@@ -87,15 +87,22 @@ class BundleMoves:
             return None
         return where.successor or (where.owner.broker_id if where.owner is not None else None)
 
-    async def leave(self) -> None:
-        """Hand every bundle to another broker, if there is one; all of them at once."""
+    async def leave(self, unloads_per_s: int = 0) -> None:
+        """Hand every bundle to another broker, if there is one.
+
+        ``unloads_per_s``: how many hand-overs begin in a second (``maxConcurrentUnloadPerSec`` of
+        a shutdown); 0 or less: all of them at once.
+        """
         others = set(await self._registry.active()) - {self._registry.my_id}
 
-        async def hand_over(bundle: BundleName) -> None:
+        async def hand_over(turn: int, bundle: BundleName) -> None:
+            if unloads_per_s > 0:
+                await asyncio.sleep(turn / unloads_per_s)
             successor = await self._placer.choose(bundle, without={self._registry.my_id})
             await self._ownership.release(bundle, successor if successor in others else None)
 
-        await asyncio.gather(*map(hand_over, self._ownership.owned()))
+        owned = self._ownership.owned()
+        await asyncio.gather(*(hand_over(turn, bundle) for turn, bundle in enumerate(owned)))
 
     async def _choose_other(self, bundle: BundleName) -> str | None:
         """Another broker if the policies allow one, else this one again.

@@ -141,9 +141,9 @@ class NamespaceService:
             bundle, algorithm=algorithm, boundaries=boundaries, unload=unload
         )
 
-    async def leave(self) -> None:
+    async def leave(self, unloads_per_s: int = 0) -> None:
         """Hand every bundle to the others: see `BundleMoves.leave`."""
-        await self._moves.leave()
+        await self._moves.leave(unloads_per_s)
 
 
 def _not_served(topic: TopicName) -> BrokerError:

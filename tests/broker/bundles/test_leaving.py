@@ -1,0 +1,114 @@
+"""A broker that an administrator shuts down hands its bundles over at the rate asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from counterpoise.app.wiring import make_web_server
+from counterpoise.broker.broker import Broker
+from counterpoise.names.bundle import BundleName
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
+from tests.quota.jumping import on_jumping_loop
+
+BUNDLES = 40
+
+
+@contextlib.asynccontextmanager
+async def brokers_in_memory() -> AsyncIterator[BrokersOfTest]:
+    brokers = BrokersOfTest("memory:")
+    try:
+        yield brokers
+    finally:
+        for broker in list(brokers.all):
+            await brokers.kill(broker)
+
+
+async def two_brokers(brokers: BrokersOfTest) -> tuple[Broker, Broker, list[float]]:
+    """A broker that owns all bundles, another, and the times at which hand-overs begin."""
+    leaving = await brokers.start(default_number_of_namespace_bundles=BUNDLES)
+    for bundle in (await leaving.namespaces.bundles(NAMESPACE)).bundles:
+        await leaving.parts.ownership.bundles.acquire(bundle)
+    other = await brokers.start()
+    ownership, begun = leaving.parts.ownership.bundles, list[float]()
+    release = ownership.release
+
+    async def noted(bundle: BundleName, destination: str | None) -> bool:
+        begun.append(asyncio.get_running_loop().time())
+        return await release(bundle, destination)
+
+    ownership.release = noted  # type: ignore[method-assign]
+    return leaving, other, begun
+
+
+# "PIP-322", uses of rate limiters in Pulsar: namespace bundle unloading.
+@pytest.mark.parametrize("unloads_per_s", [1, 8])
+def test_unloading_is_rate_limited_at_shutdown(unloads_per_s: int) -> None:
+    @on_jumping_loop
+    async def run() -> None:
+        async with brokers_in_memory() as brokers:
+            leaving, other, begun = await two_brokers(brokers)
+            leaving.request_stop(unloads_per_s)
+            assert leaving.stop_requested.is_set()
+            await leaving.stop()
+            assert len(begun) == len(owned(other)) == BUNDLES
+            for first, later in zip(begun, begun[unloads_per_s:], strict=False):
+                assert later - first >= 1 - 1e-6, f"more than {unloads_per_s} in a second"
+            assert begun[-1] - begun[0] == pytest.approx((BUNDLES - 1) / unloads_per_s, abs=1)
+
+    run()
+
+
+@pytest.mark.parametrize("unloads_per_s", [0, -1])
+def test_without_a_rate_all_bundles_go_at_once(unloads_per_s: int) -> None:
+    @on_jumping_loop
+    async def run() -> None:
+        async with brokers_in_memory() as brokers:
+            leaving, other, begun = await two_brokers(brokers)
+            leaving.request_stop(unloads_per_s)
+            await leaving.stop()
+            assert len(begun) == len(owned(other)) == BUNDLES
+            assert begun[-1] == begun[0]
+
+    run()
+
+
+async def test_an_administrator_names_the_rate(brokers: BrokersOfTest) -> None:
+    brokers.web = make_web_server
+    broker = await brokers.start()
+    url = f"{broker.web_url}/admin/v2/brokers/shutdown?maxConcurrentUnloadPerSec="
+    async with aiohttp.ClientSession() as client:
+        assert (await client.post(url + "many")).status == 412
+        assert not broker.stop_requested.is_set()
+        assert (await client.post(url + "7")).status == 204
+    assert broker.stop_requested.is_set()
+    asked: list[int] = []
+
+    async def leave(unloads_per_s: int = 0) -> None:
+        asked.append(unloads_per_s)
+
+    broker.namespaces.leave = leave  # type: ignore[method-assign]
+    await brokers.stop(broker)
+    assert set(asked) == {7}
+
+
+async def test_a_stop_that_is_cancelled_while_bundles_wait_leaves_nothing_open(
+    brokers: BrokersOfTest,
+) -> None:
+    leaving, _, _ = await two_brokers(brokers)
+    begun = asyncio.Event()
+    leaving.metadata.subscribe(lambda _: begun.set())
+    leaving.request_stop(1)
+    stopping = asyncio.create_task(leaving.stop())
+    await begun.wait()
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    brokers.all.remove(leaving)
+    host, port = leaving.service_url.removeprefix("pulsar://").rsplit(":", 1)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, int(port))

@@ -8,7 +8,7 @@ _TOPIC = "tests/broker/topic/test_publish_and_consume.py"
 _BAD_DAYS = "tests/broker/bundles/test_bad_days.py"
 _ELECTION = "tests/broker/bundles/test_election.py"
 _STATES = "tests/wire/test_states.py"
-_CONSUMING = "tests.broker.connection.test_consumers.py"
+_CONSUMING = "tests/broker/connection/test_consumers.py"
 
 IN_BROKERS: tuple[Fault, ...] = (
     Fault(

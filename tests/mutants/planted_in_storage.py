@@ -196,9 +196,9 @@ IN_STORAGE: tuple[Fault, ...] = (
         "metadata/sqlite.py",
         '            await self._store(f"put {path}", self._statements(path, value, ephemeral=ephemeral))\n'
         "            version = self.write(session, path, value, expected, ephemeral=ephemeral)\n",
-        "            told = self._statements(path, value, ephemeral=ephemeral)\n"
+        "            changes = self._statements(path, value, ephemeral=ephemeral)\n"
         "            version = self.write(session, path, value, expected, ephemeral=ephemeral)\n"
-        '            await self._store(f"put {path}", told)\n',
+        '            await self._store(f"put {path}", changes)\n',
         "tests/metadata/test_sqlite.py::test_a_disk_that_fails_changes_nothing",
     ),
     Fault(

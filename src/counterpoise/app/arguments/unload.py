@@ -19,7 +19,7 @@ examples:
       every bundle of the namespace
 
 The cluster is asked afterwards who has the bundle. Works on this product's clusters and on
-Apache's. Exit status: 0, or 1 when the broker of --to does not have it within --wait, 2 for
+Apache's. Exit status: 0, or 1 when the broker of --to does not own it within --wait, 2 for
 something to put right.
 """
 

@@ -13,7 +13,7 @@ EXIT_ELSEWHERE = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Unload it, and say who has it then."""
+    """Unload it, and print the broker that owns it then."""
     return with_target(args, _unload)
 
 
@@ -37,8 +37,8 @@ async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespac
     if after == args.to:
         return 0
     sys.stderr.write(
-        f"counterpoise: {args.to} does not have it after {args.wait:g} s: a lookup may have come "
-        "first, or it takes it at the next lookup\n"
+        f"counterpoise: {args.to} does not own it after {args.wait:g} s: another broker may have "
+        "acquired it first, or it acquires it at the next lookup\n"
     )
     return EXIT_ELSEWHERE
 

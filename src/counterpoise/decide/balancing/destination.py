@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from counterpoise.decide.balancing.policies import HAS_IT, PlacementDraft, PlacementPolicies
+from counterpoise.decide.balancing.policies import OWNS_IT, PlacementDraft, PlacementPolicies
 from counterpoise.decide.filters.anti_affinity import may_unload, same_group
 from counterpoise.decide.filters.isolation import governing_policy
 from counterpoise.decide.filters.options import FilterOptions
@@ -179,7 +179,7 @@ class _FilteredDestinations:
     def _pass(
         self, bundle: str, source: str, left_lately: frozenset[str], filters: FilterOptions
     ) -> Passed:
-        barred = {**self._silent, **dict.fromkeys(left_lately, LEFT_LATELY), source: HAS_IT}
+        barred = {**self._silent, **dict.fromkeys(left_lately, LEFT_LATELY), source: OWNS_IT}
         around = self._placing.around(bundle_namespace(bundle), barred=barred)
         return pass_modular(namespace_of(bundle), around, filters)
 

@@ -19,7 +19,7 @@ from counterpoise.load.view import ClusterView, bundle_namespace
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
-HAS_IT: Final = "has it now"
+OWNS_IT: Final = "owns it now"
 """Why a bundle's own broker is not where it goes."""
 
 CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]], Mapping[str, int]]

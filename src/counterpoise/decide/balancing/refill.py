@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from counterpoise.decide.balancing.drain import known_load, owned_policies
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
-from counterpoise.decide.balancing.policies import HAS_IT, PlacementDraft
+from counterpoise.decide.balancing.policies import OWNS_IT, PlacementDraft
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
@@ -121,7 +121,7 @@ class _Filling:
         return False
 
     def _may_have(self, bundle: str, donor: str, target: str) -> bool:
-        around = self._draft.policies.around(namespace_of(bundle), barred={donor: HAS_IT})
+        around = self._draft.policies.around(namespace_of(bundle), barred={donor: OWNS_IT})
         chooser = Chooser(Only(target, "it is to be filled"), self._view, PlacementOptions(), None)
         chosen = select_modular(bundle, around, chooser, chooser.strategy.initial_memory(),
                                 self._filters)  # fmt: skip

@@ -256,11 +256,22 @@ class Broker:
     async def stop(self) -> None:
         """Leave in order: bundles go to the other brokers, then connections close.
 
-        When it is cancelled while it hands bundles over, the broker ends as by `kill`.
+        When it is cancelled before its connections close, the broker ends as by `kill`.
         """
         if not self._running:
             return
         self._running = False
+        try:
+            await self._hand_over()
+            await self.parts.ownership.election.stop()
+            await self.topics.close()
+        except asyncio.CancelledError:
+            await self.kill()
+            raise
+        await self._close()
+        await self.metadata.close()
+
+    async def _hand_over(self) -> None:
         await self.parts.balancing.reporter.stop()
         try:
             async with asyncio.timeout(self._stop_within_s()):
@@ -271,13 +282,6 @@ class Broker:
                 await self.namespaces.leave(self._unloads_per_s)
         except (TimeoutError, StoreUnavailable) as error:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
-        except asyncio.CancelledError:
-            await self.kill()
-            raise
-        await self.parts.ownership.election.stop()
-        await self.topics.close()
-        await self._close()
-        await self.metadata.close()
 
     def _stop_within_s(self) -> float:
         """How long to hand bundles over; a limit of their rate needs time of its own."""

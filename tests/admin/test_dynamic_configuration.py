@@ -10,6 +10,7 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.names.load_managers import EXTENSIBLE
 from tests.admin.conftest import Api
 
 CONFIGURATION = "/admin/v2/brokers/configuration"
@@ -104,6 +105,7 @@ def test_bundles_are_split_by_the_algorithm_that_is_said(
         ("defaultNumPartitions", "1_0", "whole number"),
         ("allowAutoTopicCreation", "perhaps", "true or false"),
         ("loadManagerClassName", "x.Y", "not supported"),
+        ("loadManagerClassName", EXTENSIBLE, "restart"),
         ("loadBalancerLoadSheddingStrategy", "os:system", "no strategy is called"),
         ("clusterName", "x", "non-dynamic"),
     ],
@@ -124,7 +126,7 @@ def test_the_leader_sheds_by_what_is_said() -> None:
         leader = cluster.brokers[0]._broker
 
         def strategy() -> Strategy:
-            return leader.shedding.sight.strategy(leader.config.shedding)
+            return leader.shedding.source.strategy(leader.config.shedding)
 
         assert strategy().shedder.name == "ThresholdShedder"
         name = "loadBalancerLoadSheddingStrategy"

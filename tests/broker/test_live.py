@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +15,11 @@ from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.decide.filters import FilterOptions
 from counterpoise.metadata import MemoryTree
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.options import ConfigError, Option, all_options, with_dynamic
+from tests.broker.conftest import NAMESPACE, BrokersOfTest
 
 STARTED = BrokerConfig(auto_topic_creation=AutoTopicCreation(partitions=5))
 
@@ -85,6 +90,41 @@ async def test_a_value_that_cannot_be_used_is_ignored_and_logged(
         first.live.check("loadManagerClassName", "x")
     with pytest.raises(ConfigError):
         first.live.check("defaultNumPartitions", "0")
+
+
+async def test_the_load_manager_stays_while_a_broker_runs(
+    followers: tuple[Follower, Follower], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, _ = followers
+    first.live.check("loadManagerClassName", MODULAR)
+    with pytest.raises(ConfigError, match=r"loadManagerClassName: .* restart"):
+        first.live.check("loadManagerClassName", EXTENSIBLE)
+    # Another program may write it all the same.
+    stored = {"loadManagerClassName": EXTENSIBLE, "loadBalancerBrokerMaxTopics": "7"}
+    await first.store.put(paths.DYNAMIC_SETTINGS, json.dumps(stored).encode())
+    config = await asyncio.wait_for(first.heard.get(), 10)
+    assert config.filters == replace(STARTED.filters, max_topics=7)
+    assert "loadManagerClassName" in caplog.text
+
+
+async def test_the_filters_go_on_when_another_load_manager_is_stored(
+    brokers: BrokersOfTest,
+) -> None:
+    quiet = replace(brokers.load_report, min_interval_ms=600_000)
+    one, full = await brokers.start_many(
+        2, load_report=quiet, filters=FilterOptions(max_topics=7, distribute_evenly=False)
+    )
+    said = replace(full.load_report(), num_topics=8)
+    heard = asyncio.Event()
+    one.metadata.subscribe(lambda _: heard.set())
+    await full.parts.load.registry.register(said)
+    await asyncio.wait_for(heard.wait(), 10)
+    assert await one.report_of(full.id) == said
+    await one.policies.set_dynamic_setting("loadManagerClassName", EXTENSIBLE)
+    await one.live.refresh()
+    bundles = (await one.namespaces.bundles(NAMESPACE)).bundles
+    chosen = {await one.parts.bundles.placer.choose(each) for each in bundles * 8}
+    assert chosen == {one.id}
 
 
 def test_every_dynamic_option_of_a_broker_is_taken_up_and_no_other() -> None:

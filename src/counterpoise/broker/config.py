@@ -191,12 +191,18 @@ def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -
     """Raise `ConfigError` for a value that Pulsar knows and this broker cannot serve.
 
     What was changed since it ``started`` may name one of the strategies that are built in; a module
-    to import is named where the broker is started.
+    to import is named where the broker is started, and the load manager is chosen there.
     """
     manager = config.filters.load_manager_class
     if manager not in PROTOCOLS:
         use = " or ".join(PROTOCOLS)
         raise ConfigError("loadManagerClassName", f"{manager} is not supported; use {use}")
+    if started is not None and manager != started.filters.load_manager_class:
+        raise ConfigError(
+            "loadManagerClassName",
+            f"brokers cannot change to {manager} while they run: write it in the broker.conf of "
+            "each and restart them",
+        )
     PLACEMENTS.built_in(config.placement.strategy)
     strategy = config.shedding.strategy
     if strategy != THRESHOLD_SHEDDER:

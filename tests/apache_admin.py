@@ -35,7 +35,7 @@ def main(lib: str, url: str) -> None:
         if words is None:
             found: Any = _commands(tool)
         else:
-            # Anew each time: some commands close what they print to.
+            # A new one each time: some commands close what they print to.
             stream = JClass("java.io.PrintStream")(printed, True)
             system.setOut(stream)
             system.setErr(stream)
@@ -44,7 +44,7 @@ def main(lib: str, url: str) -> None:
             found = {"worked": bool(worked), "text": str(printed.toString()).strip()}
         answers.write(json.dumps(found) + "\n")
         answers.flush()
-    # Its HTTP client has threads that nobody ends.
+    # Its HTTP client has threads that it never ends.
     os._exit(0)
 
 

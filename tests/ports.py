@@ -1,4 +1,4 @@
-"""Ports that nobody uses, for tests that have to name them before they start anything."""
+"""Ports that no process uses, for tests that have to name them before they start anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from contextlib import ExitStack, suppress
 
 FIRST, LAST = 20_000, 32_000
-"""Below those that a system gives out to whoever asks for any (from 32,768 on under Linux)."""
+"""Below those that a system gives to a process that asks for any (from 32,768 on under Linux)."""
 TRIES = 100
 
 

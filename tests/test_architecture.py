@@ -41,8 +41,8 @@ def exists(name: str, function: str) -> bool:
 
 
 def test_its_table_of_rooms_is_the_one_that_is_enforced() -> None:
-    told = {room: frozenset(may.replace("\N{EN DASH}", "").split()) for room, _, may in ROOMS}
-    assert told == {**MAY_IMPORT, "app": frozenset({"all"})}
+    documented = {room: frozenset(may.replace("\N{EN DASH}", "").split()) for room, _, may in ROOMS}
+    assert documented == {**MAY_IMPORT, "app": frozenset({"all"})}
     assert {room for room, kind, _ in ROOMS if kind == "pure"} == PURE
 
 

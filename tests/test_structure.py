@@ -27,8 +27,8 @@ CIRCLES: Mapping[tuple[str, str], str] = {
 #: Called from outside by this name, and by whom. A name that is gone must go from here.
 CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "__getattr__": "Python, for a lazy attribute of the package",
-    "add_broker": "whoever tests with an embedded cluster",
-    "client_certificate": "whoever tests with an embedded cluster",
+    "add_broker": "tests with an embedded cluster",
+    "client_certificate": "tests with an embedded cluster",
     "connection_lost": "asyncio.Protocol",
     "connection_made": "asyncio.Protocol",
     "data_received": "asyncio.Protocol",
@@ -41,9 +41,9 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "reportLatestOffset": "Spark, of a streaming source",
     "resume_writing": "asyncio.Protocol",
     "serialize": "kazoo, for a request of our own",
-    "stop_broker": "whoever tests with an embedded cluster",
+    "stop_broker": "tests with an embedded cluster",
     "streamReader": "Spark, of a data source",
-    "trust_certs": "whoever tests with an embedded cluster",
+    "trust_certs": "tests with an embedded cluster",
     "waiting_to_be_read": "tests: what a connection holds cannot be seen from outside",
 }
 #: Judged against Pulsar, and not yet part of any program: what is missing. It must shrink.
@@ -109,7 +109,7 @@ def test_a_circle_is_found() -> None:
 
 
 def test_every_definition_is_used() -> None:
-    """By the package itself: what only a test calls is as dead as what nobody calls."""
+    """By the package itself: what only a test calls is as dead as what is never called."""
     looked = vulture.Vulture()
     looked.scavenge([str(PACKAGE)], exclude=["*_pb2.py"])
     unused = {

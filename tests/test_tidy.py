@@ -92,10 +92,12 @@ WORDS = {
 _WORD = re.compile(
     "|".join(f"(?P<w{n}>\\b(?:{word})\\b)" for n, word in enumerate(WORDS)), re.IGNORECASE
 )
+_OF_THE_HISTORY = "kills late_writes lease outage ownership states tampered".split()
 #: Where a word stays (all words where it is empty), and why.
 WORDS_STAY = {
     ("src/counterpoise/pipeline/history/", ""): "tables of a format of their own replace the room",
     ("src/counterpoise/pipeline/stream/codec.py", "tell"): "the method of Python's files",
+    **{(f"tests/pipeline/test_{each}.py", ""): "as the room" for each in _OF_THE_HISTORY},
     ("docs/ARCHITECTURE.md", "reigns"): "the name of a directory of stored histories",
     ("docs/BALANCER.md", "reigns"): "the name of a directory of stored histories",
 }
@@ -235,10 +237,36 @@ def _stays(path: str, word: str) -> bool:
     return any(path.startswith(place) and each in ("", word) for place, each in WORDS_STAY)
 
 
+def listed(*patterns: str) -> list[Path]:
+    """The repository's files that match; Git ignores some, such as pages that a build made."""
+    found = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if found.returncode:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / line for line in found.stdout.splitlines()]
+    return [path for path in paths if path.exists()]
+
+
+_DEFINED = re.compile(r"^\s*(?:async )?(?:def|class) \w+", re.MULTILINE)
+
+
+def names_defined(text: str) -> str:
+    """The text with nothing left but the names of functions and classes, each on its line."""
+    lines = (_DEFINED.match(line) for line in text.splitlines())
+    return "\n".join(found.group() if found else "" for found in lines)
+
+
 def test_the_words_are_those_of_the_field() -> None:
-    """All text of the package and of the documentation."""
-    texts = {path: path.read_text(encoding="utf-8") for path in sources()}
-    texts |= {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
+    """All text of the package, the benchmarks and the documentation; of tests, all names."""
+    prose = [*sources(), *listed("docs/*.md", "bench/*.py", "bench/*.md")]
+    texts = {path: path.read_text(encoding="utf-8") for path in prose}
+    for path in listed("tests/*.py"):
+        texts[path] = names_defined(path.read_text(encoding="utf-8"))
     found = [
         f"{path.relative_to(ROOT)}:{line}: {word!r}: write {advice}"
         for path, text in sorted(texts.items())
@@ -267,6 +295,12 @@ def test_a_word_is_found_in_a_name(text: str) -> None:
 @pytest.mark.parametrize("text", ["untold", "intelligent", "amendment", "renewal", "outdoors"])
 def test_a_word_is_not_found_within_another(text: str) -> None:
     assert not list(words_in(text))
+
+
+def test_of_tests_the_names_are_looked_at() -> None:
+    text = "import x\nclass Deed:\n    async def test_an_heir(self, told: int) -> None: ...\n"
+    assert names_defined(text) == "\nclass Deed\n    async def test_an_heir"
+    assert [line for line, *_ in words_in(names_defined(text))] == [2, 3]
 
 
 def test_class_names_are_unique_in_the_package() -> None:

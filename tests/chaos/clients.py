@@ -33,7 +33,7 @@ def client_of(service_url: str, *, operation_s: int = 30) -> pulsar.Client:
 
 
 class Load:
-    """Publishes to every topic with keys, and consumes everything, until it is told to stop."""
+    """Publishes to every topic with keys, and consumes everything, until `stop`."""
 
     def __init__(self, service_url: str, topics: dict[str, TopicHistory]) -> None:
         self._topics = topics
@@ -42,7 +42,7 @@ class Load:
         self.sent: dict[str, int] = dict.fromkeys(topics, 0)
         consuming, publishing = self._clients
         for name in topics:
-            # Nobody reads it until the end, so the log keeps everything for the judges.
+            # No client reads it until the end, so the log keeps everything for the judges.
             consuming.subscribe(name, KEEPING).close()
         self._consumers = [
             consuming.subscribe(
@@ -116,12 +116,12 @@ class Load:
 
 
 def _receipt(topic: TopicHistory, message: Message) -> Callable[[pulsar.Result, object], None]:
-    def told(result: pulsar.Result, _: object) -> None:
+    def on_result(result: pulsar.Result, _: object) -> None:
         if result == pulsar.Result.Ok:
             topic.acknowledged.append(message)
             topic.receipts_at.append(time.monotonic())
 
-    return told
+    return on_result
 
 
 def _into(topic: TopicHistory) -> Callable[[pulsar.Consumer, pulsar.Message], None]:

@@ -80,7 +80,7 @@ class ChaosCluster:
 
     @property
     def service_url(self) -> str:
-        """What a client connects to that is told of all brokers."""
+        """The service URL of a client that knows all brokers."""
         return service_url(self.brokers)
 
     def topics(self, each_bundle: int) -> list[str]:
@@ -135,10 +135,10 @@ class ChaosCluster:
         return call(method, f"{(at or self.brokers[0]).admin_url}/admin/v2/{path}", body)
 
     def leader(self) -> BrokerProcess:
-        """The broker that leads; the first one while nobody can say."""
+        """The broker that leads; the first one while none is known."""
         with contextlib.suppress(OSError, KeyError, TypeError):
-            told = self.admin("GET", "brokers/leaderBroker")["brokerId"]
-            return next(each for each in self.brokers if each.id == told)
+            leader = self.admin("GET", "brokers/leaderBroker")["brokerId"]
+            return next(each for each in self.brokers if each.id == leader)
         return self.brokers[0]
 
     def bundle_of(self, topic: str) -> str:
@@ -150,8 +150,8 @@ class ChaosCluster:
     def owner_of(self, topic: str) -> BrokerProcess | None:
         """Who serves a topic."""
         path = topic.replace("://", "/")
-        told = call("GET", f"{self.brokers[0].admin_url}/lookup/v2/topic/{path}")
-        return next((each for each in self.brokers if each.service_url == told["brokerUrl"]), None)
+        found = call("GET", f"{self.brokers[0].admin_url}/lookup/v2/topic/{path}")
+        return next((each for each in self.brokers if each.service_url == found["brokerUrl"]), None)
 
     # What is left in the end.
 
@@ -228,7 +228,7 @@ class ChaosCluster:
 
 
 def service_url(brokers: list[BrokerProcess]) -> str:
-    """What a client connects to that is told of these brokers."""
+    """The service URL of a client that knows these brokers."""
     return "pulsar://" + ",".join(it.service_url.removeprefix("pulsar://") for it in brokers)
 
 

@@ -21,7 +21,7 @@ class Kind(enum.Enum):
     TRANSFER = "transfer"
     SPLIT = "split"
     DRAIN = "drain"
-    KILL_HEIR = "transfer whose heir is killed"
+    KILL_SUCCESSOR = "transfer whose successor is killed"
     KILL_SOURCE = "transfer whose source is killed"
 
 

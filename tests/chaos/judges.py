@@ -87,7 +87,7 @@ def every_fault_was_brought_about(history: History) -> Iterator[str]:
 
 
 def logs_have_no_surprise(history: History) -> Iterator[str]:
-    """Nothing happened in a broker that nobody had thought of."""
+    """No broker logged an unexpected error."""
     for name, text in history.logs.items():
         for surprise in ("Traceback (most recent call last)", " ERROR "):
             head, found, rest = text.partition(surprise)

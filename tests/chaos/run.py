@@ -97,7 +97,7 @@ class Run:
             self._zookeeper(fault)
         elif kind is Kind.DRAIN:
             self._drain(fault)
-        elif kind in (Kind.KILL_HEIR, Kind.KILL_SOURCE):
+        elif kind in (Kind.KILL_SUCCESSOR, Kind.KILL_SOURCE):
             self._kill_in_transfer(fault)
         else:
             self._order(fault)
@@ -199,7 +199,9 @@ class Run:
         source = owner or cluster.brokers[0]
         others = [each for each in cluster.brokers if each is not source]
         successor = others[fault.broker % len(others)]
-        victim, asked = (successor, source) if fault.kind is Kind.KILL_HEIR else (source, others[0])
+        victim, asked = (
+            (successor, source) if fault.kind is Kind.KILL_SUCCESSOR else (source, others[0])
+        )
         path = f"namespaces/{NAMESPACE}/{bundle}/unload?destinationBroker={successor.id}"
         order = threading.Thread(target=_forget_errors(cluster.admin, "PUT", path, asked))
         order.start()

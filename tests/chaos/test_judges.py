@@ -1,4 +1,4 @@
-"""Each judge is silent on a sound history, and barks at what it is there for."""
+"""Each judge reports nothing of a sound history, and the violation that it is there for."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ def test_the_judges_are_silent_on_a_sound_history() -> None:
         (outlive, judges.nothing_is_left),
     ],
 )
-def test_each_judge_barks(spoil: Callable[[History], None], judge: judges.Judge) -> None:
+def test_each_judge_reports_its_violation(
+    spoil: Callable[[History], None], judge: judges.Judge
+) -> None:
     history = sound()
     spoil(history)
     found = judges.complaints(history)

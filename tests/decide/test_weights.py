@@ -16,7 +16,7 @@ def test_weights_stand_in_the_order_of_the_resources() -> None:
     assert modular == [2, 4, 5, 6]
 
 
-def test_nobody_can_change_what_everybody_is_given() -> None:
+def test_no_caller_can_change_the_shared_weights() -> None:
     for column in (WEIGHTS.modular, WEIGHTS.extensible):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 9.0

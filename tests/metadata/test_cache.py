@@ -29,7 +29,7 @@ class Counted:
 
 
 async def opened() -> tuple[MetadataStore, Counted, MetadataCache[str]]:
-    """Somebody who writes, the session that is asked, and what is kept of it."""
+    """A writer, the session that is asked, and what is kept of it."""
     tree = MemoryTree()
     writer = await open_store("memory:", tree=tree)
     store = Counted(await open_store("memory:", tree=tree))

@@ -56,7 +56,7 @@ async def test_a_session_that_expires_in_memory() -> None:
 
 
 async def test_a_dead_session_does_not_hear_what_its_death_removed() -> None:
-    """As with ZooKeeper: only the loss of the session tells it; the others hear of each node."""
+    """As with ZooKeeper: it learns so from its session's loss; the others hear of each node."""
     tree = MemoryTree()
     store, other = tree.open(), tree.open()
     await store.put("/e", b"", ephemeral=True)
@@ -89,7 +89,7 @@ async def own_zookeeper(tmp_path: Path) -> AsyncIterator[ZooKeeper]:
 
 
 @pytest.mark.zookeeper
-async def test_an_expired_session_is_told_and_replaced(zookeeper: ZooKeeper) -> None:
+async def test_an_expired_session_is_reported_and_replaced(zookeeper: ZooKeeper) -> None:
     url = f"{zookeeper.metadata_url}/expiry"
     store = await open_store(url, session_timeout_s=4)
     watcher = await open_store(url)
@@ -179,7 +179,7 @@ async def test_two_chroots_do_not_see_each_other(zookeeper: ZooKeeper) -> None:
         await store.close()
 
 
-async def test_nobody_answers_at_the_address() -> None:
+async def test_no_server_answers_at_the_address() -> None:
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"):
         await open_store("zk:127.0.0.1:1", operation_timeout_s=0.5)
 

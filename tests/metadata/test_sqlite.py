@@ -74,7 +74,7 @@ KILLED = """
 """
 
 
-def test_a_killed_process_loses_nothing_it_was_told_of(tmp_path: Path) -> None:
+def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     script = tmp_path / "writer.py"
     script.write_text(textwrap.dedent(KILLED))
     argv = [sys.executable, str(script), url_of(tmp_path)]
@@ -122,7 +122,7 @@ async def test_a_disk_that_fails_changes_nothing(
     await store.close()
 
 
-async def test_a_change_goes_on_though_nobody_waits_for_it(tmp_path: Path) -> None:
+async def test_a_change_goes_on_though_no_caller_waits_for_it(tmp_path: Path) -> None:
     store = await open_store(url_of(tmp_path))
     waiting = asyncio.ensure_future(store.put("/a", b"x"))
     await asyncio.sleep(0)

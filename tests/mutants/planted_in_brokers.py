@@ -76,7 +76,7 @@ IN_BROKERS: tuple[Fault, ...] = (
         "broker/bundles/lookup.py",
         "        if destination not in await self._registry.active():\n",
         "        if False:\n",
-        f"{_BAD_DAYS}::test_an_heir_that_is_gone_keeps_no_bundle_from_the_living",
+        f"{_BAD_DAYS}::test_a_successor_that_is_gone_keeps_no_bundle_from_the_living",
     ),
     Fault(
         "a lookup is sent to a dead leader",
@@ -90,7 +90,7 @@ IN_BROKERS: tuple[Fault, ...] = (
         "broker/bundles/ownership.py",
         "                self._runner.feed(bundle, SessionChanged())\n",
         "                pass\n",
-        f"{_BAD_DAYS}::test_a_lost_session_is_seen_although_nobody_told_of_the_deleted_lock",
+        f"{_BAD_DAYS}::test_a_lost_session_is_noticed_without_news_of_the_deleted_lock",
     ),
     Fault(
         "a lost session changes nothing for the leader",

@@ -44,7 +44,7 @@ FOLLOWER = Election(ME, Role.FOLLOWER, OTHER)
 RESIGNED = Election(ME, Role.RESIGNED)
 GONE = NodeChanged(LEADER_NODE, NodeChange.VANISHED)
 READ, CREATE = ReadNode(LEADER_NODE), CreateNode(LEADER_NODE, ME.to_json())
-NOBODY = NodeFound(None)
+NO_NODE = NodeFound(None)
 THE_OTHER = NodeFound(OTHER.to_json(), 3)
 MINE = NodeFound(ME.to_json(), 0, mine=True)
 FORMER = NodeFound(ME.to_json(), 4)
@@ -54,26 +54,26 @@ WHAT_HAPPENS = {
     "the first": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
         (NodeCreated(0), R.LEADER, ()),
     ),
     "the second": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
         (NodeExists(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "a follower whose leader goes": (
         FOLLOWER,
         (GONE, R.FOLLOWER, (READ,)),
-        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
         (NodeCreated(0), R.LEADER, ()),
     ),
-    "one that was elected, though nobody said so": (
+    "a broker that was elected, though the answer was lost": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
         (CommandFailed("away"), R.UNDECIDED, (StartTimer(0.05),)),
         (TimerFired(), R.UNDECIDED, (READ,)),
         (MINE, R.LEADER, ()),
@@ -95,10 +95,10 @@ WHAT_HAPPENS = {
         (SessionChanged(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
-    "an answer from a lost session elects nobody": (
+    "an answer from a lost session elects no leader": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
         (SessionLost(), R.UNDECIDED, ()),
         (NodeCreated(0), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
@@ -109,7 +109,7 @@ WHAT_HAPPENS = {
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
         (NodeRemoved(), R.RESIGNED, ()),
     ),
-    "a leader that resigns when somebody else leads already": (
+    "a leader that resigns when another leads already": (
         LEADER,
         (LeaveElection(), R.RESIGNING, (READ,)),
         (THE_OTHER, R.RESIGNED, ()),
@@ -117,7 +117,7 @@ WHAT_HAPPENS = {
     "one that resigns while its node is created": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (NOBODY, R.UNDECIDED, (CREATE,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
         (LeaveElection(), R.RESIGNING, ()),
         (NodeCreated(0), R.RESIGNING, (READ,)),
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
@@ -127,7 +127,7 @@ WHAT_HAPPENS = {
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
         (LeaveElection(), R.RESIGNING, ()),
-        (NOBODY, R.RESIGNING, (READ,)),
+        (NO_NODE, R.RESIGNING, (READ,)),
         (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
     ),
     "one that has left": (RESIGNED, (GONE, R.RESIGNED, ()), (LeaveElection(), R.RESIGNED, ())),
@@ -156,7 +156,7 @@ def answers(question: Command) -> Iterable[object]:
         case CreateNode():
             return NodeCreated(0), NodeExists()
         case ReadNode():
-            return NOBODY, THE_OTHER, MINE, FORMER, NodeFound(b"[")
+            return NO_NODE, THE_OTHER, MINE, FORMER, NodeFound(b"[")
         case RemoveNode():
             return NodeRemoved(), VersionDiffers()
     raise AssertionError(question)

@@ -119,7 +119,7 @@ def fed(world: World, who: int, record: object) -> World:
         if isinstance(effect, StartTimer):
             side = replace(side, alarm=True)
         elif not isinstance(effect, Prepare):
-            # An heir that is ready does what the alarm does, which may ring at any time.
+            # A successor that is ready does what the alarm does, which may ring at any time.
             assert isinstance(effect, Command)
             assert side.question is None, f"{side.question} is open, and {effect} is put"
             side = replace(side, question=effect)
@@ -132,17 +132,17 @@ def with_side(world: World, who: int, side: Side) -> World:
 
 
 def changed(world: World, path: str, node: Node | None) -> World:
-    """A node is written or goes; everybody with a session is to hear it."""
+    """A node is written or goes; every broker with a session is to hear it."""
     nodes = dict(world.nodes)
     if node is None:
         del nodes[path]
     else:
         nodes[path] = node
-    told = NodeChanged(path, NodeChange.VANISHED if node is None else NodeChange.APPEARED)
+    change = NodeChanged(path, NodeChange.VANISHED if node is None else NodeChange.APPEARED)
     world = replace(world, nodes=tuple(sorted(nodes.items(), key=lambda item: item[0])))
     for who, side in enumerate(world.sides):
         if not side.lost:
-            world = with_side(world, who, replace(side, inbox=(*side.inbox, told)))
+            world = with_side(world, who, replace(side, inbox=(*side.inbox, change)))
     return world
 
 
@@ -196,19 +196,19 @@ def steps(world: World) -> Iterator[tuple[str, World]]:
         elif side.question is not None:
             yield f"{IDS[who]}: {side.question} is done", done(world, who)
         if side.inbox and not side.lost:
-            told = side.inbox[0]
+            news = side.inbox[0]
             heard = with_side(world, who, replace(side, inbox=side.inbox[1:]))
             known = not side.state.forgettable
-            if known or (told.path != LOCK and told.change is NodeChange.APPEARED):
-                yield f"{IDS[who]} <- {told}", fed(heard, who, told)
+            if known or (news.path != LOCK and news.change is NodeChange.APPEARED):
+                yield f"{IDS[who]} <- {news}", fed(heard, who, news)
             else:
-                yield f"{IDS[who]} does not heed {told}", heard
+                yield f"{IDS[who]} does not heed {news}", heard
         if side.alarm:
             rung = with_side(world, who, replace(side, alarm=False, rung=world.calm))
             yield f"{IDS[who]} is woken", fed(rung, who, TimerFired())
         if side.lost:
-            anew = replace(side, lost=False, session=world.sessions)
-            heard = replace(with_side(world, who, anew), sessions=world.sessions + 1)
+            back = replace(side, lost=False, session=world.sessions)
+            heard = replace(with_side(world, who, back), sessions=world.sessions + 1)
             if not side.state.forgettable:
                 heard = fed(heard, who, SessionChanged())
             yield f"{IDS[who]} has another session", heard
@@ -233,8 +233,8 @@ def check(world: World, settled: bool) -> str:
                 return f"{side.state.me} serves what {other.state.me} has not closed"
     lock = world.node(LOCK)
     for side in serving:
-        told = any(each.path == LOCK for each in side.inbox)
-        if (lock is None or lock.session != side.session) and not told:
+        to_hear = any(each.path == LOCK for each in side.inbox)
+        if (lock is None or lock.session != side.session) and not to_hear:
             return f"{side.state.me} serves what is not its own, and will not hear so"
     if settled:
         if any(side.state.in_progress for side in world.sides):
@@ -244,7 +244,7 @@ def check(world: World, settled: bool) -> str:
         if lock is not None and not any(
             side.state.serves and side.session == lock.session for side in world.sides
         ):
-            return "a lock is held, and nobody serves the bundle"
+            return "a lock is held, and no broker serves the bundle"
     return ""
 
 
@@ -283,8 +283,8 @@ TAKEN: tuple[tuple[int, object], ...] = ((1, Acquire()),)
         pytest.param(TAKEN, {0, 1}, 100, id="a lookup elsewhere, and both may lose their sessions"),
         pytest.param(MOVE, set(), 100, id="a move"),
         pytest.param(MOVE, {0}, 1000, id="a move whose owner loses its session"),
-        pytest.param(MOVE, {1}, 1000, id="a move whose heir loses its session"),
-        pytest.param(((0, Release(None)), *TAKEN), set(), 100, id="let go, and looked up"),
+        pytest.param(MOVE, {1}, 1000, id="a move whose successor loses its session"),
+        pytest.param(((0, Release(None)), *TAKEN), set(), 100, id="released, and looked up"),
     ],
 )
 def test_in_every_order_one_broker_serves_at_most(

@@ -26,7 +26,7 @@ class Command:
         module: str = "counterpoise.app.main",
         group: bool = False,
     ) -> "Command":
-        """Run it in a directory of its own, and if told to in a process group of its own."""
+        """Run it in a directory of its own, and where asked for in its own process group."""
         await asyncio.to_thread(cwd.mkdir, parents=True, exist_ok=True)
         path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
         process = await asyncio.create_subprocess_exec(

@@ -78,7 +78,7 @@ async def test_a_report_that_makes_no_sense_is_a_gap_that_names_the_field(
     assert "cpu" in rows["note"][1]
 
 
-async def test_a_cluster_that_nobody_answers_for_is_a_poll_with_a_note(
+async def test_a_cluster_of_which_no_broker_answers_is_a_poll_with_a_note(
     cluster: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     broker = await cluster.add_broker()

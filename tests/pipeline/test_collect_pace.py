@@ -206,7 +206,7 @@ async def test_brokers_that_hung_have_as_many_connections_and_none_to_give_away(
     await given_up(asked)
 
 
-async def test_nothing_ticks_while_nobody_is_waited_for() -> None:
+async def test_nothing_ticks_while_no_broker_is_waited_for() -> None:
     ticks = 0
 
     class Quick(LoopLag):

@@ -58,7 +58,7 @@ def test_a_scheme_may_be_written_in_capitals() -> None:
 
 
 class Down:
-    """An S3 that nobody reaches, as `pyarrow` puts it."""
+    """An S3 that cannot be reached, as `pyarrow` puts it."""
 
     def _fail(self, *_: object) -> None:
         raise OSError("When listing: AWS Error NETWORK_CONNECTION: curlCode: 7\nmore of it")

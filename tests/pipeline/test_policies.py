@@ -48,7 +48,7 @@ def balancer(
     return Balancer(by, ShortHistory(), executor, logged.append, policies=policies)
 
 
-async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_tell(
+async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_report(
     uneven: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     def metrics(broker: FakeBroker, load: object) -> None:

@@ -157,7 +157,10 @@ async def test_a_cluster_that_asks_who_one_is_is_read_by_any_of_its_addresses() 
 
 def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
     trace = SyntheticTrace("bursty", count_of_brokers=6, count_of_bundles=60, hours=1.0)
-    candidates = [BacktestCandidate("nobody", None), BacktestCandidate("threshold", strategy())]
+    candidates = [
+        BacktestCandidate("no strategy", None),
+        BacktestCandidate("threshold", strategy()),
+    ]
     tasks = tasks_of(candidates, trace, parts=2, move_s=1.0, seed=1)
     heard: list[int] = []
     results = run_tasks(spark, tasks, lambda done, result: heard.append(done))

@@ -103,7 +103,7 @@ def test_what_ends_a_stream_again_and_again_is_said() -> None:
     assert len(logged) == TRIES - 1
 
 
-def test_a_stream_that_got_somewhere_in_between_has_its_tries_anew() -> None:
+def test_a_stream_that_got_further_in_between_has_all_its_tries_again() -> None:
     queries = [EndedQuery(BUSY, {"batchId": 1})] * (2 * TRIES)
     running, _ = stream(*queries, EndedQuery())
     for _ in queries:

@@ -232,7 +232,7 @@ async def test_keystone_one_story_gives_the_same_decisions_inline_and_on_spark(
     assert on_spark.memory_before(START * 2) == inline.memory_before(START * 2)
 
 
-async def test_the_balancer_evens_a_cluster_out_and_lets_go(
+async def test_the_balancer_evens_a_cluster_out_and_releases_its_lease(
     spark: "SparkSession", cluster: FakeCluster, tmp_path: Path
 ) -> None:
     first, _, _ = [await cluster.add_broker() for _ in range(3)]

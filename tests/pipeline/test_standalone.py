@@ -84,7 +84,7 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
     assert complete(store), "the checkpoint is in the history"
     assert not list((tmp_path / "driver").iterdir()), "and nothing where the driver ran"
-    # Somebody's own strategy, and what it imports, lie where the driver runs and nowhere else.
+    # A user's own strategy, and what it imports, lie where the driver runs and nowhere else.
     mine = tmp_path / "mine"
     (mine / "shared").mkdir(parents=True)
     (mine / "shared" / "__init__.py").write_text("PERCENT = 10.0\n")

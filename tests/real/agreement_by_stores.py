@@ -147,7 +147,7 @@ class ByHistory:
             traffic_before=dict.fromkeys(marks.brokers, 0.0),
             settled_at_ms=max(marks.brokers.values(), default=0),
         )
-        policies = self._told(state, made.at_ms)
+        policies = self._policies_at(state, made.at_ms)
         seen = ClusterSnapshot(
             cluster_view(state, made.at_ms), answering_brokers(state), policies=policies
         )
@@ -158,7 +158,7 @@ class ByHistory:
             print("   ours does nothing by", loads, *(each.sentence for each in found.rejections))
         return frozenset((m.source, m.bundle, m.destination) for m in found.moves)
 
-    def _told(self, state: FoldState, at_ms: int) -> PlacementPolicies | None:
+    def _policies_at(self, state: FoldState, at_ms: int) -> PlacementPolicies | None:
         if self._stores is None:
             return None
         self._stores.until(at_ms)

@@ -74,7 +74,7 @@ async def ours() -> dict[str, Verdicts]:
 
 async def test_every_role_is_let_do_what_pulsar_lets_it() -> None:
     found = differences(await ours(), read())
-    assert {route: told for route, told in found.items() if route not in EXPLAINED} == {}
+    assert {route: access for route, access in found.items() if route not in EXPLAINED} == {}
     assert EXPLAINED.keys() <= found.keys(), "explained, and no different any more"
 
 

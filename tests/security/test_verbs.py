@@ -73,7 +73,7 @@ def test_advice_and_limits_by_certificate(
 ) -> None:
     assert main(["advise", *by_certificate(cluster)]) == 0, capsys.readouterr()
     assert main(["top", "--once", *by_certificate(cluster)]) == 0, capsys.readouterr()
-    assert "nobody waits" in capsys.readouterr().out
+    assert "no client waits" in capsys.readouterr().out
 
 
 def test_a_history_is_kept_by_token(

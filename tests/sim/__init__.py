@@ -3,5 +3,5 @@
 The code under test is the brokers' own: the ownership protocols, their runner, leader election and
 lookups, on an event loop whose clock a history moves (`loop`), and on a store whose network loses,
 delays, repeats and cuts (`store`). A history (`history`) is made from a seed and replays exactly;
-judges (`judges`) watch all the time; what happened is told as a story when one of them barks.
+judges (`judges`) watch all the time; when one finds a violation, the history's story is printed.
 """

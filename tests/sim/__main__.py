@@ -9,22 +9,22 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.sim.history import PLANS, History, Plan
-from tests.sim.judges import Barked
+from tests.sim.judges import InvariantViolation
 
 CHUNK = 50
 
 
 def run_many(first: int, count: int, plan: Plan) -> tuple[int, list[tuple[int, str]]]:
-    """Run some seeds; returns how many callbacks ran and what barked."""
-    steps, barked = 0, []
+    """Run some seeds; returns how many callbacks ran and which seeds violate an invariant."""
+    steps, violations = 0, []
     for seed in range(first, first + count):
         history = History(seed, plan)
         try:
             history.run()
-        except Barked as bark:
-            barked.append((seed, str(bark)))
+        except InvariantViolation as violation:
+            violations.append((seed, str(violation)))
         steps += history.loop.steps
-    return steps, barked
+    return steps, violations
 
 
 def show_story(seed: int, plan: Plan) -> int:
@@ -32,12 +32,12 @@ def show_story(seed: int, plan: Plan) -> int:
     history = History(seed, plan)
     try:
         history.run()
-    except Barked as bark:
+    except InvariantViolation as violation:
         print(history.story.text())
-        print(f"seed {seed}: {bark}")
+        print(f"seed {seed}: {violation}")
         return 1
     print(history.story.text())
-    print(f"seed {seed}: all judges are silent")
+    print(f"seed {seed}: no invariant is violated")
     return 0
 
 
@@ -61,8 +61,8 @@ def main() -> int:
 
 
 def run_plan(name: str, first: int, end: int, processes: int) -> bool:
-    """Run the histories of one plan; returns whether any judge barked."""
-    began, steps, barked = time.monotonic(), 0, 0
+    """Run the histories of one plan; returns whether any violates an invariant."""
+    began, steps, violated = time.monotonic(), 0, 0
     with ProcessPoolExecutor(processes) as pool:
         work = [
             pool.submit(run_many, at, min(CHUNK, end - at), PLANS[name])
@@ -71,14 +71,14 @@ def run_plan(name: str, first: int, end: int, processes: int) -> bool:
         for each in work:
             more, found = each.result()
             steps += more
-            barked += len(found)
-            for seed, bark in found:
-                print(f"seed {seed}: {bark}", flush=True)
+            violated += len(found)
+            for seed, violation in found:
+                print(f"seed {seed}: {violation}", flush=True)
                 print(f"  python -m tests.sim --plan {name} --seed {seed} --story shows it")
     took = time.monotonic() - began
     counts = f"{end - first} histories, {steps} steps, {took:.0f} s"
-    print(f"{name}, seeds from {first}: {counts}: {barked} barked", flush=True)
-    return barked > 0
+    print(f"{name}, seeds from {first}: {counts}: {violated} violated", flush=True)
+    return violated > 0
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ class SimulatedBroker:
         ours = self.ownership.serves(bundle) or self.ownership.taking_over(bundle)
         if bundle in self.open and ours:
             return True
-        if not await self.ownership.wait_until_served(bundle, partial(self._let_go, bundle)):
+        if not await self.ownership.wait_until_served(bundle, partial(self._is_released, bundle)):
             return False
         if not self.ownership.serves(bundle):
             self._judge_early(bundle)
@@ -275,7 +275,7 @@ class SimulatedBroker:
         self.open[bundle] = log
         return True
 
-    async def _let_go(self, bundle: BundleName) -> bool:
+    async def _is_released(self, bundle: BundleName) -> bool:
         return self._storage.is_released(bundle)
 
     def _judge_early(self, bundle: BundleName) -> None:

@@ -23,9 +23,9 @@ from tests.sim.broker import Protocol, SimulatedBroker
 from tests.sim.judges import (
     LOOKUP_S,
     USABLE_S,
-    Barked,
     Claims,
     Complaints,
+    InvariantViolation,
     Records,
     judge_leader,
     judge_owners,
@@ -78,7 +78,7 @@ class Asked:
 
 
 class History:
-    """Runs once; `run` returns what happened, or raises `Barked`."""
+    """Runs once; `run` returns what happened, or raises `InvariantViolation`."""
 
     def __init__(self, seed: int, plan: Plan, protocol: Protocol | None = None) -> None:
         self.rng, self.plan = Random(seed), plan
@@ -138,7 +138,7 @@ class History:
         self._watch_until(calm_from + self.plan.calm_s)
         for bundle in self.bundles:
             if self.last_used[bundle] < self.loop.time() - self.plan.calm_s + USABLE_S:
-                raise Barked(
+                raise InvariantViolation(
                     "owned again", f"{bundle} is out of use since {self.last_used[bundle]}"
                 )
         living = [each for each in self.brokers if not each.machine.dead]
@@ -154,13 +154,13 @@ class History:
             self.claims.watch(self.loop.time(), self.server, self.brokers)
             self.records.judge()
             for judge, why in self.storage.wrong:
-                raise Barked(judge, why)
+                raise InvariantViolation(judge, why)
             self.complaints.judge()
             for asked in self._asked:
                 if asked.waited_s > LOOKUP_S:
-                    raise Barked("no lookup waits too long", str(asked))
+                    raise InvariantViolation("no lookup waits too long", str(asked))
             for failure in self.loop.failures():
-                raise Barked("nothing fails unseen", failure)
+                raise InvariantViolation("nothing fails unseen", failure)
 
     # The cluster.
 
@@ -203,9 +203,9 @@ class History:
     # Its clients.
 
     def _client(self, bundle: BundleName, after_s: float) -> None:
-        """Somebody who publishes to a bundle all the time, and looks it up when that fails."""
-        nobody = contextvars.Context()
-        # Whoever asks again and again must not keep a broker from its own end of patience.
+        """A client that publishes to a bundle all the time, and looks it up when that fails."""
+        no_machine = contextvars.Context()
+        # Repeated requests must not prolong the time after which the broker itself gives up.
         patience_s = self.rng.choice((LOOKUP_S + 5, LOOKUP_S + 5, self.rng.uniform(0.3, 1.5)))
 
         def use(at: SimulatedBroker | None) -> None:
@@ -219,9 +219,9 @@ class History:
             again(await self._find(bundle, patience_s))
 
         def again(at: SimulatedBroker | None) -> None:
-            self.loop.call_later(self.rng.uniform(0.02, 0.3), use, at, context=nobody)
+            self.loop.call_later(self.rng.uniform(0.02, 0.3), use, at, context=no_machine)
 
-        self.loop.call_later(after_s, again, None, context=nobody)
+        self.loop.call_later(after_s, again, None, context=no_machine)
 
     async def _find(self, bundle: BundleName, patience_s: float) -> SimulatedBroker | None:
         """Follow lookups as a client does."""
@@ -284,7 +284,7 @@ def _later(history: History, most_s: float, what: Callable[[], None]) -> None:
 
 
 def unload(history: History) -> None:
-    """Bundles change hands, to a broker that may be anybody."""
+    """Bundles change hands, to any broker or none."""
     for bundle in history.bundles:
         for broker in history.brokers:
             if broker.up and broker.ownership.serves(bundle):
@@ -297,7 +297,7 @@ def unload(history: History) -> None:
 
 
 def die_in_a_move(history: History) -> None:
-    """An owner or its heir dies while a bundle changes hands."""
+    """An owner or its successor dies while a bundle changes hands."""
     bundle = history.rng.choice(history.bundles)
     living = [each for each in history.brokers if each.up]
     owner = next((each for each in living if each.ownership.serves(bundle)), None)
@@ -344,7 +344,7 @@ def cut(history: History) -> None:
 
 
 def store_away(history: History) -> None:
-    """The store is away for everybody."""
+    """The store is away for every broker."""
     history.story.log(history.loop.time(), "the store goes away")
     cut_off = [each for each in history.brokers if not each.machine.dead]
     for broker in cut_off:
@@ -397,7 +397,7 @@ def kill(history: History) -> None:
 
 
 def split(history: History) -> None:
-    """A bundle is replaced by its parts; here the next lookup finds nobody who owns it."""
+    """A bundle is replaced by its parts; here the next lookup finds no owner."""
     bundle = history.rng.choice(history.bundles)
     for broker in history.brokers:
         if broker.up and broker.ownership.serves(bundle):
@@ -406,7 +406,7 @@ def split(history: History) -> None:
 
 
 def change_of_mind(history: History) -> None:
-    """Whoever asked for a bundle is gone; somebody acquires what somebody else may have."""
+    """A broker acquires a bundle that another may own, and the client that asked for it is gone."""
     if (broker := _some(history)) is not None:
         bundle = history.rng.choice(history.bundles)
         task = broker.run(broker.ownership.acquire(bundle))

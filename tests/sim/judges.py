@@ -15,8 +15,8 @@ from tests.sim.store import Network, Server
 from tests.sim.topic import Topic
 
 
-class Barked(Exception):
-    """A judge saw what must not be; ``judge`` names it."""
+class InvariantViolation(Exception):
+    """An invariant does not hold; ``judge`` names the judge that found it."""
 
     def __init__(self, judge: str, what: str) -> None:
         super().__init__(f"{judge}: {what}")
@@ -37,7 +37,7 @@ class Claims:
 
     No protocol with leases can keep a frozen or cut-off broker from believing for a while that it
     owns what another has by now; the ledgers' fence is what makes that harmless. What it can, and
-    must, is to notice: at once when told, and by its own clock when cut off.
+    must, is to notice: at once when it is notified, and by its own clock when it is cut off.
     """
 
     network: Network
@@ -55,7 +55,7 @@ class Claims:
             elif broker.hears_late:
                 self.excused_until[name] = max(self.excused_until.get(name, 0.0), now + NOTICE_S)
             elif not broker.session.connected:
-                # Until its own clock tells, which may be slow.
+                # Until its lease has passed by its own clock, which may be slow.
                 lease_s = self.network.session_s * broker.machine.rate
                 until = broker.session.away_since + lease_s + NOTICE_S
                 self.excused_until[name] = max(self.excused_until.get(name, 0.0), until)
@@ -76,7 +76,7 @@ class Claims:
                 since = self.wrong_since.setdefault((name, path), now)
                 late = max(since + NOTICE_S, self.excused_until.get(name, 0.0))
                 if now > late:
-                    raise Barked(
+                    raise InvariantViolation(
                         "one owner",
                         f"{name} {how} {path} although that is not its own since {since:.3f}",
                     )
@@ -111,9 +111,9 @@ class Records:
             self.wrong.append(f"{path}: {why}")
 
     def judge(self) -> None:
-        """Bark at the first."""
+        """Raise the first violation."""
         if self.wrong:
-            raise Barked("no transition outside the table", self.wrong[0])
+            raise InvariantViolation("no transition outside the table", self.wrong[0])
 
 
 class Complaints(logging.Handler):
@@ -130,9 +130,9 @@ class Complaints(logging.Handler):
         self.heard.append(said)
 
     def judge(self) -> None:
-        """Bark at the first."""
+        """Raise the first violation."""
         if self.heard:
-            raise Barked("no transition outside the table", self.heard[0])
+            raise InvariantViolation("no transition outside the table", self.heard[0])
 
 
 def judge_rest(brokers: list[SimulatedBroker]) -> None:
@@ -141,9 +141,9 @@ def judge_rest(brokers: list[SimulatedBroker]) -> None:
         for bundle in broker.ownership._runner.known():
             state = broker.ownership._runner.state(bundle)
             if state.in_progress:
-                raise Barked("nothing stuck", f"{broker.id} rests in {state}")
+                raise InvariantViolation("nothing stuck", f"{broker.id} rests in {state}")
         if (state := broker.election._runner.state(LEADER_NODE)).in_progress:
-            raise Barked("nothing stuck", f"{broker.id} rests in {state}")
+            raise InvariantViolation("nothing stuck", f"{broker.id} rests in {state}")
 
 
 def judge_owners(brokers: list[SimulatedBroker], bundles: list[BundleName]) -> None:
@@ -151,7 +151,7 @@ def judge_owners(brokers: list[SimulatedBroker], bundles: list[BundleName]) -> N
     for bundle in bundles:
         owners = [each.id for each in brokers if each.ownership.serves(bundle)]
         if len(owners) != 1:
-            raise Barked("owned again", f"{bundle} is served by {owners}")
+            raise InvariantViolation("owned again", f"{bundle} is served by {owners}")
 
 
 def judge_readers(brokers: list[SimulatedBroker], topic: Topic) -> None:
@@ -159,7 +159,7 @@ def judge_readers(brokers: list[SimulatedBroker], topic: Topic) -> None:
     for broker in brokers:
         assert broker.records is not None
         if broker.records.believed != topic.view.values:
-            raise Barked("all believe alike", f"{broker.id}: {broker.records.believed}")
+            raise InvariantViolation("all believe alike", f"{broker.id}: {broker.records.believed}")
 
 
 def judge_leader(brokers: list[SimulatedBroker]) -> None:
@@ -167,4 +167,4 @@ def judge_leader(brokers: list[SimulatedBroker]) -> None:
     leaders = [each.id for each in brokers if each.election.is_leader]
     known = [each.election.leader.broker_id if each.election.leader else None for each in brokers]
     if len(leaders) != 1 or set(known) != set(leaders):
-        raise Barked("one leader", f"{leaders} lead, {known} are believed to")
+        raise InvariantViolation("one leader", f"{leaders} lead, {known} are believed to")

@@ -1,7 +1,7 @@
 """An event loop without a world: time moves when nothing is left to do now.
 
 Everything runs on behalf of a `Machine` (a computer: it can freeze, die, and have a clock that is
-too fast or too slow) or of nobody (the network, the store). Which one is a context variable, so
+too fast or too slow) or of no machine (the network, the store). Which one is a context variable, so
 that whatever a broker starts is the broker's.
 """
 
@@ -140,7 +140,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             ready.append(timer)
 
     def failures(self) -> list[str]:
-        """What failed without anybody being told."""
+        """What failed and was reported to no caller."""
         living = []
         for task in self._tasks:
             if not task.done():

@@ -18,14 +18,14 @@ class Log:
     """Of these, how many the consumer is known to be done with."""
     closing: bool = False
     is_released: bool = False
-    """Whether whoever opened it last has closed it in order."""
+    """Whether the broker that opened it last has closed it in order."""
 
     def __str__(self) -> str:
         return f"epoch {self.epoch}, {self.stored} stored, {self.cursor} acknowledged"
 
 
 class Storage:
-    """What all brokers share. Whoever opened a log last may write to it.
+    """What all brokers share. The broker that opened a log last may write to it.
 
     It is its own judge: a broker that goes on where others had been before would store messages in
     the place of theirs, or deliver again what a consumer was done with when the log was closed.
@@ -34,7 +34,7 @@ class Storage:
     def __init__(self) -> None:
         self._logs: dict[BundleName, Log] = {}
         self.wrong: list[tuple[str, str]] = []
-        """What a judge has to bark at: the judge, and why."""
+        """The violations: the judge, and why."""
 
     def _log(self, bundle: BundleName) -> Log:
         found = self._logs.get(bundle)
@@ -43,29 +43,29 @@ class Storage:
         return found
 
     def look(self, bundle: BundleName) -> Log:
-        """Read it and fence nobody."""
+        """Read it without fencing its owner."""
         return replace(self._log(bundle))
 
     def open(self, bundle: BundleName) -> Log:
-        """Fence whoever had it, then read it."""
+        """Fence its former owner, then read it."""
         log = self._log(bundle)
         log.epoch += 1
         log.is_released = False
         return replace(log)
 
     def is_released(self, bundle: BundleName) -> bool:
-        """Whether whoever opened it last has closed it in order."""
+        """Whether the broker that opened it last has closed it in order."""
         return self._log(bundle).is_released
 
     def judge_open(self, bundle: BundleName, log: Log) -> None:
-        """Somebody goes on from what it believes to have read."""
+        """A broker goes on from what it believes to have read."""
         there = self._log(bundle)
         if log.epoch == there.epoch and log.cursor < there.cursor:
             why = f"{bundle} goes on at {log.cursor}, it was closed at {there.cursor}"
             self.wrong.append(("nothing acknowledged comes again", why))
 
     def holds(self, bundle: BundleName, log: Log) -> bool:
-        """Whether nobody has opened it since."""
+        """Whether no other broker has opened it since."""
         return log.epoch == self._log(bundle).epoch
 
     def append(self, bundle: BundleName, log: Log) -> None:
@@ -79,7 +79,7 @@ class Storage:
         there.stored = log.stored
 
     def close(self, bundle: BundleName, log: Log) -> None:
-        """Let go in order: the cursor is saved."""
+        """Close it in order: the cursor is saved."""
         if self.holds(bundle, log):
             there = self._log(bundle)
             there.cursor, there.is_released = log.cursor, True

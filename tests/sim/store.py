@@ -145,7 +145,7 @@ class Session:
         self._connected = True
         self._lost = False
         self._lease: asyncio.TimerHandle | None = None
-        self._sent_until = self._heard_until = self._told_until = 0.0
+        self._sent_until = self._heard_until = self._notified_until = 0.0
         self._under_way: dict[int, asyncio.Future[Any]] = {}
         self._queued: list[tuple[Any, ...]] = []
         self._count = 0
@@ -226,8 +226,8 @@ class Session:
         self._at(self._sent_until, self._arrive, self._connection, number, count, *what)
 
     def _at(self, when: float, callback: Callable[..., None], *args: Any) -> None:
-        # On behalf of nobody: the network does not stop with a machine.
-        self._loop.call_at(when, callback, *args, context=NOBODY)
+        # On behalf of no machine: the network does not stop with one.
+        self._loop.call_at(when, callback, *args, context=NO_MACHINE)
 
     def _arrive(
         self, connection: int, number: int, count: int, operation: str, path: str, *rest: Any
@@ -274,10 +274,10 @@ class Session:
         server = self._server
         times = 2 if server.rng.random() < server.network.repeat_share else 1
         for _ in range(times):
-            self._told_until = max(self._told_until, self._loop.time() + server.delay())
-            self._at(self._told_until, self._tell, self._connection, notification)
+            self._notified_until = max(self._notified_until, self._loop.time() + server.delay())
+            self._at(self._notified_until, self._notify, self._connection, notification)
 
-    def _tell(self, connection: int, notification: Notification) -> None:
+    def _notify(self, connection: int, notification: Notification) -> None:
         if not self.cut and connection == self._connection and not self._machine.dead:
             self._loop.call_soon(
                 self._listeners.notify, notification, context=self._machine.context
@@ -331,7 +331,7 @@ class Session:
         self._connection += 1
         for count in list(self._under_way):
             self._fail(count, "the connection was lost")
-        self._tell_session(SessionEvent.CONNECTION_LOST)
+        self._notify_session(SessionEvent.CONNECTION_LOST)
         lease = self._server.network.session_s
         self._lease = self._loop.call_later(lease, self._lose, context=self._machine.context)
         if not self.cut:
@@ -349,7 +349,7 @@ class Session:
             self._lease = None
         if not self._connected and not self._lost:
             self._lost = True
-            self._tell_session(SessionEvent.SESSION_LOST)
+            self._notify_session(SessionEvent.SESSION_LOST)
 
     def _come_back(self) -> None:
         if self.cut or self._machine.dead or self._machine.frozen:
@@ -373,12 +373,14 @@ class Session:
             else:
                 self._fail(count, "its session is over")
         lost, self._lost = self._lost, False
-        self._tell_session(SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED)
+        self._notify_session(
+            SessionEvent.SESSION_REESTABLISHED if lost else SessionEvent.RECONNECTED
+        )
 
-    def _tell_session(self, event: SessionEvent) -> None:
+    def _notify_session(self, event: SessionEvent) -> None:
         self._server.story.log(self._loop.time(), "%s hears: %s", self._machine.name, event.value)
         self._loop.call_soon(self._session_listeners.notify, event, context=self._machine.context)
 
 
-NOBODY = contextvars.Context()
+NO_MACHINE = contextvars.Context()
 """On whose behalf the network acts."""

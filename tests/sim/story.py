@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Story:
-    """Lines with their time; made into text only when somebody wants to read them."""
+    """Lines with their time; made into text only when they are printed."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[float, str, tuple[Any, ...]]] = []
@@ -23,5 +23,5 @@ class Story:
         )
 
     def fingerprint(self) -> int:
-        """Two runs of a seed must tell the same."""
+        """Equal for two runs of a seed."""
         return hash(self.text())

@@ -4,7 +4,7 @@ What it keeps of a topic's promises: one log, which everybody reads in the same 
 own pace; only the broker that serves it now can append. What it doesn't: a link ends, or hangs, at
 any time; a receipt is lost with it after the message was stored; a message that was sent on a link
 that has ended is stored late; who serves the topic freezes, dies, is replaced without a word; the
-log is begun anew with what is left of it.
+log is compacted into a new one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.proto.values_pb2 import KeyValue
-from tests.sim.store import NOBODY, Node, Server
+from tests.sim.store import NO_MACHINE, Node, Server
 
 if TYPE_CHECKING:
     from tests.sim.broker import SimulatedBroker
 
 WITHIN_S = 3.0
 """How long a broker waits for the topic; less than an operation of the store may take."""
-BEGUN_ANEW_SHARE = 0.3
+COMPACTED_SHARE = 0.3
 RECEIPT_LOST_SHARE = 0.02
 
 
@@ -44,7 +44,7 @@ class Topic:
         self.host: SimulatedBroker | None = None
         self.entries: list[bytes] = []
         self.view = ChannelView()
-        """What whoever has read everything believes."""
+        """What a reader of all entries believes."""
         self.links: list[Link] = []
         self.numbers = itertools.count(1)
 
@@ -55,7 +55,7 @@ class Topic:
 
     def at(self, when: float, callback: Callable[..., None], *args: Any) -> None:
         """Something happens in the network, which does not stop with a machine."""
-        self.loop.call_at(when, callback, *args, context=NOBODY)
+        self.loop.call_at(when, callback, *args, context=NO_MACHINE)
 
     def leader(self) -> SimulatedBroker | None:
         """Who serves the topic, by the store's word."""
@@ -70,11 +70,11 @@ class Topic:
         )
 
     def served_by(self, broker: SimulatedBroker) -> None:
-        """A broker loads the topic, if it has not; whoever had it can append no more."""
+        """A broker loads the topic, if it has not; the broker that had it can append no more."""
         if broker is self.host:
             return
         self.host, self.links = broker, []
-        if self.rng.random() < BEGUN_ANEW_SHARE:
+        if self.rng.random() < COMPACTED_SHARE:
             self.entries = live(self.entries)
         broker.log("serves the records' topic, %s messages", len(self.entries))
 
@@ -130,7 +130,7 @@ class Link:
         self._ended: asyncio.Future[str] | None = None
         self._receipts: dict[int, asyncio.Future[None]] = {}
         self._sequence = itertools.count(1)
-        self._sent_until = self._told_until = 0.0
+        self._sent_until = self._notified_until = 0.0
         self.hangs_until = 0.0
 
     async def keep(self, broker_url: str) -> NoReturn:
@@ -143,7 +143,7 @@ class Link:
             except (PeerError, TimeoutError) as error:
                 why = str(error)
             self.close()
-            self._broker.log("links to the records' topic anew: %s", why)
+            self._broker.log("links to the records' topic again: %s", why)
             await asyncio.sleep(self._rng.uniform(0.05, 0.5))
 
     @property
@@ -179,7 +179,7 @@ class Link:
             del self._receipts[number]
 
     def drop(self, why: str) -> None:
-        """End the link: somebody else serves the topic."""
+        """End the link: another broker serves the topic."""
         self._end(self._number, why)
 
     def close(self) -> None:
@@ -203,15 +203,15 @@ class Link:
 
     def deliver(self, entry: bytes, *, last: bool = False) -> None:
         """A message is on its way."""
-        self._told_until = self._after(self._told_until)
-        self._topic.at(self._told_until, self._soon, self._hear, self._number, entry, last)
+        self._notified_until = self._after(self._notified_until)
+        self._topic.at(self._notified_until, self._soon, self._hear, self._number, entry, last)
 
     async def _open(self) -> None:
         topic, leader = self._topic, self._topic.leader()
         self._ended = self._loop.create_future()
         await asyncio.sleep(topic.server.delay())
         if leader is None or leader.machine.dead or leader is not topic.leader():
-            raise PeerError("nobody serves the topic")
+            raise PeerError("no broker serves the topic")
         if not self._broker.session.connected:
             raise PeerError("who serves the topic cannot be asked")
         if not leader.election.is_leader:
@@ -220,7 +220,7 @@ class Link:
             await self._loop.create_future()  # Until who asked loses its patience.
         topic.served_by(leader)
         self.host, self._number = leader, next(topic.numbers)
-        self._sent_until = self._told_until = 0.0
+        self._sent_until = self._notified_until = 0.0
         self._listener.on_begin()
         topic.links.append(self)
         for number, entry in enumerate(topic.entries, 1):

@@ -114,7 +114,7 @@ async def test_an_unload_whose_client_goes_away_ends_all_the_same(
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["hangs", "fails"])
-async def test_an_heir_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
+async def test_a_successor_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
     brokers: BrokersOnBadDays, fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until its owner has waited long enough, topics stay open there."""
@@ -145,7 +145,7 @@ async def test_an_heir_that_cannot_prepare_itself_gets_the_bundle_all_the_same(
     await usable(brokers, bundle)
 
 
-async def test_an_heir_that_is_ready_has_read_what_its_topics_need(
+async def test_a_successor_that_is_ready_has_read_what_its_topics_need(
     brokers: BrokersOnBadDays,
 ) -> None:
     """Nothing is asked of the store between the end of the one topic and the next one's."""
@@ -161,7 +161,7 @@ async def test_an_heir_that_is_ready_has_read_what_its_topics_need(
     assert [path for path in asked if not path.startswith("/loadbalance/")] == []
 
 
-async def test_an_unload_that_nobody_could_be_told_of_names_no_heir(
+async def test_an_unload_that_could_not_be_announced_names_no_successor(
     brokers: BrokersOnBadDays,
 ) -> None:
     one, two = await brokers.start_many(2)
@@ -283,7 +283,7 @@ class BrokersAlone(BrokersOfTest):
         self.all = list(brokers)
 
 
-async def test_a_lost_session_is_seen_although_nobody_told_of_the_deleted_lock(
+async def test_a_lost_session_is_noticed_without_news_of_the_deleted_lock(
     brokers: BrokersOnBadDays,
 ) -> None:
     one, two = await brokers.start_many(2)
@@ -346,12 +346,12 @@ async def test_a_lock_that_was_created_without_an_answer_is_taken_up(
     assert await usable(BrokersAlone(two, one), bundle) is one
 
 
-async def test_an_heir_that_is_gone_keeps_no_bundle_from_the_living(
+async def test_a_successor_that_is_gone_keeps_no_bundle_from_the_living(
     brokers: BrokersOnBadDays,
 ) -> None:
     one, two = await brokers.start_many(2)
     bundle = (await bundles_of(one))[0]
-    # Let go by a broker that died before it could take its announcement back.
+    # A broker released it and died before it could withdraw its announcement.
     former = await brokers.session()
     announced = HandOver("former:1", "gone:1").to_json()
     await former.put(hand_over_of(str(bundle)), announced, ephemeral=True)

@@ -1,4 +1,4 @@
-"""A bundle's heir serves what its former owner has closed, while that closes the rest."""
+"""A bundle's successor serves what its former owner has closed, while that closes the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SlowToWrite(MisbehavingStore):
 
 
 class Brokers(BrokersOfTest):
-    """Over one store of logs that tells who opened which, and where one takes its time to close."""
+    """Over one store of logs: which broker opened which log, and one that closes when it may."""
 
     def __init__(self, manager: str) -> None:
         super().__init__("memory:", manager, IN_STORE)
@@ -65,7 +65,7 @@ class Brokers(BrokersOfTest):
 async def brokers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Brokers]:
-    # Nothing here happens because somebody has waited for long enough.
+    # Nothing here happens because a broker or a client has waited for long enough.
     monkeypatch.setattr(ownership, "PATIENCE_S", 60)
     made = Brokers(request.param)
     yield made
@@ -85,14 +85,14 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     brokers.slow_to_close = ""
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
     await eventually(
-        lambda: successor.parts.ownership.bundles.taking_over(bundle), "the heir owns it"
+        lambda: successor.parts.ownership.bundles.taking_over(bundle), "the successor owns it"
     )
     closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
     await eventually(lambda: closed.released, "the former owner has closed one of them")
     return bundle, unloading
 
 
-async def test_an_heir_serves_what_is_closed_and_opens_nothing_else(brokers: Brokers) -> None:
+async def test_a_successor_serves_what_is_closed_and_opens_nothing_else(brokers: Brokers) -> None:
     bundle, unloading = await half_closed(brokers)
     _, successor, _ = brokers.all
     slow, quick = topic_in(bundle, "slow"), topic_in(bundle, "quick")
@@ -129,8 +129,8 @@ async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers:
 
 
 @pytest.mark.parametrize("brokers", [MODULAR], indirect=True)
-async def test_what_an_heir_opened_in_vain_is_closed_again(brokers: Brokers) -> None:
-    """Its lock goes, and somebody else is faster."""
+async def test_what_a_successor_opened_in_vain_is_closed_again(brokers: Brokers) -> None:
+    """Its lock goes, and another broker is faster."""
     bundle, unloading = await half_closed(brokers)
     _, successor, third = brokers.all
     quick = topic_in(bundle, "quick")
@@ -141,7 +141,7 @@ async def test_what_an_heir_opened_in_vain_is_closed_again(brokers: Brokers) -> 
     await third.metadata.delete(lock_of(str(bundle)))
     assert await third.parts.ownership.bundles.acquire(bundle)
     store.may.set()
-    await eventually(lambda: quick not in successor.topics.loaded, "the heir lets go")
+    await eventually(lambda: quick not in successor.topics.loaded, "the successor closes it")
     await third.topics.get(quick)
     assert brokers.opened[-1] == (log_name(quick), third.id)
     assert brokers.owner(bundle) is third

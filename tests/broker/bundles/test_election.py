@@ -17,33 +17,33 @@ from tests.broker.misbehaving_store import MisbehavingStore
 class Candidate:
     def __init__(self, store: MetadataStore, name: str) -> None:
         self.me = LeaderBroker(f"{name}:8080", f"http://{name}:8080")
-        self.told: list[bool] = []
+        self.notified: list[bool] = []
         self.store = store
         self.election = LeaderElection(store, self.me)
         self.election.report_to(self)
 
     def leadership_changed(self, leads: bool) -> None:
-        self.told.append(leads)
+        self.notified.append(leads)
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
         pass
 
 
-async def test_the_first_leads_and_is_told_once() -> None:
+async def test_the_first_leads_and_is_notified_once() -> None:
     tree = MemoryTree()
     one, two = Candidate(tree.open(), "b1"), Candidate(tree.open(), "b2")
     await one.election.start()
     await two.election.start()
     assert (one.election.is_leader, two.election.is_leader) == (True, False)
     assert two.election.leader == one.me
-    assert (one.told, two.told) == ([True], [])
+    assert (one.notified, two.notified) == ([True], [])
     stored = await two.store.get(LEADER_NODE)
     assert stored is not None
     assert LeaderBroker.from_json(stored.value) == one.me
     assert stored.ephemeral
     await one.election.stop()
     await eventually(lambda: two.election.is_leader, "the other leads")
-    assert (one.told, two.told) == ([True, False], [True])
+    assert (one.notified, two.notified) == ([True, False], [True])
     await two.election.stop()
     assert await two.store.get(LEADER_NODE) is None
 
@@ -67,7 +67,7 @@ async def test_a_leader_that_lost_its_session_says_so() -> None:
     one = Candidate(session, "b1")
     await one.election.start()
     session.expire()
-    await eventually(lambda: one.told[:3] == [True, False, True], "it lost and won again")
+    await eventually(lambda: one.notified[:3] == [True, False, True], "it lost and won again")
     await eventually(lambda: one.election.is_leader, "it leads")
     await one.election.stop()
 
@@ -110,7 +110,7 @@ async def test_stopping_twice_or_before_the_start_is_harmless() -> None:
     one.election.kill()
 
 
-async def test_whoever_is_asked_tells_the_truth_even_without_having_heard() -> None:
+async def test_a_broker_answers_with_the_leader_of_now_though_it_missed_the_news() -> None:
     tree = MemoryTree()
     one, slow = Candidate(tree.open(), "b1"), MisbehavingStore(tree)
     two, three = Candidate(slow, "b2"), Candidate(tree.open(), "b3")
@@ -136,12 +136,12 @@ async def test_a_leader_that_lost_its_session_does_not_lead_while_the_store_is_a
     store.lose_session()
     await eventually(lambda: two.election.is_leader, "the other leads")
     assert not one.election.is_leader
-    assert (one.told, one.election.leader) == ([True, False], None)
+    assert (one.notified, one.election.leader) == ([True, False], None)
     with pytest.raises(StoreUnavailable):
         await one.election.ask()
     store.come_back()
     await eventually(lambda: one.election.leader == two.me, "it follows")
-    assert one.told == [True, False]
+    assert one.notified == [True, False]
     await one.election.stop()
     await two.election.stop()
 
@@ -159,4 +159,4 @@ async def test_one_that_resigns_while_its_node_is_created_leaves_none(afterwards
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
     assert await store.get(LEADER_NODE) is None
-    assert one.told in ([], [True, False])
+    assert one.notified in ([], [True, False])

@@ -18,7 +18,7 @@ from tests.broker.bundles.test_topic_records import free, path_of, said_again
 
 
 class LinkOfTest:
-    """A link that reads what it is told to."""
+    """A link that reads what the test lets it."""
 
     def __init__(self) -> None:
         self.listener: SystemTopicListener | None = None
@@ -58,7 +58,7 @@ async def test_a_topic_out_of_reach_is_a_store_that_does_not_answer() -> None:
         await read.get(path_of())
 
 
-async def test_after_a_write_whose_end_is_unknown_only_what_is_read_anew_counts() -> None:
+async def test_after_a_write_whose_end_is_unknown_only_what_is_read_again_counts() -> None:
     """It may have been taken up, and others may have written over it before we hear of either."""
     link = LinkOfTest()
     read = TopicRecords(MemoryTree().open(), "b1:1", BackgroundTasks(), link.of, within_s=0.01)
@@ -87,7 +87,7 @@ async def test_without_a_link_nothing_is_written_and_what_was_read_stands() -> N
     assert link.dropped == []
 
 
-async def test_who_lost_its_session_believes_only_what_it_reads_anew() -> None:
+async def test_a_broker_that_lost_its_session_believes_only_what_it_reads_again() -> None:
     """A broker wakes from a freeze: others have its bundles, and its link has news unread."""
     store, link = MemoryTree().open(), LinkOfTest()
     read = TopicRecords(store, "b1:1", BackgroundTasks(), link.of, within_s=0.01)
@@ -105,12 +105,12 @@ async def test_who_lost_its_session_believes_only_what_it_reads_anew() -> None:
     looks: list[asyncio.Task[None]] = []
     lost = asyncio.Event()
 
-    def told(_: SessionEvent) -> None:
-        # As ownership does: it listens after the records, and looks as soon as it is told.
+    def on_session(_: SessionEvent) -> None:
+        # As ownership does: it listens after the records, and looks as soon as it is notified.
         looks.append(asyncio.create_task(look()))
         lost.set()
 
-    store.subscribe_session(told)
+    store.subscribe_session(on_session)
     await look()
     store.expire()
     async with asyncio.timeout(5):

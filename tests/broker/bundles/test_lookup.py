@@ -99,7 +99,7 @@ async def test_bundles_of_a_namespace_are_spread_evenly(brokers: BrokersOfTest) 
     assert [len(owned(broker)) for broker in started] == [2, 2]
 
 
-@pytest.mark.parametrize("name", ["nobody/here/x", "public/nothing/x"])
+@pytest.mark.parametrize("name", ["absent/here/x", "public/nothing/x"])
 async def test_no_such_namespace(brokers: BrokersOfTest, name: str) -> None:
     broker = await brokers.start()
     with pytest.raises(BrokerError, match="Namespace not found") as caught:

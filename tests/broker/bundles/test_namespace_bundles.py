@@ -231,7 +231,7 @@ async def test_an_impossible_cut_is_refused(brokers: BrokersOfTest) -> None:
 
 
 class Racing:
-    """A store in which somebody else changes a path right before each of our writes."""
+    """A store in which another writer changes a path right before each of our writes."""
 
     def __init__(self, store: MetadataStore, path: str, times: int) -> None:
         self._store, self._path, self._times = store, path, times

@@ -10,7 +10,7 @@ from counterpoise.ownership.events import NodeWritten, WriteNode
 
 
 @pytest.mark.parametrize("stands", ["nothing", "another's", "its own"])
-async def test_an_announcement_goes_with_whoever_made_it(stands: str) -> None:
+async def test_an_announcement_goes_with_the_session_that_made_it(stands: str) -> None:
     """Written into the node of a former owner that lives, it would never go."""
     tree = MemoryTree()
     me, other = tree.open(), tree.open()

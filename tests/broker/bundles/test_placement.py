@@ -80,7 +80,7 @@ async def cluster() -> Cluster:
     return made
 
 
-async def test_nobody_is_there() -> None:
+async def test_without_brokers_none_is_chosen() -> None:
     assert await Cluster().placer.choose(bundle("t/n", 0)) is None
 
 
@@ -128,7 +128,7 @@ async def test_an_assignment_to_a_broker_that_died_is_forgotten(cluster: Cluster
     assert chosen not in cluster.load.view().brokers
 
 
-async def test_an_assignment_that_nobody_came_for_is_forgotten_in_the_end(cluster: Cluster) -> None:
+async def test_an_assignment_that_no_client_came_for_is_forgotten(cluster: Cluster) -> None:
     placed = bundle("t/n", 0)
     chosen = await cluster.placer.choose(placed)
     for later_ms, still in ((60_000, chosen), (1, None)):
@@ -148,7 +148,7 @@ async def test_a_moved_bundle_is_counted_at_its_new_broker_only(cluster: Cluster
 
 
 async def test_a_bundle_on_the_move_is_placed_by_what_is_known_of_it(cluster: Cluster) -> None:
-    """Pulsar drops its averages as soon as nobody reports it, and assumes a default."""
+    """Pulsar drops its averages as soon as no broker reports it, and assumes a default."""
     moved = bundle("t/n", 0)
     await cluster.say(BROKERS[0], report([moved], rate=700.0))
     await cluster.load.refresh()
@@ -163,7 +163,7 @@ async def test_a_bundle_on_the_move_is_placed_by_what_is_known_of_it(cluster: Cl
     assert (data.num_samples, data.msg_rate_in) == (2, 400.0)
 
 
-async def test_bundles_are_placed_anew_and_again_without_a_new_view(cluster: Cluster) -> None:
+async def test_bundles_are_placed_again_and_again_without_a_new_view(cluster: Cluster) -> None:
     """However often a bundle is assigned, it is counted once, where it was assigned last."""
     placed = bundle("t/n", 0)
     for _ in range(4):

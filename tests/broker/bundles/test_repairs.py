@@ -37,7 +37,7 @@ async def brokers() -> AsyncIterator[BrokersOnBadDays]:
 async def test_a_broker_that_is_back_at_once_ends_what_it_began(
     brokers: BrokersOnBadDays,
 ) -> None:
-    """Nobody missed it: its record is the only trace of what it had begun."""
+    """No broker missed it: its record is the only trace of what it had begun."""
     successor, source = await brokers.start_many(2, load_report=IDLE)
     bundle, *_ = await bundles_of(successor)
     port = int(source.id.rpartition(":")[2])
@@ -50,7 +50,7 @@ async def test_a_broker_that_is_back_at_once_ends_what_it_began(
         version=1,
     )
     path = f"{RECORDS}/{bundle}"
-    # Unheard: neither the heir nor the leader is told of it.
+    # Neither the successor nor the leader is notified of it.
     store_of(successor).hold_notifications()
     await successor.metadata.put(path, record.to_json())
     await brokers.start(load_report=IDLE, web_service_port=port)
@@ -59,7 +59,7 @@ async def test_a_broker_that_is_back_at_once_ends_what_it_began(
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
+async def test_no_more_bundles_are_repaired_at_once_than_is_set(
     brokers: BrokersOnBadDays, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = replace(brokers.ownership, overrides_at_once=at_once)
@@ -89,7 +89,7 @@ async def test_no_more_bundles_are_mended_side_by_side_than_is_said(
     assert most == at_once
 
 
-async def test_a_leader_that_lost_its_session_mends_as_soon_as_it_may(
+async def test_a_leader_that_lost_its_session_repairs_as_soon_as_it_may(
     brokers: BrokersOnBadDays,
 ) -> None:
     """What it must not believe at once it looks at when it may, not at its next regular look."""
@@ -111,11 +111,11 @@ async def test_a_leader_that_lost_its_session_mends_as_soon_as_it_may(
     store_of(leader).hold_notifications()
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
     leader.parts.bundles.repairs._due.clear()
-    await eventually(lambda: leader.parts.bundles.repairs.repaired > 0, "it is mended")
+    await eventually(lambda: leader.parts.bundles.repairs.repaired > 0, "it is repaired")
 
 
 async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOnBadDays) -> None:
-    """A tombstone's time is up at the very moment when somebody takes the bundle."""
+    """A tombstone's time is up at the very moment when a broker takes the bundle."""
     leader = await brokers.start(load_report=IDLE)
     bundle, *_ = await bundles_of(leader)
     path = f"{RECORDS}/{bundle}"

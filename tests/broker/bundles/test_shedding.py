@@ -143,7 +143,7 @@ async def test_what_was_refused_may_move_in_the_next_round() -> None:
     assert sum(n for (result, _), n in leader.tally.shed.items() if result == "Success") >= 1
 
 
-async def test_nobody_else_decides_and_nobody_decides_without_being_asked_to() -> None:
+async def test_only_the_leader_decides_and_only_where_shedding_is_enabled() -> None:
     assert await Leader(leads=False).shedding.look() is None
     off = replace(SHEDDING, balance=BalanceOptions(shedding_enabled=False))
     assert await Leader(config=off).shedding.look() is None
@@ -183,7 +183,7 @@ async def test_who_leads_no_longer_orders_nothing_more() -> None:
         await leader.background.stop()
 
 
-async def test_of_several_moves_those_not_yet_ordered_wait_for_nobody() -> None:
+async def test_of_several_moves_those_not_yet_ordered_wait_for_no_broker() -> None:
     """Leadership is looked at before each order, not once for all."""
     leader = Leader()
 

@@ -79,10 +79,10 @@ async def test_a_split_that_the_store_interrupts_is_finished(
     parts = await halves(broker, bundle)
     real, fails = broker.parts.ownership.cache.update, iter([True])
 
-    async def update(*told: object) -> object:
+    async def update(*arguments: object) -> object:
         if next(fails, False):
             raise StoreUnavailable("/admin/local-policies", "for the test")
-        return await real(*told)  # type: ignore[arg-type]
+        return await real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
     with pytest.raises(Exception, match="for the test"):

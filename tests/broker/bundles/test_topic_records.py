@@ -1,4 +1,4 @@
-"""Who owns which bundle, kept on a system topic: all brokers believe the same, whoever dies."""
+"""Who owns which bundle, kept on a system topic: all brokers believe the same, whichever dies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 TOPIC = TopicName.parse(SERVICE_UNIT_STATE)
 NOW_MS = time.time_ns() // 1_000_000
 UNREAL = "b1:1"
-"""A broker that nobody asks anything of: it is not there, and no leader is told to look."""
+"""A broker that does not exist, and that no request names."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def records(broker: Broker) -> TopicRecords:
 
 
 def free(version: int) -> bytes:
-    """A record that obliges nobody to anything."""
+    """A record that obliges no broker to anything."""
     return ServiceUnitStateData(
         ServiceUnitState.FREE, None, UNREAL, timestamp_ms=NOW_MS, version=version
     ).to_json()
@@ -96,7 +96,7 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
     await agree([first, second], path, free(1))
     with pytest.raises(BadVersion):
         await records(second).delete(path, expected_version=7)
-    # Both at once: whoever comes second finds another record, or none.
+    # Both at once: the second of them finds another record, or none.
     assigning = ServiceUnitStateData(
         ServiceUnitState.ASSIGNING, UNREAL, timestamp_ms=NOW_MS, version=2
     ).to_json()
@@ -143,7 +143,7 @@ def read_all(url: str) -> list[tuple[str, bytes]]:
         client.close()
 
 
-async def test_nobody_deletes_records_by_acknowledging_them(brokers: BrokersOfTest) -> None:
+async def test_no_consumer_deletes_records_by_acknowledging_them(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     await records(broker).put(path_of(), free(1))
     topic = await broker.topics.get(TOPIC)
@@ -152,7 +152,9 @@ async def test_nobody_deletes_records_by_acknowledging_them(brokers: BrokersOfTe
     assert keeper.acks.mark == -1
 
 
-async def test_the_leader_serves_the_topic_whoever_has_its_bundle(brokers: BrokersOfTest) -> None:
+async def test_the_leader_serves_the_topic_whichever_broker_owned_its_bundle(
+    brokers: BrokersOfTest,
+) -> None:
     leader, other = await brokers.start_many(2)
     assert leader.is_leader
     await records(other).put(path_of(), free(1))
@@ -193,7 +195,7 @@ async def test_the_next_leader_serves_it_with_all_that_was_written(
     assert serving.broker_id in (successor.id, third.id)
 
 
-async def test_what_changed_while_the_link_was_down_is_told(brokers: BrokersOfTest) -> None:
+async def test_what_changed_while_the_link_was_down_is_reported(brokers: BrokersOfTest) -> None:
     leader, other = await brokers.start_many(2)
     await records(other).put(path_of(), free(1))
     heard: asyncio.Queue[str] = asyncio.Queue()
@@ -203,13 +205,13 @@ async def test_what_changed_while_the_link_was_down_is_told(brokers: BrokersOfTe
     for number in (1, 2):
         await records(leader).put(path_of(number), free(1))
     leave = records(other).subscribe(lambda notification: heard.put_nowait(notification.path))
-    told: set[str] = set()
+    reported: set[str] = set()
     async with asyncio.timeout(10):
         await agree([other], path_of(2), free(1))
-        while not {path_of(1), path_of(2)} <= told:
-            told.add(await heard.get())
+        while not {path_of(1), path_of(2)} <= reported:
+            reported.add(await heard.get())
     leave()
-    assert path_of() not in told, "it did not change"
+    assert path_of() not in reported, "it did not change"
 
 
 async def test_another_leader_is_turned_to_though_the_former_one_says_nothing(
@@ -239,7 +241,7 @@ async def rewritten(brokers: BrokersOfTest, count: int) -> tuple[Broker, str]:
 
 
 def said_again(version: int) -> bytes:
-    """A record that may follow any other, and obliges nobody to anything."""
+    """A record that may follow any other, and obliges no broker to anything."""
     state = ServiceUnitStateData(
         ServiceUnitState.FREE, None, UNREAL, force=True, timestamp_ms=NOW_MS, version=version
     )
@@ -264,7 +266,7 @@ def compacted(url: str) -> tuple[list[str], dict[str, str]]:
 
 
 async def test_what_is_read_compacted_is_what_stands(brokers: BrokersOfTest) -> None:
-    """The topic is begun anew when it is loaded; each record that counts is there once."""
+    """The topic is compacted when it is loaded; each record that counts is there once."""
     broker, last = await rewritten(brokers, 12)
     before, stand = await asyncio.to_thread(compacted, broker.service_url)
     assert len(before) >= 15
@@ -331,7 +333,7 @@ async def test_what_stands_outlives_its_brokers(brokers: BrokersOfTest) -> None:
         assert mine.keys() == stand.keys()
 
 
-async def test_a_topic_that_grows_is_begun_anew_while_it_is_in_use(
+async def test_a_topic_that_grows_is_compacted_while_it_is_in_use(
     brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "LOOK_S", 0.01)
@@ -346,7 +348,7 @@ async def test_a_topic_that_grows_is_begun_anew_while_it_is_in_use(
                     path_of(1), said_again(version + 1), expected_version=version or -1
                 )
             except (StoreUnavailable, BadVersion):
-                # It is being read anew, and perhaps what was said has been written.
+                # It is being read again, and perhaps the record has been written.
                 await asyncio.sleep(0.01)
                 with contextlib.suppress(StoreUnavailable):
                     stored = await records(second).get(path_of(1))

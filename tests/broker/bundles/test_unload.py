@@ -164,7 +164,7 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
     await asyncio.gather(unloading, return_exceptions=True)
     assert drained_for == [destination.id]
     await eventually(
-        lambda: not owner.parts.ownership.bundles.serves(bundle), "the owner has let go"
+        lambda: not owner.parts.ownership.bundles.serves(bundle), "the owner has released it"
     )
     for first in (owner, third):
         asked, authoritative = first, False
@@ -224,7 +224,9 @@ async def test_a_lock_of_a_former_life_is_replaced(brokers: BrokersOfTest) -> No
     assert stored.mine
 
 
-async def test_ownership_that_nobody_took_survives_a_lost_session(brokers: BrokersOfTest) -> None:
+async def test_ownership_that_no_broker_took_survives_a_lost_session(
+    brokers: BrokersOfTest,
+) -> None:
     await brokers.start()
     bundle, owner = await own_first_bundle(brokers)
     owner.metadata.expire()  # type: ignore[attr-defined] - a session in memory

@@ -66,7 +66,7 @@ def test_one_hot_topic_is_named_and_the_bundle_left_whole() -> None:
     assert f"{NAMES[3]} is 92% of it" in found.why
 
 
-def test_messages_count_where_nobody_counts_bytes() -> None:
+def test_messages_count_where_no_broker_counts_bytes() -> None:
     topics = {NAMES[0]: TopicLoad(msg_rate_in=99.0), NAMES[1]: TopicLoad(msg_rate_out=1.0)}
     assert advice(topics).hottest[0].share == pytest.approx(0.99)
 
@@ -94,7 +94,7 @@ def test_a_namespace_with_enough_bundles_is_left() -> None:
     assert "loadBalancerNamespaceMaximumBundles" in found.why
 
 
-def test_topics_that_nobody_told_of_are_no_reason_to_split() -> None:
+def test_topics_that_no_broker_reported_are_no_reason_to_split() -> None:
     found = advice({})
     assert found.verdict == "wait"
     assert "not known" in found.why

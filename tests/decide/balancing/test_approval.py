@@ -79,7 +79,7 @@ def test_a_window_may_go_over_midnight(window: tuple[int, int], inside: bool) ->
     assert bool(let_through(ApprovalRules(window=window))) is inside
 
 
-def test_the_hours_are_told_as_a_clock_shows_them() -> None:
+def test_the_hours_are_printed_as_a_clock_shows_them() -> None:
     rules = ApprovalRules(window=(22 * 60 + 5, 6 * 60 + 30))
     _, withheld = approve([move(0)], (), NOON, rules)
     assert withheld[0].reason == "bundles move between 22:05 and 06:30 UTC only (--window)"

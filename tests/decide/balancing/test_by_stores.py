@@ -58,7 +58,7 @@ def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_des
     assert acts.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
 
 
-def test_brokers_that_tell_their_own_averages_are_believed() -> None:
+def test_averages_that_brokers_report_are_believed() -> None:
     """By what they report the third is the idlest; by their averages the second is."""
     facts = dict.fromkeys(UNEVEN, BrokerFacts(FilterOptions().load_manager_class))
     logged = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5, "gone:80": 5.0}

@@ -114,7 +114,7 @@ def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterV
     assert sent(view, around, bundles) == ["b2:80", "b3:80", "b4:80", "b2:80"]
 
 
-def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterView) -> None:
+def test_the_reason_why_a_bundle_stays_names_its_broker_and_policy(view: ClusterView) -> None:
     alone = {name: IsolationPolicy((of,), primary=("b1",)) for name, of in
              (("p", MINE), ("q", THEIRS))}  # fmt: skip
     places = Destinations(view, view.brokers, policies(isolation=alone))
@@ -129,7 +129,7 @@ def test_why_a_bundle_stays_is_told_of_its_own_broker_and_policy(view: ClusterVi
         assert logged.count(f"is no broker of isolation policy '{name}'") == len(OTHERS)
 
 
-def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_told_under_policies_too() -> None:
+def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_kept_under_policies_too() -> None:
     big = {"b1:80": {bundle_name(0, MINE): 90_000.0, bundle_name(1, MINE): 1.0}, "b2:80": {}}
     found = cluster_view(seen(big), START)
     around = policies(facts=dict.fromkeys(big, KNOWN))

@@ -84,5 +84,5 @@ def test_a_source_without_traffic_gives_no_use_away(view: ClusterView) -> None:
 
 
 @pytest.mark.parametrize("to", [None, "absent:80"])
-def test_a_move_to_nobody_changes_nothing(view: ClusterView, to: str | None) -> None:
+def test_a_move_to_no_known_broker_changes_nothing(view: ClusterView, to: str | None) -> None:
     assert moved(view, some_bundle(view), to) is view

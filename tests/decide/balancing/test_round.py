@@ -128,7 +128,7 @@ def test_the_hot_broker_gives_bundles_to_the_others_and_the_round_does_not_pile_
     assert all("averages" in move.decision.sentence for move in made.moves)
 
 
-def test_ids_tell_polls_and_bundles_apart() -> None:
+def test_ids_differ_by_poll_and_bundle() -> None:
     first = decide(seen(UNEVEN), RoundMemory(), strategy())
     second = decide(seen(UNEVEN, UNEVEN), RoundMemory(), strategy())
     ids = [move.id for made in (first, second) for move in made.moves]

@@ -75,7 +75,7 @@ def test_the_strategy_takes_other_bundles_and_the_round_says_why() -> None:
     assert made.memory.trails == memory.trails
 
 
-def test_a_bundle_does_not_go_back_whence_it_came_but_elsewhere() -> None:
+def test_a_bundle_does_not_return_to_the_broker_that_it_left() -> None:
     by = replace(strategy(), balance=replace(strategy().balance, thrash_span_ms=HOUR))
     first = decide(seen(UNEVEN), RoundMemory(), by).moves[0]
     other = ({"b2:80", "b3:80"} - {first.destination}).pop()

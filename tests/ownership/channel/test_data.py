@@ -46,7 +46,7 @@ def test_numbers_that_are_left_out_are_zero() -> None:
     assert read == ServiceUnitStateData(ServiceUnitState.OWNED, A, timestamp_ms=0, version=0)
 
 
-def test_a_free_bundle_may_name_nobody() -> None:
+def test_a_free_bundle_may_name_no_broker() -> None:
     assert ServiceUnitStateData.from_json(b'{"state":"Free"}').source is None
 
 

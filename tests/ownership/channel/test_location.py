@@ -22,7 +22,7 @@ AT_A = NamespaceEphemeralData("", f"http://{A}")
         (record(ServiceUnitState.INIT, by=A), BundleLocation(None)),
         (record(ServiceUnitState.FREE, by=A), BundleLocation(None)),
         (record(ServiceUnitState.OWNED, A, B), BundleLocation(AT_A)),
-        # A bundle that is being cut is served by whoever cuts it.
+        # A bundle that is being split is served by the broker that splits it.
         (record(ServiceUnitState.SPLITTING, by=A), BundleLocation(AT_A, splitting=True)),
         (record(ServiceUnitState.SPLITTING, B, A), BundleLocation(AT_A, splitting=True)),
         (
@@ -34,7 +34,7 @@ AT_A = NamespaceEphemeralData("", f"http://{A}")
             BundleLocation(None, successor=B, changing=True),
         ),
         (record(ServiceUnitState.RELEASING, by=A), BundleLocation(AT_A, changing=True)),
-        # What has been cut is nobody's to be: its parts are.
+        # No broker is to own a bundle that was split: its parts have owners.
         (record(ServiceUnitState.DELETED, B, A), BundleLocation(AT_A, changing=True)),
     ],
     ids=lambda said: said.state.value if isinstance(said, ServiceUnitStateData) else "",

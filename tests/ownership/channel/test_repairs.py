@@ -37,7 +37,7 @@ def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
     )
 
 
-def test_whoever_takes_part_in_a_change_is_missed() -> None:
+def test_every_broker_that_takes_part_in_a_change_is_missed() -> None:
     gone = record(ServiceUnitState.RELEASING, B, C, at_ms=NOW)
     (found,) = examine({named(1): gone}, (A, B), NOW, TERMS)
     assert found.why == f"{C}, which was releasing it, is no active broker"
@@ -47,7 +47,7 @@ def repair_all(before: ServiceUnitStateData, successor: str | None) -> ServiceUn
     return override(before, successor, NOW)
 
 
-def test_an_orphan_goes_to_the_heir_by_force_and_every_reader_accepts_it() -> None:
+def test_an_orphan_goes_to_the_successor_by_force_and_every_reader_accepts_it() -> None:
     for before in (
         record(ServiceUnitState.OWNED, C, version=4),
         record(ServiceUnitState.ASSIGNING, C, version=4),
@@ -71,7 +71,7 @@ def test_who_had_an_orphan_is_remembered_so_that_it_closes_what_it_has_left() ->
     assert (back.state, back.destination, back.source) == (ServiceUnitState.OWNED, A, None)
 
 
-def test_a_split_goes_on_at_the_heir() -> None:
+def test_a_split_goes_on_at_the_successor() -> None:
     before = ServiceUnitStateData(ServiceUnitState.SPLITTING, None, C, {"x": None}, version=2)
     after = repair_all(before, B)
     assert (after.state, after.source, after.children) == (
@@ -81,7 +81,7 @@ def test_a_split_goes_on_at_the_heir() -> None:
     )
 
 
-def test_without_an_heir_a_bundle_is_free() -> None:
+def test_without_a_successor_a_bundle_is_free() -> None:
     after = repair_all(record(ServiceUnitState.OWNED, C, A, version=4), None)
     assert (after.state, after.destination, after.source) == (ServiceUnitState.FREE, None, C)
 

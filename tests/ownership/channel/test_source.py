@@ -17,28 +17,28 @@ def test_a_transfer_at_its_source() -> None:
     world.answer()
     assert world.value is not None
     assert world.value.state is ServiceUnitState.RELEASING
-    assert world.state.holds, "topics stay open until the heir is ready"
+    assert world.state.holds, "topics stay open until the successor is ready"
     assert world.drains == []
     world.feed(SuccessorReady())
     world.answer()
     assert world.value == ServiceUnitStateData(
         ServiceUnitState.ASSIGNING, B, A, timestamp_ms=7, version=4
     )
-    assert world.state.in_progress, "the heir is waited for"
-    assert world.state.holds, "nobody waits for the store while topics are open nowhere"
+    assert world.state.in_progress, "the successor is waited for"
+    assert world.state.holds, "no client waits for the store while topics are open nowhere"
     assert world.drains == []
     world.write(record(ServiceUnitState.OWNED, B, A, version=5))
     world.feed(CHANGED)
     world.answer()
     assert not world.state.holds
-    assert world.told == 0
+    assert world.reports == 0
     world.answer()
     assert world.drains == [B]
-    assert world.told == 1, "the heir hears that all is closed"
+    assert world.reports == 1, "the successor is notified that all is closed"
     assert world.state.forgettable
 
 
-def test_a_source_closes_first_if_its_heir_is_late() -> None:
+def test_a_source_closes_first_if_its_successor_is_late() -> None:
     world = World()
     world.owned()
     world.feed(Release(B))
@@ -54,7 +54,7 @@ def test_a_source_closes_first_if_its_heir_is_late() -> None:
     assert world.state.in_progress
 
 
-def test_a_ready_heir_that_does_not_come_is_not_waited_for_with_open_topics() -> None:
+def test_a_ready_successor_that_does_not_come_is_not_waited_for_with_open_topics() -> None:
     world = World()
     world.owned()
     world.feed(Release(B))
@@ -66,7 +66,7 @@ def test_a_ready_heir_that_does_not_come_is_not_waited_for_with_open_topics() ->
     assert (world.drains, world.state.holds, world.state.forgettable) == ([B], False, True)
 
 
-def test_an_heir_that_is_never_ready_is_not_waited_for_twice() -> None:
+def test_a_successor_that_is_never_ready_is_not_waited_for_twice() -> None:
     world = World()
     world.owned()
     world.feed(Release(B))
@@ -82,7 +82,7 @@ def test_an_heir_that_is_never_ready_is_not_waited_for_twice() -> None:
     assert world.drains == [B, B]
 
 
-def test_an_heir_may_be_ready_before_our_own_write_is_answered() -> None:
+def test_a_successor_may_be_ready_before_our_own_write_is_answered() -> None:
     world = World()
     world.owned()
     world.feed(Release(B))
@@ -139,7 +139,7 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
     assert (world.value.state, world.value.destination) == (ServiceUnitState.ASSIGNING, B)
 
 
-def test_nobody_waits_for_itself_to_get_ready() -> None:
+def test_no_broker_waits_for_itself_to_get_ready() -> None:
     world = World()
     world.owned()
     world.write(record(ServiceUnitState.RELEASING, A, A, version=3))

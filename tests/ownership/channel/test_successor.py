@@ -1,4 +1,4 @@
-"""A move as its heir follows it: the broker that gets the bundle."""
+"""A move as its successor sees it: the broker that gets the bundle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, World
 
 
-def test_a_transfer_at_its_heir() -> None:
+def test_a_transfer_at_its_successor() -> None:
     world = World(record(ServiceUnitState.RELEASING, A, B, version=3), 3)
     world.feed(CHANGED)
     world.answer()
@@ -58,7 +58,7 @@ def test_a_former_owner_that_takes_too_long_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("news", [CheckOwnership(), CHANGED], ids=["a client", "news"])
-def test_whoever_knocks_does_not_put_off_the_end_of_an_heirs_patience(news: object) -> None:
+def test_neither_clients_nor_news_prolong_the_wait_for_the_former_owner(news: object) -> None:
     """Its former owner was killed, and clients come more often than the alarm takes to ring."""
     world = taking_over()
     for _ in range(5):
@@ -72,7 +72,7 @@ def test_whoever_knocks_does_not_put_off_the_end_of_an_heirs_patience(news: obje
     assert world.state.serves
 
 
-def test_an_alarm_that_rings_while_the_record_is_looked_at_is_set_anew() -> None:
+def test_an_alarm_that_rings_while_the_record_is_read_is_set_again() -> None:
     world = taking_over()
     world.feed(CHANGED)
     world.alarm = False
@@ -83,7 +83,7 @@ def test_an_alarm_that_rings_while_the_record_is_looked_at_is_set_anew() -> None
     assert world.state.serves
 
 
-def test_an_heir_that_had_no_time_to_look_closes_what_it_opened_early() -> None:
+def test_a_successor_that_had_no_time_to_look_closes_what_it_opened_early() -> None:
     """News overtook the answer to its own write, so clients were let in while it looked again."""
     world = World(record(ServiceUnitState.ASSIGNING, A, B, version=4), 4)
     world.feed(CHANGED)
@@ -122,7 +122,7 @@ def test_that_a_former_move_is_over_says_nothing_of_the_next() -> None:
     assert world.state.taking_over
 
 
-def test_an_heir_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> None:
+def test_a_successor_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> None:
     world = taking_over()
     world.feed(SessionChanged())
     assert (world.state.taking_over, world.state.holds, world.state.settling) == (False, True, True)
@@ -132,7 +132,7 @@ def test_an_heir_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> None:
     assert world.state.serves
 
 
-def test_an_heir_that_loses_the_bundle_closes_what_it_opened_early() -> None:
+def test_a_successor_that_loses_the_bundle_closes_what_it_opened_early() -> None:
     world = taking_over()
     world.write(record(ServiceUnitState.OWNED, C, A, version=9, force=True))
     world.feed(CHANGED)
@@ -141,7 +141,7 @@ def test_an_heir_that_loses_the_bundle_closes_what_it_opened_early() -> None:
 
 
 def test_it_gets_ready_for_each_move_whatever_their_numbers() -> None:
-    """A bundle that was deleted and made anew is numbered anew."""
+    """The records of a bundle that was deleted and created again begin at 1 again."""
     world = World(record(ServiceUnitState.RELEASING, A, B, version=9), 9)
     world.feed(CHANGED)
     world.answer()

@@ -129,7 +129,7 @@ def test_a_lost_session_is_a_doubt_until_the_record_was_seen() -> None:
     assert (world.state.serves, world.drains) == (False, [B])
 
 
-def test_a_former_life_is_found_again_by_whoever_comes() -> None:
+def test_what_was_begun_before_a_restart_is_found_when_a_client_comes() -> None:
     world = World(record(ServiceUnitState.OWNED, A, version=9), 1)
     world.feed(CheckOwnership())
     world.settle()

@@ -72,7 +72,7 @@ def test_a_message_counts_if_pulsars_rules_let_it_follow(heard: Heard) -> None:
 
 @given(st.lists(messages, max_size=10), st.data())
 def test_a_record_that_comes_twice_counts_once(heard: Heard, data: st.DataObject) -> None:
-    """Whoever resends what it has no receipt for changes nothing, if the first one arrived."""
+    """A message that is sent again, because its receipt was lost, changes nothing."""
     written = [each for each in heard if each.value is not None]
     if not written:
         return
@@ -87,8 +87,8 @@ def test_a_record_that_comes_twice_counts_once(heard: Heard, data: st.DataObject
 
 
 @given(st.lists(messages, max_size=12), st.integers(0, 12))
-def test_whoever_reads_again_from_the_beginning_believes_the_same(heard: Heard, cut: int) -> None:
-    """A link that was lost is made anew, and begins with an empty table."""
+def test_a_reader_that_begins_again_believes_the_same(heard: Heard, cut: int) -> None:
+    """A link that was lost is made again, and begins with an empty table."""
     assert after(heard[:cut]) == after(heard[:cut])
     view = ChannelView()
     for each in [*heard[:cut]]:

@@ -54,7 +54,8 @@ class World:
     alarms: int = 0
     """How often the alarm was set."""
     prepares: int = 0
-    told: int = 0
+    reports: int = 0
+    """How often it was reported that all is closed."""
 
     def __post_init__(self) -> None:
         me = NamespaceEphemeralData("pulsar://a:6650", f"http://{A}")
@@ -62,7 +63,7 @@ class World:
         self.state: ChannelBundle = self.protocol.new(NAME)
 
     def write(self, data: ServiceUnitStateData | None) -> None:
-        """Somebody writes the node."""
+        """Another broker writes the node."""
         self.value, self.version = data, self.version + 1
 
     def feed(self, record: object) -> None:
@@ -74,7 +75,7 @@ class World:
             elif isinstance(effect, Prepare):
                 self.prepares += 1
             elif isinstance(effect, ReportRelease):
-                self.told += 1
+                self.reports += 1
             else:
                 assert isinstance(effect, Command)
                 self.asked.append(effect)

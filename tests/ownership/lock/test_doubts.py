@@ -29,7 +29,7 @@ from tests.ownership.lock.machine import (
     LOCK,
     MINE,
     MY_LOCK,
-    NOBODY,
+    NO_NODE,
     OTHER,
     OTHERS,
     VANISHED,
@@ -49,7 +49,7 @@ WHAT_HAPPENS = {
     "a session that was lost": (
         owned(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (NOBODY, P.DOUBTED, (CREATE,)),
+        (NO_NODE, P.DOUBTED, (CREATE,)),
         (NodeCreated(0), P.OWNED, ()),
     ),
     "a lock that our lost session still holds": (
@@ -58,7 +58,7 @@ WHAT_HAPPENS = {
         (FORMER, P.DOUBTED, (RemoveNode(LOCK, 4),)),
         (NodeRemoved(), P.DOUBTED, (CREATE,)),
     ),
-    "somebody else has it": (
+    "another broker has it": (
         owned(),
         (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
         (OTHERS, P.DROPPING, (drain(None),)),

@@ -43,7 +43,7 @@ from tests.ownership.lock.machine import (
     LOCK,
     ME,
     MINE,
-    NOBODY,
+    NO_NODE,
     OTHER,
     OTHERS,
     TO_ME,
@@ -61,10 +61,10 @@ def answers(question: Command) -> Iterable[object]:
         case WriteNode():
             return (NodeWritten(),)
         case ReadNode(path) if path == LOCK:
-            return NOBODY, OTHERS, MINE, FORMER, NodeFound(b"[")
+            return NO_NODE, OTHERS, MINE, FORMER, NodeFound(b"[")
         case ReadNode():
             return (
-                NOBODY,
+                NO_NODE,
                 NodeFound(TO_ME),
                 NodeFound(FROM_ME),
                 NodeFound(HandOver(OTHER, None).to_json()),

@@ -1,4 +1,4 @@
-"""Letting go of a bundle: the owner's side of a move, and a split."""
+"""Releasing a bundle: the owner's side of a move, and a split."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.ownership.lock.machine import (
     LOCK,
     ME,
     MINE,
-    NOBODY,
+    NO_NODE,
     OTHER,
     OTHERS,
     TO_ME,
@@ -60,13 +60,13 @@ WHAT_HAPPENS = {
         (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
         (NodeRemoved(), P.FREE, ()),
     ),
-    "an heir that is heard of before our own lock is known to be gone": (
+    "a successor that is heard of before our own lock is known to be gone": (
         yielding(),
         (APPEARED, P.YIELDING, ()),
         (NodeRemoved(), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
-    "an heir that was ready, and never comes": (
+    "a successor that was ready, and never comes": (
         quietly(yielding(), NodeRemoved()),
         (TimerFired(), P.DRAINING, (drain(None),)),
         (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
@@ -84,7 +84,7 @@ WHAT_HAPPENS = {
         (VersionDiffers(), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
-    "a lock of which nobody knows whether it was given away": (
+    "a lock of which it is unknown whether it was given away": (
         yielding(),
         (CommandFailed("away"), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
@@ -95,7 +95,7 @@ WHAT_HAPPENS = {
         (SessionChanged(), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
-    "an owner whose heir was late": (
+    "an owner whose successor was late": (
         quietly(owned(), Release(OTHER), NodeWritten()),
         (TimerFired(), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
@@ -104,51 +104,51 @@ WHAT_HAPPENS = {
         (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
         (NodeRemoved(), P.FREE, ()),
     ),
-    "an heir that is never ready": (
+    "a successor that is never ready": (
         quietly(owned(), Release(OTHER), NodeWritten()),
         (TimerFired(), P.DRAINING, (drain(OTHER),)),
         (SuccessorReady(), P.DRAINING, ()),
     ),
-    "a lock that goes while its heir gets ready": (
+    "a lock that goes while its successor gets ready": (
         quietly(owned(), Release(OTHER), NodeWritten()),
         (VANISHED, P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
-    "a session that is lost while the heir gets ready": (
+    "a session that is lost while the successor gets ready": (
         quietly(owned(), Release(OTHER), NodeWritten()),
         (SessionChanged(), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
-    "a session that is lost before the heir is told": (
+    "a session that is lost before the hand-over is announced": (
         quietly(owned(), Release(OTHER), SessionChanged()),
         (NodeWritten(), P.DRAINING, (drain(OTHER),)),
         (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
     ),
-    "an heir that was heard of before our own lock was known to be gone": (
+    "a successor that was heard of before our own lock was known to be gone": (
         quietly(leaving(OTHER), TopicsClosed()),
         (APPEARED, P.DELETING, ()),
         (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
         (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
         (NodeRemoved(), P.FREE, ()),
     ),
-    "an heir that never comes": (
+    "a successor that never comes": (
         quietly(leaving(OTHER), TopicsClosed(), NodeRemoved()),
         (TimerFired(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NOBODY, P.FREE, ()),
+        (NO_NODE, P.FREE, ()),
     ),
-    "a hand-over that the heir has handed on already": (
+    "a hand-over that the successor has handed on already": (
         quietly(leaving(OTHER), TopicsClosed(), NodeRemoved(), APPEARED),
         (ANNOUNCED, P.WITHDRAWING, ()),
         (NodeFound(TO_ME, 1, mine=True), P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
         (NodeFound(TO_ME, 1, mine=True), P.CHECKING, (ReadNode(LOCK),)),
         (OTHERS, P.EXPECTED, (StartTimer(5), Prepare())),
     ),
-    "a hand-over to nobody": (
+    "a hand-over without a successor": (
         leaving(None),
         (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
         (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
-    "a hand-over to itself keeps the lock and is nobody's business": (
+    "a hand-over to itself keeps the lock and is not announced": (
         owned(),
         (Release(ME), P.DRAINING, (drain(ME),)),
         (TopicsClosed(), P.OWNED, ()),
@@ -162,11 +162,11 @@ WHAT_HAPPENS = {
     "a session that is lost while the bundle drains to another": (
         leaving(OTHER),
         (SessionChanged(), P.DRAINING, ()),
-        # A version may be the same in a lock that is somebody else's by now.
+        # A version may be the same in a lock that is another broker's by now.
         (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
         (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
     ),
-    "a release that nobody could be told of has no heir to wait for": (
+    "a release that could not be announced has no successor to wait for": (
         quietly(
             owned(),
             Release(OTHER),
@@ -185,10 +185,10 @@ WHAT_HAPPENS = {
         (TimerFired(), P.DELETING, (ReadNode(LOCK),)),
         (MINE, P.DELETING, (RemoveNode(LOCK, 0),)),
     ),
-    "a lookup that chose a broker which still waits for the heir": (
+    "a lookup that chose a broker which still waits for the successor": (
         quietly(leaving(OTHER), TopicsClosed(), NodeRemoved()),
         (Acquire(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NOBODY, P.ACQUIRING, (CREATE,)),
+        (NO_NODE, P.ACQUIRING, (CREATE,)),
     ),
     "a split": (
         owned(),
@@ -204,7 +204,7 @@ def test_what_happens_to(story: str) -> None:
     run(start, *steps)
 
 
-def test_an_owner_goes_on_with_open_topics_until_its_heir_has_the_lock() -> None:
+def test_an_owner_goes_on_with_open_topics_until_its_successor_has_the_lock() -> None:
     state = yielding()
     for record in (NodeRemoved(), APPEARED):
         assert state.holds

@@ -1,4 +1,4 @@
-"""Taking a bundle that nobody holds, and looking who does."""
+"""Taking a bundle that no broker owns, and finding the broker that owns one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.ownership.lock.machine import (
     HAND_OVER,
     LOCK,
     MINE,
-    NOBODY,
+    NO_NODE,
     OTHERS,
     P,
     quietly,
@@ -36,12 +36,12 @@ from tests.ownership.lock.machine import (
 )
 
 WHAT_HAPPENS = {
-    "a bundle that nobody owns": (
+    "a bundle that no broker owns": (
         FREE,
         (Acquire(), P.ACQUIRING, (CREATE,)),
         (NodeCreated(0), P.OWNED, ()),
     ),
-    "a bundle that somebody owns": (
+    "a bundle that another broker owns": (
         FREE,
         (Acquire(), P.ACQUIRING, (CREATE,)),
         (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
@@ -55,7 +55,7 @@ WHAT_HAPPENS = {
         (NodeRemoved(), P.ACQUIRING, (CREATE,)),
         (NodeCreated(0), P.OWNED, ()),
     ),
-    "a lock that was created, though nobody said so": (
+    "a lock that was created, though the answer was lost": (
         FREE,
         (Acquire(), P.ACQUIRING, (CREATE,)),
         (CommandFailed("away"), P.ACQUIRING, (StartTimer(0.05),)),
@@ -66,13 +66,13 @@ WHAT_HAPPENS = {
     "a client that comes for nothing": (
         FREE,
         (CheckOwnership(), P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
-        (NOBODY, P.CHECKING, (ReadNode(LOCK),)),
+        (NO_NODE, P.CHECKING, (ReadNode(LOCK),)),
         (OTHERS, P.FREE, ()),
     ),
     "a client that knows more than the broker": (
         FREE,
         (CheckOwnership(), P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
-        (NOBODY, P.CHECKING, (ReadNode(LOCK),)),
+        (NO_NODE, P.CHECKING, (ReadNode(LOCK),)),
         (MINE, P.OWNED, ()),
     ),
     "an announcement that a release of ours left behind": (
@@ -81,7 +81,7 @@ WHAT_HAPPENS = {
         (NodeFound(FROM_ME, 2), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
         (NodeFound(FROM_ME, 2), P.WITHDRAWING, (RemoveNode(HAND_OVER, 2),)),
         (VersionDiffers(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NOBODY, P.FREE, ()),
+        (NO_NODE, P.FREE, ()),
     ),
     "a hand-over that is no record": (
         FREE,

@@ -1,4 +1,4 @@
-"""Getting a bundle from another broker: the heir's side of a move."""
+"""Getting a bundle from another broker: the successor's side of a move."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.ownership.lock.machine import (
     HAND_OVER,
     LOCK,
     MINE,
-    NOBODY,
+    NO_NODE,
     OTHER,
     OTHERS,
     TO_ME,
@@ -39,7 +39,7 @@ from tests.ownership.lock.machine import (
 )
 
 WHAT_HAPPENS = {
-    "a hand-over, the heir's side": (
+    "a hand-over, the successor's side": (
         FREE,
         (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
         (NodeFound(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
@@ -52,7 +52,7 @@ WHAT_HAPPENS = {
         taking_over(),
         (TimerFired(), P.OWNED, ()),
     ),
-    "a former owner that was done before the heir had the lock": (
+    "a former owner that was done before the successor had the lock": (
         quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS, VANISHED),
         (WITHDRAWN, P.ACQUIRING, ()),
         (NodeCreated(0), P.OWNED, ()),
@@ -62,57 +62,57 @@ WHAT_HAPPENS = {
         (WITHDRAWN, P.ACQUIRING, (CREATE,)),
         (NodeCreated(0), P.OWNED, ()),
     ),
-    "a former owner that is gone while the heir looks at the lock": (
+    "a former owner that is gone while the successor looks at the lock": (
         quietly(FREE, ANNOUNCED, NodeFound(TO_ME)),
         (WITHDRAWN, P.CHECKING, ()),
-        (NOBODY, P.ACQUIRING, (CREATE,)),
+        (NO_NODE, P.ACQUIRING, (CREATE,)),
         (NodeCreated(0), P.OWNED, ()),
     ),
-    "an heir whose lock was created, though nobody said so": (
+    "a successor whose lock was created, though the answer was lost": (
         quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS, VANISHED),
         (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
         (MINE, P.TAKING_OVER, (StartTimer(3),)),
     ),
-    "an heir whose session is only interrupted": (
+    "a successor whose session is only interrupted": (
         taking_over(),
         (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
         (MINE, P.TAKING_OVER, (StartTimer(3),)),
     ),
-    "an heir in doubt whose former owner is done": (
+    "a successor in doubt whose former owner is done": (
         quietly(taking_over(), SessionChanged()),
         (WITHDRAWN, P.DOUBTED, ()),
         (MINE, P.OWNED, ()),
     ),
-    "an heir whose lock another has": (
+    "a successor whose lock another has": (
         taking_over(),
         (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
         (OTHERS, P.DROPPING, (drain(None),)),
     ),
-    "an heir that is to hand it on when it has it": (
+    "a successor that is to hand it on when it has it": (
         quietly(taking_over(), Release(OTHER)),
         (WITHDRAWN, P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
     ),
-    "a hand-over of which the heir hears late": (
+    "a hand-over of which the successor hears late": (
         FREE,
         (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
         (NodeFound(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
-        (NOBODY, P.ACQUIRING, (CREATE,)),
+        (NO_NODE, P.ACQUIRING, (CREATE,)),
     ),
-    "a lock that goes while the heir looks at it": (
+    "a lock that goes while the successor looks at it": (
         FREE,
         (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
         (NodeFound(TO_ME), P.CHECKING, (ReadNode(LOCK),)),
         (VANISHED, P.CHECKING, ()),
         (OTHERS, P.CHECKING, (ReadNode(LOCK),)),
-        (NOBODY, P.ACQUIRING, (CREATE,)),
+        (NO_NODE, P.ACQUIRING, (CREATE,)),
     ),
-    "an heir that hears nothing tries before it gives up": (
+    "a successor that hears nothing tries before it gives up": (
         quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS),
         (TimerFired(), P.ACQUIRING, (CREATE,)),
         (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
         (OTHERS, P.FREE, ()),
     ),
-    "somebody else's hand-over": (
+    "a hand-over between two other brokers": (
         FREE,
         (ANNOUNCED, P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
         (NodeFound(HandOver(OTHER, "b3:8080").to_json()), P.FREE, ()),
@@ -126,7 +126,7 @@ def test_what_happens_to(story: str) -> None:
     run(start, *steps)
 
 
-def test_an_heir_inherits_while_the_lock_is_surely_its_own() -> None:
+def test_a_successor_inherits_while_the_lock_is_surely_its_own() -> None:
     """Meanwhile it may open what the former owner has closed."""
     expecting = quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS)
     assert not expecting.taking_over

@@ -119,7 +119,7 @@ async def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixtur
         (["--history", "/no/such/history"], "is no history"),
         (["--history", "gopher://x"], "gopher"),
         (["--admin-url", "http://127.0.0.1:1", "--move-seconds", "-1"], "--move-seconds -1"),
-        (["--admin-url", "http://127.0.0.1:1", "--strategy", "Nobody"], "Nobody"),
+        (["--admin-url", "http://127.0.0.1:1", "--strategy", "NoSuchStrategy"], "NoSuchStrategy"),
         (["--admin-url", "http://127.0.0.1:1", "--placement", "Nowhere"], "Nowhere"),
     ],
 )

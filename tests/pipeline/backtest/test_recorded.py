@@ -57,7 +57,7 @@ def test_the_size_of_a_network_is_learnt_from_what_it_carried(tmp_path: Path) ->
     assert trace.hosts.bytes_most.tolist() == [pytest.approx(125_000.0)] * 2
 
 
-def test_a_load_that_nobody_reports_any_more_is_forgotten(tmp_path: Path) -> None:
+def test_a_load_that_no_broker_reports_any_more_is_forgotten(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     land(store, poll(0, {"b1:80": {ONE: 100.0, TWO: 50.0}}, every_ms=MINUTE))
     land(store, poll(12, {"b1:80": {ONE: 100.0}}, every_ms=MINUTE))
@@ -72,7 +72,7 @@ def test_a_history_without_load_is_a_sentence(tmp_path: Path) -> None:
         Recording(str(tmp_path)).open()
 
 
-def test_a_figure_that_is_no_number_tells_nothing_and_spoils_nothing(tmp_path: Path) -> None:
+def test_a_figure_that_is_no_number_counts_for_nothing(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     odd = {bundle_name(0): 1e6, bundle_name(1): float("nan")}
     land(store, poll(0, {"b1:80": odd, "b2:80": {bundle_name(2): 2e6}}, every_ms=60_000))

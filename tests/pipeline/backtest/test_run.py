@@ -58,7 +58,7 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
         assert labels == {"UniformLoadShedder", "no moves"}
 
 
-def test_ones_own_strategy_that_fails_is_told_in_a_sentence(
+def test_ones_own_strategy_that_fails_is_reported_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -195,7 +195,7 @@ SMALL = {"count_of_brokers": 9, "count_of_bundles": 120, "hours": 1.5}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_load_is_the_same_for_its_seed_and_balanced_by_somebody(kind: str) -> None:
+def test_every_kind_of_load_is_the_same_for_its_seed_and_balanced_by_a_strategy(kind: str) -> None:
     trace = SyntheticTrace(kind, **SMALL)  # type: ignore[arg-type]
     again = SyntheticTrace(kind, **SMALL)  # type: ignore[arg-type]
     other = SyntheticTrace(kind, seed=2, **SMALL)  # type: ignore[arg-type]

@@ -124,7 +124,7 @@ def another_broker_has_it(cluster: FakeCluster, plan: AdvisedPlan) -> None:
     cluster.owners[step.bundle] = others.pop()
 
 
-def nobody_has_it(cluster: FakeCluster, plan: AdvisedPlan) -> None:
+def no_broker_owns_it(cluster: FakeCluster, plan: AdvisedPlan) -> None:
     cluster.owners[plan.steps[0].bundle] = ""
 
 
@@ -146,7 +146,7 @@ def a_destination_has_left(cluster: FakeCluster, plan: AdvisedPlan) -> None:
     ("change", "said"),
     [
         (another_broker_has_it, "now, not on"),
-        (nobody_has_it, "no broker owns it any more"),
+        (no_broker_owns_it, "no broker owns it any more"),
         (it_was_split, "no broker owns it any more"),
         (a_destination_is_silent, "does not answer: HTTP 503"),
         (a_destination_has_left, "is no broker of the cluster any more"),
@@ -302,7 +302,7 @@ async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
         ("lose_destination", "{owner} took it in place of {destination}: make a new plan"),
     ],
 )
-async def test_what_went_elsewhere_or_to_nobody_says_what_comes_next(
+async def test_what_went_elsewhere_or_to_no_broker_says_what_comes_next(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path, fault: str, says: str
 ) -> None:
     plan = await planned(uneven, http)
@@ -344,7 +344,7 @@ def test_a_file_that_is_no_plan_is_a_sentence(
     assert said in capsys.readouterr().err
 
 
-async def test_from_advice_to_deed_on_the_command_line(
+async def test_from_advice_to_moves_on_the_command_line(
     uneven: FakeCluster,
     http: aiohttp.ClientSession,
     tmp_path: Path,

@@ -116,7 +116,7 @@ def test_a_word_that_cannot_be_read_is_a_pause(store: Store, damage: bytes) -> N
     assert "is unreadable; say resume" in read_control(store).withholds(START)
 
 
-async def test_status_tells_the_last_poll_the_last_round_and_the_hour(
+async def test_status_prints_the_last_poll_the_last_round_and_the_hour(
     uneven: FakeCluster,
     http: aiohttp.ClientSession,
     store: Store,

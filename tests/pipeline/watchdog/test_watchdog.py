@@ -408,7 +408,7 @@ def test_the_channel_shows_the_last_record_that_holds() -> None:
     ]
     left = [message(*each) for each in written_records]
     channel = Channel.__new__(Channel)
-    channel._trouble, channel._told, channel._records = OSError, "", {}
+    channel._trouble, channel._reported, channel._records = OSError, "", {}
     channel._reader = SimpleNamespace(
         has_message_available=lambda: bool(left), read_next=lambda _: left.pop(0)
     )

@@ -157,6 +157,22 @@ async def test_why_a_bundle_stays_whole_is_said_once(
     assert [str(bundle) in each.message for each in caplog.records] == [True]
 
 
+async def test_a_reason_that_comes_back_is_logged_again(
+    brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
+    broker, _ = await brokers.start_many(
+        2,
+        splitting=replace(LIMITS, maximum_bundles=4),
+        load_report=replace(brokers.load_report, min_interval_ms=600_000),
+    )
+    bundle = await first_bundle(broker)
+    for stats in (BIG, replace(BIG, topics=1), BIG):
+        await report(broker, {str(bundle): stats})
+        await broker.parts.balancing.auto_split.look()
+    assert [str(bundle) in each.message for each in caplog.records] == [True, True]
+
+
 async def test_a_bundle_that_moved_meanwhile_is_left_alone(
     brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,40 @@ async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOn
     assert stored is not None
     assert stored.value == taken
     store_of(leader).release_notifications()
+
+
+@pytest.mark.parametrize("owner", [None, "gone:1"], ids=["deleted", "reassigned"])
+async def test_a_record_written_while_it_is_repaired_stays(
+    brokers: BrokersOnBadDays, owner: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another broker's write arrives just before the leader's."""
+    leader = await brokers.start(load_report=IDLE)
+    bundle, *_ = await bundles_of(leader)
+    path, store, other = f"{RECORDS}/{bundle}", store_of(leader), brokers.tree.open()
+    state = ServiceUnitState.FREE if owner is None else ServiceUnitState.OWNED
+    now_ms = 0 if owner is None else time.time_ns() // 1_000_000
+    old = ServiceUnitStateData(state, owner, leader.id, timestamp_ms=now_ms, version=1)
+    await store.put(path, old.to_json())
+    taken = ServiceUnitStateData(
+        ServiceUnitState.OWNED, leader.id, timestamp_ms=time.time_ns() // 1_000_000, version=2
+    ).to_json()
+    written = asyncio.Event()
+
+    def overtaken(operation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def after_another(at: str, *rest: Any, **more: Any) -> Any:
+            if at == path and not written.is_set():
+                written.set()
+                await other.put(path, taken)
+            return await operation(at, *rest, **more)
+
+        return after_another
+
+    monkeypatch.setattr(store, "put", overtaken(store.put))
+    monkeypatch.setattr(store, "delete", overtaken(store.delete))
+    before = leader.parts.bundles.repairs.repaired
+    await leader.parts.bundles.repairs.repair_all()
+    assert written.is_set(), "the leader began a repair"
+    stored = await other.get(path)
+    assert stored is not None
+    assert stored.value == taken
+    assert leader.parts.bundles.repairs.repaired == before

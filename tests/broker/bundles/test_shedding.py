@@ -14,6 +14,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.shedding import LeaderShedding
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.bundles.shedding_sources import LoadStoreSheddingSource
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.balancing.options import BalanceOptions
@@ -21,16 +22,20 @@ from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Shed, Strategy
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.shedding.options import UniformOptions, UnloadLimits
+from counterpoise.load.extensible import BrokerLoadData, BundleLoadData, TopBundlesLoadData
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.load.view import ClusterView
 from counterpoise.metadata import StoreUnavailable
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.port import BundleLocation
+from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
 from tests.broker.bundles.test_auto_split import heard
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 from tests.decide.balancing.test_round import UNEVEN, seen, strategy
 from tests.load.story import START
+from tests.quota.jumping import on_jumping_loop
 
 SHEDDING = SheddingConfig(balance=BalanceOptions(report_interval_ms=0))
 
@@ -160,6 +165,24 @@ async def test_no_round_before_reports_show_what_the_last_one_did() -> None:
     assert await leader.shedding.look() is not None
 
 
+async def test_reports_are_new_when_they_come_after_the_last_move() -> None:
+    """Each move takes 3 s; two reports of 5 s after the last one show what the round did."""
+    leader = Leader(config=replace(SHEDDING, balance=BalanceOptions(report_interval_ms=5000)))
+
+    def takes_a_while(_: Move) -> None:
+        leader.now_ms += 3_000
+
+    leader.refuses = takes_a_while
+    made = await leader.shedding.look()
+    assert made is not None
+    assert len(made.moves) > 1, "or this test says nothing"
+    assert leader.now_ms == START + len(made.moves) * 3_000
+    leader.now_ms += 9_999
+    assert await leader.shedding.look() is None
+    leader.now_ms += 1
+    assert await leader.shedding.look() is not None
+
+
 async def test_who_leads_no_longer_orders_nothing_more() -> None:
     leader = Leader(blocked=asyncio.Event())
     leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
@@ -205,6 +228,25 @@ async def test_a_new_leader_begins_with_nothing_remembered() -> None:
     leader.now_ms += 60_000
     await leader.shedding.look()
     assert leader.seen_recent == [frozenset(), frozenset()]
+
+
+@on_jumping_loop
+async def test_a_new_leader_looks_after_a_whole_interval_of_its_own() -> None:
+    leader = Leader(leads=False)
+    leader.config = replace(SHEDDING, balance=BalanceOptions(interval_minutes=60))
+    loop = asyncio.get_running_loop()
+    running = leader.background.keep("shedding", leader.shedding.run)
+    try:
+        await asyncio.sleep(90 * 60)
+        assert not leader.looked.is_set()
+        elected = loop.time()
+        leader.leads = True
+        leader.shedding.lead(True)
+        await leader.looked.wait()
+        assert loop.time() - elected == pytest.approx(60 * 60)
+    finally:
+        running.cancel()
+        await leader.background.stop()
 
 
 async def test_a_shorter_interval_holds_at_once() -> None:
@@ -305,3 +347,32 @@ async def test_the_leader_moves_bundles_to_where_placement_wants_them(
     assert set(owned(other)) == set(moved)
     assert set(owned(leader)) == set(bundles) - set(moved)
     assert {move.destination for move in made.moves} == {other.id}
+
+
+@dataclass
+class LoadStoresOfTest:
+    """What brokers have published of their load."""
+
+    brokers: Mapping[str, BrokerLoadData]
+    top_bundles: Mapping[str, TopBundlesLoadData]
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_a_bundle_on_its_way_out_counts_as_owned_by_no_broker(
+    brokers: BrokersOfTest, leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await brokers.start()
+    parts, bundle = broker.parts, f"{NAMESPACE}/0x00000000_0x40000000"
+    me = NamespaceEphemeralData(broker.service_url, broker.web_url)
+
+    async def locate(_: BundleName) -> BundleLocation:
+        return BundleLocation(me, changing=leaves)
+
+    monkeypatch.setattr(parts.ownership.bundles, "locate", locate)
+    top = TopBundlesLoadData((BundleLoadData(bundle, NamespaceBundleStats(500.0, 5e7)),))
+    stores = LoadStoresOfTest({broker.id: BrokerLoadData()}, {broker.id: top})
+    source = LoadStoreSheddingSource(
+        stores, parts.load.cluster, parts.bundles.placer, parts.ownership.bundles
+    )
+    view = await source.view((), {})
+    assert view.rules.owners == ({} if leaves else {bundle: broker.id})

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -94,9 +95,35 @@ async def test_a_split_that_the_store_interrupts_is_finished(
         assert owned(broker) == [bundle], "it is taken back"
 
 
+async def test_a_split_goes_on_when_its_caller_goes_away(
+    any_brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await any_brokers.start()
+    bundle = await first_bundle(broker)
+    parts = await halves(broker, bundle)
+    real, begun, may_go_on = broker.parts.ownership.cache.update, asyncio.Event(), asyncio.Event()
+
+    async def update(*arguments: Any) -> object:
+        begun.set()
+        await may_go_on.wait()
+        return await real(*arguments)
+
+    monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
+    asking = asyncio.create_task(broker.namespaces.split(bundle))
+    async with asyncio.timeout(10):
+        await begun.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    may_go_on.set()
+    await until_whole([broker], parts)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("is_cut", [False, True], ids=["half the parts owned", "bundles written"])
 async def test_who_dies_in_a_split_leaves_it_to_another(
     on_topic: BrokersOfTest,  # noqa: F811
+    is_cut: bool,
 ) -> None:
     leader, source = await on_topic.start_many(2)
     bundle = await first_bundle(source)
@@ -106,6 +133,12 @@ async def test_who_dies_in_a_split_leaves_it_to_another(
         "it is being cut"
     )
     await source.parts.ownership.bundles.acquire(parts[0], as_split_part=True)
+    if is_cut:
+        await source.parts.ownership.bundles.acquire(parts[1], as_split_part=True)
+        middle = parts[1].range.lower
+        await source.parts.ownership.cache.update(
+            NAMESPACE, lambda bundles: bundles.split(bundle.range, [middle])
+        )
     await on_topic.kill(source)
     await until_whole([leader], parts)
     await gone(leader, bundle)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.next_action import (
     AwaitOthers,
+    AwaitSuccessor,
     CloseOpenTopics,
     DeleteRecord,
     LocalBundle,
@@ -105,3 +106,10 @@ def test_a_split_that_was_announced_ends_by_its_owners_request(me: str) -> None:
     assert isinstance(next_action(announced, local), Rest)
     asked = replace(local, request=SplitCompleted())
     assert isinstance(next_action(announced, asked), WriteNext if me == A else Rest)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_forced_release_does_not_wait_for_the_successor(force: bool) -> None:
+    released = record(ServiceUnitState.RELEASING, B, A, force=force)
+    expected = CloseOpenTopics(B) if force else AwaitSuccessor()
+    assert next_action(released, LocalBundle(A, OpenTopics.SERVED, None, 7)) == expected

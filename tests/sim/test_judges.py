@@ -32,7 +32,7 @@ from tests.sim.judges import InvariantViolation
 from tests.sim.storage import Log, Storage
 
 HISTORIES = 50
-FIRST_SEED = 565
+FIRST_SEED = 820
 """From here on the rarest of the planted bugs shows soon; the others show from any seed."""
 SEEDS_MAX = 250
 

@@ -176,7 +176,7 @@ def _move(picture: ClusterPicture, bundle: str, source: str, destination: str | 
 
 
 def _owner(picture: ClusterPicture, bundle: str) -> tuple[str, str]:
-    """Who has it, or why nothing can be done with it."""
+    """The broker that owns it, or why nothing can be done with it."""
     if picture.trouble:
         return "", picture.trouble
     row = picture.view.bundle_index(bundle)

@@ -18,8 +18,8 @@ examples:
   counterpoise unload public/default --admin-url http://broker-1:8080
       every bundle of the namespace
 
-The cluster is asked afterwards who has the bundle. Works on this product's clusters and on
-Apache's. Exit status: 0, or 1 when the broker of --to does not own it within --wait, 2 for
+The cluster is asked afterwards which broker owns the bundle. Works on this product's clusters and
+on Apache's. Exit status: 0, or 1 when the broker of --to does not own it within --wait, 2 for
 something to put right.
 """
 

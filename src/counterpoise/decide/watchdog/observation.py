@@ -19,7 +19,7 @@ class ChannelRecord:
     state: str
     """Pulsar's name: `Owned`, `Assigning`, `Releasing`, `Splitting`, `Free`, `Disabled`, …"""
     owner: str
-    """Who has it, or is to have it."""
+    """The broker that owns it, or is to own it."""
     since_ms: int
 
 

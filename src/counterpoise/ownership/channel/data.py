@@ -46,7 +46,7 @@ class ServiceUnitStateData:
 
     state: ServiceUnitState
     destination: str | None = None
-    """``dstBroker``: who has the bundle, or is to have it."""
+    """``dstBroker``: the broker that owns the bundle, or is to own it."""
     source: str | None = None
     """``sourceBroker``: who had it."""
     children: Mapping[str, str | None] = field(default_factory=dict)

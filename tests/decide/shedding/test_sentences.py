@@ -129,7 +129,7 @@ def claims(rejection: Rejection) -> None:
         "even",
     }:
         assert value < limit, rejection
-    elif rule in {"below-minimum", "HitCount", "CoolDown", "no-broker-allowed"}:
+    elif rule in {"below-minimum", "HitCount", "CoolDown"}:
         assert value <= limit or not limit, rejection
     elif rule == "too-big":
         assert value > limit, rejection

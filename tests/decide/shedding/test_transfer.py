@@ -39,6 +39,16 @@ def test_the_two_most_loaded_give_to_the_two_least_loaded() -> None:
     assert found(Setup().plan(replace(OPTIONS, debug_mode=False))) == BASE
 
 
+def test_no_broker_may_shed() -> None:
+    """``loadBalancerMaxNumberOfBrokerSheddingPerCycle=0``: Java skips with HitCount."""
+    made = Setup().plan(replace(OPTIONS, max_brokers_per_cycle=0))
+    assert not made.decisions
+    assert stopped(made) == ["HitCount"]
+    (rejection,) = made.rejections
+    assert rejection.setting == "loadBalancerMaxNumberOfBrokerSheddingPerCycle"
+    assert made.memory.hits > 0, "nothing moved: the calls go on counting"
+
+
 def test_without_load_data() -> None:
     """testEmptyBrokerLoadData, and a registered broker that has not published."""
     empty = Setup(cpus={})

@@ -109,13 +109,13 @@ def _holding(held: Mapping[str, int]) -> tuple[str, str]:
 
 
 def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
-    """Why no broker had its turn although the cluster is uneven."""
+    """Why no broker had its turn although the cluster is uneven; Java counts it as HitCount."""
     cap = options.max_brokers_per_cycle
     if cap <= 0:
         template = "the cluster is uneven, but {setting} = {limit:.0f} lets no broker shed"
-        return Rejection("cluster", "no-broker-allowed", 0.0, float(cap), _CAP, template)
+        return Rejection("cluster", "HitCount", 0.0, float(cap), _CAP, template)
     template = "the cluster is uneven, but there is only one broker: nowhere to move anything"
-    return Rejection("cluster", "too-few-brokers", float(brokers), 2.0, "", template)
+    return Rejection("cluster", "HitCount", float(brokers), 2.0, "", template)
 
 
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:

@@ -77,6 +77,20 @@ def test_without_a_rate_all_bundles_go_at_once(unloads_per_s: int) -> None:
     run()
 
 
+async def test_a_bundle_placed_here_meanwhile_is_handed_over_too(brokers: BrokersOfTest) -> None:
+    leaving, other = await brokers.start_many(2)
+    bundle, *_ = (await leaving.namespaces.bundles(NAMESPACE)).bundles
+    unregister = leaving.parts.load.registry.unregister
+
+    async def after_a_lookup() -> None:
+        assert await leaving.parts.ownership.bundles.acquire(bundle)
+        await unregister()
+
+    leaving.parts.load.registry.unregister = after_a_lookup  # type: ignore[method-assign]
+    await brokers.stop(leaving)
+    assert owned(other) == [bundle]
+
+
 async def test_an_administrator_names_the_rate(brokers: BrokersOfTest) -> None:
     brokers.web = make_web_server
     broker = await brokers.start()

@@ -172,3 +172,32 @@ async def test_a_record_written_while_it_is_repaired_stays(
     assert stored is not None
     assert stored.value == taken
     assert leader.parts.bundles.repairs.repaired == before
+
+
+async def test_a_session_lost_while_records_are_read_repairs_nothing(
+    brokers: BrokersOnBadDays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = await brokers.start(load_report=IDLE)
+    bundle, *_ = await bundles_of(leader)
+    path, store, other = f"{RECORDS}/{bundle}", store_of(leader), brokers.tree.open()
+    gone = ServiceUnitStateData(
+        ServiceUnitState.OWNED, "gone:1", timestamp_ms=time.time_ns() // 1_000_000, version=1
+    ).to_json()
+    await store.put(path, gone)
+    get, lost = store.get, asyncio.Event()
+
+    async def get_and_lose(at: str) -> Any:
+        found = await get(at)
+        if at == path and not lost.is_set():
+            lost.set()
+            store.lose_session()
+            store.come_back()
+        return found
+
+    monkeypatch.setattr(store, "get", get_and_lose)
+    found = await leader.parts.bundles.repairs.repair_all()
+    assert lost.is_set()
+    assert str(bundle) in {each.bundle for each in found}, "it was judged before"
+    stored = await other.get(path)
+    assert stored is not None
+    assert stored.value == gone

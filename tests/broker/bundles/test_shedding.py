@@ -249,6 +249,20 @@ async def test_a_new_leader_looks_after_a_whole_interval_of_its_own() -> None:
         await leader.background.stop()
 
 
+async def test_a_round_of_the_time_before_leaves_nothing_to_a_new_leader() -> None:
+    leader = Leader(blocked=asyncio.Event())
+    under_way = asyncio.create_task(leader.shedding.look())
+    async with asyncio.timeout(10):
+        await leader.arrived.wait()
+    leader.shedding.lead(True)
+    assert leader.blocked is not None
+    leader.blocked.set()
+    assert await under_way is not None
+    leader.now_ms += 60_000
+    await leader.shedding.look()
+    assert leader.seen_recent == [frozenset(), frozenset()]
+
+
 async def test_a_shorter_interval_holds_at_once() -> None:
     leader = Leader(config=replace(SHEDDING, balance=BalanceOptions(interval_minutes=60)))
     running = leader.background.keep("shedding", leader.shedding.run)

@@ -59,7 +59,11 @@ async def test_an_unknown_user_costs_the_hash_of_a_known_one(
     assert known == unknown
 
 
-@pytest.mark.parametrize("line", ["alice", ":x", "alice:plain", f"a:{HASHES['apr_md5_crypt']}:x"])
+@pytest.mark.parametrize(
+    "line",
+    ["alice", ":x", "alice:plain", f"a:{HASHES['apr_md5_crypt']}:x"],
+    ids=["a name alone", "no name", "a plain password", "a field too many"],  # hashes are salted
+)
 def test_a_line_that_is_no_user_is_reported_without_what_it_says(line: str) -> None:
     with pytest.raises(ConfigError, match="basicAuthConf") as refused:
         provider(f"bob:{HASHES['apr_md5_crypt']}", line)

@@ -19,6 +19,7 @@ from counterpoise.broker.broker import Broker
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
+from counterpoise.quota import RateLimiter
 from tests.broker.conftest import eventually
 from tests.broker.faults.clients import Publisher, stored, until_served
 from tests.broker.faults.conftest import FaultyBrokers
@@ -84,8 +85,8 @@ async def admin(brokers: FaultyBrokers, monkeypatch: pytest.MonkeyPatch) -> Asyn
     monkeypatch.setattr(web, "AppRunner", partial(web.AppRunner, handler_cancellation=True))
     limits: list[HttpClientLimits] = []
 
-    def made(most: int) -> HttpClientLimits:
-        limits.append(HttpClientLimits(most))
+    def made(most: int, requests: RateLimiter | None) -> HttpClientLimits:
+        limits.append(HttpClientLimits(most, requests))
         return limits[-1]
 
     monkeypatch.setattr(server, "HttpClientLimits", made)

@@ -14,8 +14,12 @@ SCRUBBED = (
     (re.compile(r"(Publish time: )\d+"), r"\1TIME"),
     (re.compile(r"(Message ID: )\d+:"), r"\1LEDGER:"),
     (re.compile(r"\b\d+:(-?\d+):-1\b"), r"LEDGER:\1:-1"),
+    (re.compile(r"^counterpoise[A-Z]\w*\n", re.MULTILINE), ""),
 )
-"""What differs from one cluster to the next within a text, and what stands for it."""
+"""What differs from one cluster to the next within a text, and what stands for it.
+
+The last are settings of our own strategy, which no Pulsar lists.
+"""
 
 FREE = {
     "when": (

@@ -55,7 +55,7 @@ class LoadGenerator:
     def __init__(self, service_url: str, loads: Sequence[SkewedTopic], log: Path) -> None:
         import pulsar
 
-        self._ok = pulsar.DemoResult.Ok
+        self._ok = pulsar.Result.Ok
         self._loads = loads
         self._counts = [_Counts() for _ in loads]
         self._padding = bytes(MESSAGE_BYTES - _HEADER.size)

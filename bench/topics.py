@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from bench.figures import Figure
@@ -16,6 +16,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
 from counterpoise.wire.entry import build
+from counterpoise.wire.events import Send
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 
@@ -33,13 +34,22 @@ class Alone:
     def bundle_of(self, topic: TopicName) -> BundleName:
         return NamespaceBundles.of_count(topic.namespace_name, 1).bundle_of(topic)
 
-    async def settle(self, topic: TopicName) -> None:
+    async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
+        return
+
+    def opened(self, topic: TopicName) -> None:
         return
 
     async def exists(self, topic: TopicName) -> bool:
         return True
 
     async def create(self, topic: TopicName) -> None:
+        return
+
+    async def terminated(self, topic: TopicName) -> bool:
+        return False
+
+    async def terminate(self, topic: TopicName) -> None:
         return
 
     async def delete(self, topic: TopicName) -> None:
@@ -74,6 +84,15 @@ class Connection:
         consumer = self.consumers[consumer_id]
         consumer.ack_individual(acks)
         consumer.flow(len(acks))
+
+    def receipt(
+        self, producer_id: int, sequence_id: int, highest: int, ledger_id: int, entry_id: int
+    ) -> None:
+        self.confirmed += 1
+
+    def settled(self, producer: object, count: int) -> None: ...
+
+    def held(self, entries: int, size: int) -> None: ...
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         raise error
@@ -123,7 +142,8 @@ async def measure(
     started, sent = time.process_time(), 0
     while sent < count:
         for n in range(BURST):
-            producer.publish(sent + n, sent + n, bodies[(sent + n) % len(bodies)])
+            entry = bodies[(sent + n) % len(bodies)]
+            producer.publish([Send(1, sent + n, sent + n, 1, False, entry)], len(entry))
         sent += BURST
         await asyncio.sleep(0)
         while sent - sink.confirmed > PENDING_MAX:  # noqa: ASYNC110 - turns of the loop

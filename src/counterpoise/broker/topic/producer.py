@@ -78,7 +78,7 @@ class Producer:
     def publish(self, sends: Sequence[Send], size: int) -> None:
         """Store entries in a row; the sink gets each one's receipt, or its error.
 
-        ``size``: tsuccessor bytes in all.
+        ``size``: their bytes in all.
         """
         self.topic.publish(self, sends, size)
 

@@ -18,9 +18,9 @@ from counterpoise.names.hashing import topic_at
 from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.collect.owned import BEING_UNLOADED, Ownership
+from counterpoise.pipeline.collect.serving import PROBE
 from counterpoise.pipeline.topic_lists import TopicLists
 
-ASKS: Final = "counterpoise-asks-"
 LOOK_EVERY_S: Final = 0.1
 LOOK_MOST_S: Final = 2.0
 """Between two lookups, once the answer takes long."""
@@ -121,4 +121,4 @@ def pause_after(before: float = 0.0) -> float:
 def name_in(bundle: str) -> str:
     """The name of a topic that would be in a bundle."""
     name = BundleName.parse(bundle)
-    return topic_at(f"persistent://{name.namespace}/{ASKS}", name.range.lower)
+    return topic_at(f"persistent://{name.namespace}/{PROBE}", name.range.lower)

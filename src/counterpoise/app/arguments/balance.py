@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from counterpoise.app.arguments.common import (
+    add_history_argument,
     add_interval_argument,
     add_spark_arguments,
     add_strategy_arguments,
@@ -52,11 +53,9 @@ _NOT_OF_PLANS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``balance``."""
     add_admin_url_argument(parser)
-    parser.add_argument(
-        "--history",
-        required=True,
-        metavar="URI",
-        help="where what was seen, decided and done is kept, and resumed from; made if need be: "
+    add_history_argument(
+        parser,
+        "where what was seen, decided and done is kept, and resumed from; made if need be: "
         "a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
     )
     add_strategy_arguments(parser)

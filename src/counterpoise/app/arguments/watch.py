@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_interval_argument, add_writer_arguments
+from counterpoise.app.arguments.common import (
+    add_history_argument,
+    add_interval_argument,
+    add_writer_arguments,
+)
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 
 DESCRIPTION = "Look at a Pulsar cluster through its admin API, and keep what is seen."
@@ -26,11 +30,8 @@ Exit status: 0 when stopped, 2 for something to put right.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``watch``."""
     add_admin_url_argument(parser)
-    parser.add_argument(
-        "--history",
-        required=True,
-        metavar="URI",
-        help="where it is kept: a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
+    add_history_argument(
+        parser, "where it is kept: a directory, s3://bucket/path, gs://, hdfs:// or abfs://"
     )
     add_interval_argument(parser)
     parser.add_argument("--once", action="store_true", help="one look, and the end")

@@ -14,6 +14,7 @@ SERVES_NO_LOOKUPS: Final = (
     "restarted"
 )
 PROBE: Final = "counterpoise-asks-"
+"""How the name of a topic begins that is looked up and is never created."""
 
 
 async def serves_lookups(admin: Admin, address: str, broker: str) -> bool:

@@ -7,10 +7,10 @@ from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
 from counterpoise.decide.shedding.counterpoise.search import Found
 from counterpoise.decide.shedding.counterpoise.timing import Bought
+from counterpoise.decide.shedding.explain import GRACE_PERIOD
 from counterpoise.load.view import ClusterView
 
 PRICE: Final = "counterpoiseMovePrice"
-GRACE: Final = "loadBalancerSheddingGracePeriodMinutes"
 MOVES: Final = "counterpoiseMaxMovesPerRound"
 
 _MOVE = (
@@ -103,7 +103,7 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
         "no-useful-move",
         float(resting),
         float(mine.sum()),
-        GRACE if resting else "",
+        GRACE_PERIOD if resting else "",
         "{subject} is forecast to carry {fullest:.3f} times the mean, and none of its bundles "
         "would make the cluster more even elsewhere"
         + ("; {value:.0f} of {limit:.0f} moved lately and stay ({setting})" if resting else ""),

@@ -29,8 +29,8 @@ format: setup ## let ruff write the format
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-bench: setup ## every benchmark, beside real Apache Pulsar where its jars can be had
-	@$(PYTHON) -m bench
+bench: setup ## every benchmark, beside real Apache Pulsar where its jars can be had (ARGS=NAME, --docs)
+	@$(PYTHON) -m bench $(ARGS)
 
 admin-table: setup ## every command of pulsar-admin on real Pulsar and on ours; records what Pulsar prints
 	@$(PYTHON) -m tests.admin.table $(ARGS)

@@ -49,10 +49,10 @@ def table(figures: Iterable[Figure]) -> str:
     """The figures as aligned text for a terminal."""
     rows = [("figure", "ours", "anchor", "ratio", "bar", "")]
     for f in figures:
-        anchor = f"{f.anchor} {_number(f.anchor_value)}" if f.anchor_value is not None else "-"
+        anchor = f"{f.anchor} {number(f.anchor_value)}" if f.anchor_value is not None else "-"
         ratio = f"{f.ratio:.4g}" if f.ratio is not None else "-"
         verdict = {None: "", True: "holds", False: "FALLS SHORT"}[f.holds]
-        rows.append((f.name, f"{_number(f.value)} {f.unit}", anchor, ratio, f.bar or "-", verdict))
+        rows.append((f.name, f"{number(f.value)} {f.unit}", anchor, ratio, f.bar or "-", verdict))
     widths = [max(len(row[i]) for row in rows) for i in range(6)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -60,7 +60,8 @@ def table(figures: Iterable[Figure]) -> str:
     )
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """As few digits as a reader wants: four, or whole thousands."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -86,6 +86,7 @@ def main() -> int:
     if unknown := set(args.name) - set(names()):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))} (see --list)")
     args.out.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what runs, as Ctrl-C does
     failures = []
     for name in args.name or names():
         print(f"== {name}", flush=True)

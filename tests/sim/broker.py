@@ -15,6 +15,7 @@ from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers import SystemTopicListener
@@ -145,6 +146,7 @@ class SimulatedBroker:
         store: Any = self.session if self.records is None else self.records
         self.registry = Registry(self.session, self.id)
         self.ownership = BundleOwnership(store, logged, options, self._drain, prepare=self._prepare)
+        self.orders = RecordOrders(self.ownership)
         self.election = LeaderElection(self.session, LeaderBroker(self.id, ""))
         self.election.report_to(self)
         placer = Placer(self.registry, self.server.rng.choice)

@@ -129,8 +129,7 @@ class History:
         bad_from = self.rng.uniform(0.5, 2.0)
         for _ in range(self.plan.faults):
             when = bad_from + self.rng.uniform(0, self.plan.bad_s)
-            faults = _FAULTS if self.topic is None else [*_FAULTS, lose_the_topic]
-            fault = self.rng.choices(faults, [*_WEIGHTS, 3][: len(faults)])[0]
+            fault = self.rng.choices(*_faults_of(self.plan))[0]
             self.loop.call_at(when, fault, self, context=contextvars.Context())
         self._watch_until(bad_from + self.plan.bad_s)
         self._end_faults()
@@ -296,6 +295,31 @@ def unload(history: History) -> None:
                     _later(history, 0.02, task.cancel)
 
 
+def order(history: History) -> None:
+    """A broker has others release their bundles by record, whether or not it leads."""
+    orderer = _some(history)
+    for bundle in history.bundles:
+        for broker in history.brokers:
+            if orderer is not None and broker.up and broker.ownership.serves(bundle):
+                others = [each.id for each in history.brokers] + [None]
+                destination = history.rng.choice(others)
+                orderer.log("orders %s to go from %s to %s", bundle, broker.id, destination)
+                ordering = orderer.orders.release(bundle, broker.id, destination)
+                task = orderer.run(_refused(ordering))
+                if history.rng.random() < 0.3:
+                    _later(history, 0.02, task.cancel)
+
+
+def assign_twice(history: History) -> None:
+    """Two brokers assign a bundle at once, to any brokers, where it has no owner."""
+    bundle = history.rng.choice(history.bundles)
+    for _ in range(2):
+        if (broker := _some(history)) is not None:
+            chosen = history.rng.choice(history.brokers).id
+            broker.log("assigns %s to %s", bundle, chosen)
+            broker.run(_refused(broker.orders.assign(bundle, chosen)))
+
+
 def die_in_a_move(history: History) -> None:
     """An owner or its successor dies while a bundle changes hands."""
     bundle = history.rng.choice(history.bundles)
@@ -413,7 +437,26 @@ def change_of_mind(history: History) -> None:
         _later(history, 0.02, task.cancel)
 
 
-_FAULTS = [
-    *(unload, die_in_a_move, freeze, cut, store_away, expire, flap, kill, change_of_mind, split),
-]
-_WEIGHTS = [5, 2, 2, 2, 1, 1, 2, 1, 1, 1]
+_FAULTS: dict[Callable[[History], None], int] = {
+    unload: 5,
+    die_in_a_move: 2,
+    freeze: 2,
+    cut: 2,
+    store_away: 1,
+    expire: 1,
+    flap: 2,
+    kill: 1,
+    change_of_mind: 1,
+    split: 1,
+}
+_WITH_RECORDS: dict[Callable[[History], None], int] = {order: 3, assign_twice: 2}
+
+
+def _faults_of(plan: Plan) -> tuple[list[Callable[[History], None]], list[int]]:
+    """The faults of a plan, and how often each comes compared with the others."""
+    faults = dict(_FAULTS)
+    if plan.manager == EXTENSIBLE:
+        faults |= _WITH_RECORDS
+    if plan.records_on is Storage.SYSTEM_TOPIC:
+        faults[lose_the_topic] = 3
+    return [*faults], [*faults.values()]

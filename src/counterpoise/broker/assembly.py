@@ -17,13 +17,14 @@ from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
-from counterpoise.broker.bundles.shedding import LeaderShedding, SheddingSource
+from counterpoise.broker.bundles.shedding import BundleUnloader, LeaderShedding, SheddingSource
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
 from counterpoise.broker.bundles.split_points import SplitPointFinder
-from counterpoise.broker.bundles.unload_orders import UnloadOrders
+from counterpoise.broker.bundles.unload_orders import RecordUnloads, UnloadOrders
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.context import BrokerContext
@@ -375,16 +376,21 @@ def _shedding(
             return ReportSheddingSource(load.cluster, placer, live.options(PlacementOptions))
         return LoadStoreSheddingSource(load.exchange, load.cluster, placer, ownership.bundles)
 
-    return LeaderShedding(
-        source,
-        UnloadOrders(
+    unload: BundleUnloader
+    if ownership.protocol.changes_by_record:
+        unload = RecordUnloads(RecordOrders(ownership.bundles), placer)
+    else:
+        unload = UnloadOrders(
             addresses.broker_id,
             load.registry,
             bundles.namespaces,
             context.tally,
             security=context.as_client,
             within_s=context.drain_within_s,
-        ),
+        )
+    return LeaderShedding(
+        source,
+        unload,
         leads=ownership.leadership.is_connected_leader,
         config=live.options(SheddingConfig),
         background=context.background,

@@ -36,9 +36,30 @@ class Acquire:
 
 
 @dataclass(frozen=True, slots=True)
+class Assign:
+    """Enter into the bundle's record which broker is to own it, this one or another.
+
+    Only for protocols that assign by record; elsewhere a broker can but `Acquire` for itself.
+    """
+
+    broker: str
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Release the bundle, to a broker or (None) to the one that the next lookup chooses."""
 
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRelease:
+    """Have its owner, another broker or this one, release the bundle.
+
+    Only for protocols that assign by record: the record is the order.
+    """
+
+    owner: str
     destination: str | None = None
 
 
@@ -59,7 +80,9 @@ class CheckOwnership:
     """Find out whether this broker should serve the bundle: a client came for it."""
 
 
-Request: TypeAlias = Acquire | Release | Split | SplitCompleted | CheckOwnership
+Request: TypeAlias = (
+    Acquire | Assign | Release | OrderRelease | Split | SplitCompleted | CheckOwnership
+)
 
 # Notifications.
 

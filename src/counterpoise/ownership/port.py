@@ -112,8 +112,12 @@ class BundleProtocol(Protocol[S]):
     """
 
     @property
-    def announces_splits(self) -> bool:
-        """Whether a bundle's split is announced before it is made, by a `Split`."""
+    def changes_by_record(self) -> bool:
+        """Whether each change of a bundle is first written into a record that all brokers read.
+
+        Then any broker may assign a bundle that has no owner (`Assign`) or have it released
+        (`OrderRelease`), and a split is announced before it is made (`Split`).
+        """
         ...
 
     @property

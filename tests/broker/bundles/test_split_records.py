@@ -88,7 +88,7 @@ async def test_a_split_that_the_store_interrupts_is_finished(
     monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
     with pytest.raises(Exception, match="for the test"):
         await broker.namespaces.split(bundle)
-    if broker.parts.ownership.bundles.announces_splits:
+    if broker.parts.ownership.bundles.changes_by_record:
         await until_whole([broker], parts)
         await gone(broker, bundle)
     else:

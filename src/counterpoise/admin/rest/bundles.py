@@ -84,7 +84,7 @@ async def unload(request: web.Request) -> web.Response:
         broker_of(request).tally.ordered += ORDERED_BY_LEADER in request.headers
     elif destination is not None:
         await require_leader(request)
-        namespaces.set_affinity(bundle, destination)
+        await namespaces.place_unowned(bundle, destination)
     return no_content()
 
 

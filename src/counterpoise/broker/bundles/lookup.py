@@ -6,10 +6,12 @@ import asyncio
 from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.names.bundle import BundleName
@@ -37,10 +39,12 @@ class LookupService:
         self._registry = registry
         self._election = election
         self._ownership = ownership
+        self._orders = RecordOrders(ownership)
         self._placer = placer
         self._balanced = balanced
         self._tally = tally or BundleTally()
         self._affinity: Final[dict[str, str]] = {}
+        self._assignments: Final = SingleFlight(self._assign_by_record)
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
         """Say on the leader where a bundle goes at its next lookup; holds once.
@@ -49,6 +53,16 @@ class LookupService:
         namespaces with the same range collide.
         """
         self._affinity[str(bundle)] = broker_id
+
+    async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
+        """Give a bundle that has no owner to a broker: now by its record, else by affinity.
+
+        Raises `StoreUnavailable`.
+        """
+        if self._ownership.changes_by_record:
+            await self._orders.assign(bundle, broker_id)
+        else:
+            self.set_affinity(bundle, broker_id)
 
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
@@ -119,24 +133,58 @@ class LookupService:
         return (await self._ownership.locate(bundle)).owner
 
     async def _assign(self, bundle: BundleName, *, authoritative: bool) -> LookupResult:
-        me = self._registry.my_id
+        if self._ownership.changes_by_record:
+            return await self._connect_to(bundle, await self._assigned(bundle))
         leader = self._election.leader
         if authoritative:
             return await self._take(bundle)
-        active = await self._registry.active()
+        me, active = self._registry.my_id, await self._registry.active()
         bound = bundle.namespace.bound_broker
         asks_leader = self._balanced and bound is None and not self._election.is_leader
         if asks_leader and leader is not None and leader.broker_id in active:
             return await self._redirect(bundle, leader.broker_id, authoritative=False)
-        chosen = bound if bound in active else await self.choose(bundle)
-        self._tally.assigned[FAILURE if chosen is None else SUCCESS] += 1
-        if chosen is None:
-            raise BrokerError(
-                ServerError.ServiceNotReady, f"No broker was available to own {bundle}"
-            )
+        chosen = await self._chosen(bundle)
         if chosen == me:
             return await self._take(bundle)
         return await self._redirect(bundle, chosen, authoritative=True)
+
+    async def _chosen(self, bundle: BundleName) -> str:
+        bound = bundle.namespace.bound_broker
+        is_there = bound is not None and bound in await self._registry.active()
+        chosen = bound if is_there else await self.choose(bundle)
+        if chosen is None:
+            self._tally.assigned[FAILURE] += 1
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"No broker was available to own {bundle}"
+            )
+        return chosen
+
+    async def _assigned(self, bundle: BundleName) -> NamespaceEphemeralData:
+        """The owner of a bundle that had none; this broker chooses it, unless another was faster.
+
+        Source: ``ExtensibleLoadManagerImpl.assign``. Lookups that wait share one assignment.
+        """
+        owner = await self._assignments(bundle)
+        if owner is None:
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"{bundle} has no owner yet; look it up again"
+            )
+        return owner
+
+    async def _assign_by_record(self, bundle: BundleName) -> NamespaceEphemeralData | None:
+        where = await self._ownership.locate(bundle)
+        if where.owner is None and not where.changing:
+            chosen = await self._chosen(bundle)
+            where = await self._orders.assign(bundle, chosen)
+            found = where.successor or (where.owner.broker_id if where.owner else None)
+            result = SUCCESS if found == chosen else SKIP if found else FAILURE
+            self._tally.assigned[result] += 1
+        elif where.changing:
+            # Its successor is gone: the leader repairs the record.
+            where = await self._orders.owner_after_change(bundle)
+        if where.successor is not None and where.successor in await self._registry.active():
+            return NamespaceEphemeralData("", f"http://{where.successor}")
+        return where.owner
 
     async def choose(self, bundle: BundleName) -> str | None:
         """Which broker gets a bundle: where an administrator said, else placement's choice."""

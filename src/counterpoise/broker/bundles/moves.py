@@ -181,7 +181,7 @@ class BundleMoves:
         try:
             await self.cut(bundle, children)
         except (BrokerError, MetadataError, InvalidName):
-            if not self._ownership.announces_splits:
+            if not self._ownership.changes_by_record:
                 for child in children:
                     await self._ownership.replaced(child)
             raise
@@ -209,7 +209,7 @@ class BundleMoves:
         if await self._ownership.acquire(child, as_split_part=True):
             return
         where = await self._ownership.locate(child)
-        if where.owner is None or not self._ownership.announces_splits:
+        if where.owner is None or not self._ownership.changes_by_record:
             # A broker that was to finish this split before us may own it; then that step is done.
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"

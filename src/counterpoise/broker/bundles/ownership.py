@@ -13,6 +13,7 @@ from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.bundles.waiters import BundleWaiters
 from counterpoise.metadata import (
     MetadataError,
     MetadataStore,
@@ -33,6 +34,7 @@ from counterpoise.ownership.events import (
     NodeChanged,
     ReadNode,
     Release,
+    Request,
     SessionChanged,
     Split,
     SplitCompleted,
@@ -105,7 +107,7 @@ class BundleOwnership:
         self._splits: Final = BackgroundTasks()
         self.on_split: Callable[[BundleName, Sequence[BundleName]], Awaitable[None]] = _no_split
         """Cuts a bundle into parts, or what is left to do of that."""
-        self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
+        self._waiters: Final = BundleWaiters()
         self._values: Final = {
             root: MetadataCache(store, root, lambda value: value) for root in protocol.roots
         }
@@ -164,34 +166,32 @@ class BundleOwnership:
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
     ) -> bool:
         """Wait until a condition holds, asked again whenever something happens to the bundle."""
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout_s
-        while True:
-            # Registered before the command: what happens while it is answered wakes us too.
-            future = asyncio.get_running_loop().create_future()
-            waiting = self._waiting.setdefault(bundle, [])
-            waiting.append(future)
-            try:
-                if await condition():
-                    return True
-                if clock() >= deadline:
-                    return False
-                await asyncio.wait([future], timeout=deadline - clock())
-            finally:
-                if future in waiting:
-                    waiting.remove(future)
-                if not waiting and self._waiting.get(bundle) is waiting:
-                    del self._waiting[bundle]
+        return await self._waiters.until(bundle, condition, timeout_s)
 
     # Requests. One goes on when its caller goes away.
+
+    async def request(
+        self, bundle: BundleName, request: Request, within_s: float = PATIENCE_S
+    ) -> None:
+        """Have a bundle's machine do something; returns once it rests, or the time is over."""
+        self._runner.feed(bundle, request)
+
+        async def at_rest() -> bool:
+            return not self._runner.state(bundle).in_progress
+
+        await self.until(bundle, at_rest, within_s)
+
+    @property
+    def release_within_s(self) -> float:
+        """How long a release takes at most."""
+        return self._options.prepare_s + self._options.drain_s + self._options.successor_s
 
     async def acquire(self, bundle: BundleName, *, as_split_part: bool = False) -> bool:
         """Try to own a bundle; False when another broker does, or after `PATIENCE_S`.
 
         ``as_split_part``: it is a part of a bundle that this broker owns.
         """
-        self._runner.feed(bundle, Acquire(as_split_part=as_split_part))
-        await self._settled(bundle, PATIENCE_S)
+        await self.request(bundle, Acquire(as_split_part=as_split_part))
         return self.serves(bundle)
 
     async def wait_until_served(
@@ -217,7 +217,7 @@ class BundleOwnership:
 
     def look_again(self, bundle: BundleName) -> None:
         """Have every waiter of a bundle check its condition again."""
-        self._wake(bundle)
+        self._waiters.wake(bundle)
 
     async def release(self, bundle: BundleName, destination: str | None) -> bool:
         """Close a bundle's topics and release it, to a broker if one is named.
@@ -227,9 +227,7 @@ class BundleOwnership:
         """
         if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
-        options = self._options
-        self._runner.feed(bundle, Release(destination))
-        await self._settled(bundle, options.prepare_s + options.drain_s + options.successor_s)
+        await self.request(bundle, Release(destination), self.release_within_s)
         return True
 
     async def announce_split(self, bundle: BundleName, parts: Iterable[BundleName]) -> bool:
@@ -238,20 +236,19 @@ class BundleOwnership:
         False if it is not served here. A split that was announced is ended by `replaced`, or by
         `finish_split`.
         """
-        if not self._protocol.announces_splits or not self.serves(bundle):
+        if not self._protocol.changes_by_record or not self.serves(bundle):
             return self.serves(bundle)
         self._cutting.add(bundle)
-        self._runner.feed(bundle, Split(tuple(str(part.range) for part in parts)))
-        await self._settled(bundle, PATIENCE_S)
+        await self.request(bundle, Split(tuple(str(part.range) for part in parts)))
         announced = bool(self._runner.state(bundle).cut_into)
         if not announced:
             self._cutting.discard(bundle)
         return announced
 
     @property
-    def announces_splits(self) -> bool:
-        """Whether a split that has begun can only be finished."""
-        return self._protocol.announces_splits
+    def changes_by_record(self) -> bool:
+        """See `BundleProtocol.changes_by_record`: a split that has begun can only be finished."""
+        return self._protocol.changes_by_record
 
     def finish_split(self, bundle: BundleName) -> None:
         """Carry a split that was announced to its end, in the background."""
@@ -274,8 +271,7 @@ class BundleOwnership:
 
     async def replaced(self, bundle: BundleName) -> None:
         """Release a bundle whose parts this broker owns."""
-        self._runner.feed(bundle, SplitCompleted())
-        await self._settled(bundle, PATIENCE_S)
+        await self.request(bundle, SplitCompleted())
 
     async def resume(self) -> None:
         """Resume the transfers and splits that this broker began before it restarted.
@@ -305,12 +301,6 @@ class BundleOwnership:
         self._splits.cancel()
 
     # How the machines run.
-
-    async def _settled(self, bundle: BundleName, timeout_s: float) -> None:
-        async def at_rest() -> bool:
-            return not self._runner.state(bundle).in_progress
-
-        await self.until(bundle, at_rest, timeout_s)
 
     async def _execute(self, bundle: BundleName, command: Command) -> object:
         if isinstance(command, CloseTopics):
@@ -359,7 +349,7 @@ class BundleOwnership:
         if after.cut_into and bundle not in self._cutting:
             # Announced before this broker restarted, or by a broker that is gone.
             self.finish_split(bundle)
-        self._wake(bundle)
+        self._waiters.wake(bundle)
 
     # Notifications of the store.
 
@@ -382,14 +372,9 @@ class BundleOwnership:
         change = NodeChange.VANISHED if gone else NodeChange.APPEARED
         if known or self._protocol.concerns_unknown(notification.path, change):
             self._runner.feed(bundle, NodeChanged(notification.path, change))
-        self._wake(bundle)
+        self._waiters.wake(bundle)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:
             for bundle in self._runner.known():
                 self._runner.feed(bundle, SessionChanged())
-
-    def _wake(self, bundle: BundleName) -> None:
-        for future in self._waiting.pop(bundle, ()):
-            if not future.done():
-                future.set_result(None)

@@ -124,6 +124,11 @@ class NamespaceService:
         """Where a bundle goes at its next lookup: see `LookupService.set_affinity`."""
         self._lookups.set_affinity(bundle, broker_id)
 
+    async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
+        """Give a bundle without an owner to a broker: see `LookupService.place_unowned`."""
+        with store_errors_as_not_ready():
+            await self._lookups.place_unowned(bundle, broker_id)
+
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
         """Hand a bundle to another broker: see `BundleMoves.unload`."""
         return await self._moves.unload(bundle, destination)

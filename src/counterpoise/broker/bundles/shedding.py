@@ -2,7 +2,7 @@
 
 Every broker keeps the time, and the one that leads acts. `counterpoise.decide.balancing` decides,
 as it does for the balancer beside a cluster; the bundle's owner moves it, ordered as an
-administrator would order it.
+administrator would order it, or by the bundle's record under the extensible load manager.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -35,8 +35,13 @@ AT_ONCE: Final = 8
 REMEMBERED: Final = 100
 """Rounds that are kept to be looked at."""
 
-Unload = Callable[[Move], Awaitable[None]]
-"""Has a bundle unloaded by its owner; raises `BrokerError` or `MetadataError`."""
+
+class BundleUnloader(Protocol):
+    """Has a bundle unloaded by its owner."""
+
+    async def __call__(self, move: Move) -> None:
+        """Returns when the bundle was released; raises `BrokerError` or `MetadataError`."""
+        ...
 
 
 class SheddingSource(Protocol):
@@ -61,7 +66,7 @@ class LeaderShedding:
     def __init__(
         self,
         source: Callable[[], SheddingSource],
-        unload: Unload,
+        unload: BundleUnloader,
         *,
         leads: Callable[[], bool],
         config: Callable[[], SheddingConfig],

@@ -1,10 +1,12 @@
-"""Carries out the leader's moves: here, or by an order to the bundle's owner."""
+"""Carries out the leader's moves: by orders to bundles' owners, or by bundles' records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.placement import Placer
+from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
@@ -14,8 +16,30 @@ from counterpoise.security.client import ClientSecurity
 from counterpoise.wire.errors import ServerError
 
 
+class RecordUnloads:
+    """Has bundles unloaded by their records on the state channel, which their owners read.
+
+    Source: ``UnloadScheduler``, ``ServiceUnitStateChannelImpl.publishUnloadEventAsync``.
+    """
+
+    def __init__(self, orders: RecordOrders, placer: Placer) -> None:
+        self._orders = orders
+        self._placer = placer
+
+    async def __call__(self, move: Move) -> None:
+        """See `BundleUnloader`."""
+        bundle = BundleName.parse(move.bundle)
+        destination = move.destination or await self._placer.choose(bundle, without={move.source})
+        if not await self._orders.release(bundle, move.source, destination):
+            raise BrokerError(
+                ServerError.ServiceNotReady,
+                f"{bundle} was not unloaded: its record does not say that {move.source} has "
+                f"released it to {destination or 'any broker'}",
+            )
+
+
 class UnloadOrders:
-    """Has bundles unloaded by their owners, as an administrator would."""
+    """Has bundles unloaded by their owners, as an administrator would (``doLoadShedding``)."""
 
     def __init__(
         self,
@@ -36,7 +60,7 @@ class UnloadOrders:
         self._within_s = within_s
 
     async def __call__(self, move: Move) -> None:
-        """Returns when the bundle was released; raises `BrokerError` or `MetadataError`."""
+        """See `BundleUnloader`."""
         bundle, destination = BundleName.parse(move.bundle), move.destination or None
         if move.source == self._me:
             await self._namespaces.unload(bundle, destination)

@@ -20,7 +20,15 @@ from counterpoise.ownership.channel.data import (
     state_of,
 )
 from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.events import Acquire, Release, Request, Split, SplitCompleted
+from counterpoise.ownership.events import (
+    Acquire,
+    Assign,
+    OrderRelease,
+    Release,
+    Request,
+    Split,
+    SplitCompleted,
+)
 
 
 class OpenTopics(enum.Enum):
@@ -156,6 +164,11 @@ def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Actio
             return WriteNext(_first(ServiceUnitState.OWNED, me, now_ms))
         case Acquire() if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
             return WriteNext(assigning(record, me, now_ms))
+        case Assign(broker) if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
+            return WriteNext(assigning(record, broker, now_ms))
+        case OrderRelease(owner, destination) if record is not None and owner != destination:
+            if state is ServiceUnitState.OWNED and serves(record, owner):
+                return WriteNext(releasing(record, destination, now_ms))
         case Release(destination) if owned and destination == me:
             return CloseOpenTopics(destination)
         case Release(destination) if owned:

@@ -23,8 +23,8 @@ class StateChannel:
         self.context = ChannelContext(options, now_ms)
 
     @property
-    def announces_splits(self) -> bool:
-        """See `BundleProtocol.announces_splits`."""
+    def changes_by_record(self) -> bool:
+        """See `BundleProtocol.changes_by_record`."""
         return True
 
     @property

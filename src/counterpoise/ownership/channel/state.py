@@ -74,9 +74,10 @@ class ChannelBundle:
     writing: ServiceUnitStateData | None = None
     """The record that is being written."""
     early_report: bool = False
-    """Whether the other broker of a transfer reported before our record was confirmed.
+    """Whether the other broker of a transfer reported before we knew of the record.
 
-    That is the successor where we write `Releasing`, and the former owner where we write `Owned`.
+    That is the successor where `Releasing` is written, by us or by order of another broker, and the
+    former owner where we write `Owned`.
     """
     request: Request | None = None
     """What this broker was asked to do, until it is done or makes no sense."""

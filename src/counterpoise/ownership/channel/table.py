@@ -38,6 +38,7 @@ from counterpoise.ownership.channel.sense import read_record
 from counterpoise.ownership.channel.state import ChannelBundle, ChannelPhase, RecordTrust
 from counterpoise.ownership.events import (
     Acquire,
+    Assign,
     BundleReleased,
     CheckOwnership,
     CloseTopics,
@@ -47,6 +48,7 @@ from counterpoise.ownership.events import (
     NodeCreated,
     NodeFound,
     NodeRemoved,
+    OrderRelease,
     Prepare,
     ReadNode,
     Release,
@@ -170,7 +172,7 @@ def _found(state: ChannelBundle, result: NodeFound) -> Next:
 
 
 def _written(state: ChannelBundle, result: NodeCreated) -> Next:
-    done = isinstance(state.request, Release | SplitCompleted | Split)
+    done = isinstance(state.request, Assign | Release | OrderRelease | SplitCompleted | Split)
     return _act_or_read(
         replace(
             state,
@@ -246,6 +248,9 @@ def _note_successor_ready(state: ChannelBundle, _: SuccessorReady) -> Next:
         return replace(state, early_report=early), ()
     if has_successor(state.record, state.me):
         return replace(state, topics=_handing_over(state.topics)), ()
+    if serves(state.record, state.me):
+        # Another broker ordered the release, and the successor has read the order before us.
+        return replace(state, early_report=True), ()
     return state, ()
 
 
@@ -319,7 +324,15 @@ def _handing_over(topics: OpenTopics) -> OpenTopics:
     return topics if topics is OpenTopics.NONE else OpenTopics.HANDING_OVER
 
 
-_REQUESTS: Final = (Acquire, Release, Split, SplitCompleted, CheckOwnership)
+_REQUESTS: Final = (
+    Acquire,
+    Assign,
+    Release,
+    OrderRelease,
+    Split,
+    SplitCompleted,
+    CheckOwnership,
+)
 _ANY_PHASE: Final[Mapping[type, Transition]] = {
     **dict.fromkeys(_REQUESTS, _keep_request),
     SuccessorReady: _note_successor_ready,

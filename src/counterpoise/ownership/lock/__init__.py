@@ -26,8 +26,8 @@ class LockAndRedirect:
         self.options = options
 
     @property
-    def announces_splits(self) -> bool:
-        """See `BundleProtocol.announces_splits`."""
+    def changes_by_record(self) -> bool:
+        """See `BundleProtocol.changes_by_record`."""
         return False
 
     @property

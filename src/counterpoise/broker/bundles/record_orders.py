@@ -1,0 +1,58 @@
+"""What any broker may write into a bundle's record: its next owner, and that it be released.
+
+Only for a protocol that `changes_by_record`.
+"""
+
+from __future__ import annotations
+
+from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
+from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.events import Assign, OrderRelease
+from counterpoise.ownership.port import BundleLocation
+
+
+class RecordOrders:
+    """Assignments of bundles without an owner, and orders to owners."""
+
+    def __init__(self, ownership: BundleOwnership) -> None:
+        self._ownership = ownership
+
+    async def assign(self, bundle: BundleName, broker_id: str) -> BundleLocation:
+        """Have a broker own a bundle (``publishAssignEventAsync``), unless another was faster.
+
+        Returns as `owner_after_change` does.
+        """
+        await self._ownership.request(bundle, Assign(broker_id))
+        return await self.owner_after_change(bundle)
+
+    async def owner_after_change(self, bundle: BundleName) -> BundleLocation:
+        """Where a bundle is once it has an owner, or after `PATIENCE_S`.
+
+        Raises `StoreUnavailable`.
+        """
+
+        async def owned() -> bool:
+            where = await self._ownership.locate(bundle)
+            return where.owner is not None and not where.changing
+
+        await self._ownership.until(bundle, owned, PATIENCE_S)
+        return await self._ownership.locate(bundle)
+
+    async def release(self, bundle: BundleName, owner: str, destination: str | None) -> bool:
+        """Have a bundle's owner release it (``publishUnloadEventAsync``).
+
+        Returns when the destination owns it (without one: when its owner does no longer), or when
+        the time of a release is over. False if that is not so, as where the bundle went elsewhere.
+        Raises `StoreUnavailable`.
+        """
+        await self._ownership.request(bundle, OrderRelease(owner, destination))
+
+        async def ended() -> bool:
+            return not (await self._ownership.locate(bundle)).changing
+
+        if not await self._ownership.until(bundle, ended, self._ownership.release_within_s):
+            return False
+        now = (await self._ownership.locate(bundle)).owner
+        if destination is None:
+            return now is None or now.broker_id != owner
+        return now is not None and now.broker_id == destination

@@ -1,0 +1,45 @@
+"""Conditions about bundles that are awaited, and checked when something happens to a bundle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from counterpoise.names.bundle import BundleName
+
+
+class BundleWaiters:
+    """Checks conditions about bundles again whenever a bundle is woken."""
+
+    def __init__(self) -> None:
+        self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
+
+    async def until(
+        self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
+    ) -> bool:
+        """Return True once the condition holds, False when the time is over."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        while True:
+            # Registered before the command: what happens while it is answered wakes us too.
+            future = asyncio.get_running_loop().create_future()
+            waiting = self._waiting.setdefault(bundle, [])
+            waiting.append(future)
+            try:
+                if await condition():
+                    return True
+                if clock() >= deadline:
+                    return False
+                await asyncio.wait([future], timeout=deadline - clock())
+            finally:
+                if future in waiting:
+                    waiting.remove(future)
+                if not waiting and self._waiting.get(bundle) is waiting:
+                    del self._waiting[bundle]
+
+    def wake(self, bundle: BundleName) -> None:
+        """Have every condition about a bundle checked again."""
+        for future in self._waiting.pop(bundle, ()):
+            if not future.done():
+                future.set_result(None)

@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp.web  # noqa: F401
 import google.protobuf.message  # noqa: F401
 import hypothesis.strategies  # noqa: F401
+import numpy as np  # noqa: F401
 import pytest
 import pytest_asyncio  # noqa: F401
 import pytest_timeout  # noqa: F401

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,6 +19,7 @@ from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shared_answers import SharedAnswers
 from counterpoise.broker.base.background import BackgroundTasks
 from tests.admin.conftest import Api
+from tests.waiting import until
 
 LARGE_ANSWER = b"x" * 8_000_000
 PUT = b"PUT /take HTTP/1.1\r\nHost: a\r\n"
@@ -111,20 +112,14 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
     return got
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - in the sockets' own time
-            await asyncio.sleep(0.002)
-
-
 async def test_there_are_no_more_than_there_is_room_for() -> None:
     async with open_house(most=3) as house:
         silent = [await house.connect() for _ in range(3)]
-        await eventually(lambda: len(house.limits._open()) == 3)
+        await until(lambda: len(house.limits._open()) == 3)
         reader, _ = await house.connect(LINE)
         assert await ended(reader) == b""
         silent[0][1].close()
-        await eventually(lambda: len(house.limits._open()) == 2)
+        await until(lambda: len(house.limits._open()) == 2)
         assert await house.is_served()
 
 
@@ -134,7 +129,7 @@ async def test_who_does_not_say_what_it_wants_goes() -> None:
         served, writer = await house.connect(LINE)
         await served.readuntil(b"here you are")
         now = asyncio.get_running_loop().time()
-        await eventually(lambda: len(house.limits._open()) == 2)
+        await until(lambda: len(house.limits._open()) == 2)
         house.limits.sweep(now)
         house.limits.sweep(now + module.FIRST_REQUEST_S + 1)
         assert await ended(half) == b""
@@ -148,7 +143,7 @@ async def test_who_does_not_say_what_it_wants_goes() -> None:
 async def test_who_is_being_served_is_not_silent() -> None:
     async with open_house() as house:
         reader, writer = await house.connect(PUT + b"Content-Length: 4\r\n\r\n12")
-        await eventually(lambda: bool(house.limits._busy))
+        await until(lambda: bool(house.limits._busy))
         now = asyncio.get_running_loop().time()
         house.limits.sweep(now)
         house.limits.sweep(now + 1000)
@@ -175,7 +170,7 @@ async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
     begun = PUT + b"Content-Length: %d\r\n\r\n"
     async with open_house() as house:
         three = [await house.connect(begun % 100_000) for _ in range(3)]
-        await eventually(lambda: house.limits._bodies == 3)
+        await until(lambda: house.limits._bodies == 3)
         reader, _ = await house.connect(begun % 100_000)
         assert b" 503 " in await reader.readline()
         chunked, _ = await house.connect(PUT + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -193,9 +188,9 @@ async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
 ) -> None:
     async with open_house() as house:
         _, writer = await house.connect(PUT + b"Content-Length: 100000\r\n\r\n12")
-        await eventually(lambda: house.limits._bodies == 1)
+        await until(lambda: house.limits._bodies == 1)
         writer.transport.abort()
-        await eventually(lambda: house.limits._bodies == 0)
+        await until(lambda: house.limits._bodies == 0)
         assert await house.is_served()
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -203,30 +198,30 @@ async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
 async def test_an_answer_is_written_as_it_is_read() -> None:
     async with open_house() as house:
         reader, _ = await house.connect(LINE.replace(b"small", b"large"))
-        await eventually(lambda: bool(house.limits._unread))
-        await eventually(lambda: house.unsent > 0)
+        await until(lambda: bool(house.limits._unread))
+        await until(lambda: house.unsent > 0)
         assert house.unsent < 4 * module.LARGE
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"Content-Type: text/plain" in head
         async with asyncio.timeout(20):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
-        await eventually(lambda: not house.limits._unread)
+        await until(lambda: not house.limits._unread)
 
 
 async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole() -> None:
     async with open_house() as house:
         reader, _ = await house.connect(LINE.replace(b"small", b"packed"))
-        await eventually(lambda: bool(house.limits._unread))
+        await until(lambda: bool(house.limits._unread))
         (_, held), *_ = house.limits._unread.values()
         assert 0 < held < len(LARGE_ANSWER) // 20
-        await eventually(lambda: house.unsent > 0)
+        await until(lambda: house.unsent > 0)
         assert house.unsent < 4 * module.LARGE
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"Content-Type: text/odd" in head
         assert b"Content-Length: %d" % len(LARGE_ANSWER) in head
         async with asyncio.timeout(20):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
-        await eventually(lambda: not house.limits._unread)
+        await until(lambda: not house.limits._unread)
         assert await house.is_served()
 
 
@@ -261,8 +256,8 @@ async def test_an_answer_that_its_client_does_not_read_is_given_up(
     monkeypatch.setattr(module, "READ_S", 0.05)
     async with open_house() as house:
         _, writer = await house.connect(LINE.replace(b"small", b"large"))
-        await eventually(lambda: bool(house.limits._served))
-        await eventually(lambda: not house.limits._open())
+        await until(lambda: bool(house.limits._served))
+        await until(lambda: not house.limits._open())
         assert house.limits._unread == {}
         writer.close()
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
@@ -277,7 +272,7 @@ async def test_the_slowest_reader_goes_when_there_is_too_much_to_read(
         readers = []
         for number in range(3):
             readers.append(await house.connect(LINE.replace(b"small", b"large")))
-            await eventually(lambda n=number: len(house.limits._unread) == min(n + 1, 2))  # type: ignore[misc]
+            await until(lambda n=number: len(house.limits._unread) == min(n + 1, 2))  # type: ignore[misc]
         assert len(await ended(readers[0][0])) < len(LARGE_ANSWER)
         assert len(await ended_after(readers[2][0])) == len(LARGE_ANSWER)
 
@@ -297,7 +292,7 @@ async def test_who_asks_meanwhile_shares_an_answer_that_is_no_older_than_the_que
         return made[-1]
 
     async def until_made(count: int) -> None:
-        await eventually(lambda: len(made) == count)
+        await until(lambda: len(made) == count)
 
     first = asyncio.ensure_future(shared.get("figures", make))
     await until_made(1)

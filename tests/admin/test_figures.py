@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from counterpoise import Cluster
 from tests.admin.conftest import SILENT, Api
+from tests.waiting import found_soon
 
 PAYLOAD = b"x" * 200
 #: What metadata adds to a payload here: at least its checksum and size, and never as much as this.
@@ -138,7 +139,7 @@ def test_every_figure_of_a_topic(cluster: Cluster, client: pulsar.Client) -> Non
             "msgBacklog"
         ] == entries - len(acknowledged)
 
-    eventually(settled)
+    found_soon(settled)
     stats, rate = story.stats()
     size = stats["bytesInCounter"]
     assert size == bytes_of(100, entries)
@@ -205,12 +206,6 @@ def owner_of(cluster: Cluster, topic: str) -> Api:
     return Api(Api(cluster.admin_url).get(f"/lookup/v2/topic/{path}")["httpUrl"])
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 15
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
-
-
 def test_partitions_add_up(cluster: Cluster, client: pulsar.Client) -> None:
     api = Api(cluster.admin_url)
     topic = "persistent://public/default/parted"
@@ -226,7 +221,7 @@ def test_partitions_add_up(cluster: Cluster, client: pulsar.Client) -> None:
         producer.send(PAYLOAD)
     for message in receive(consumer, 30)[:12]:
         consumer.acknowledge(message)
-    eventually(
+    found_soon(
         lambda: api.get(f"{path}/partitioned-stats")["subscriptions"]["s"]["msgBacklog"] == 18
     )
     total = api.get(f"{path}/partitioned-stats?perPartition=true")
@@ -246,13 +241,13 @@ def test_a_move_keeps_what_is_stored_and_restarts_the_counters(
     story.send(singles=20, batches=0)
     for message in receive(story.all, 20)[:5]:
         story.all.acknowledge(message)
-    eventually(lambda: api.get(f"{story.path}/stats")["subscriptions"]["all"]["msgBacklog"] == 15)
+    found_soon(lambda: api.get(f"{story.path}/stats")["subscriptions"]["all"]["msgBacklog"] == 15)
     before = api.get(f"{story.path}/stats")
     story.began = time.monotonic()
     assert api("PUT", f"{story.path}/unload").status == 204
     story.send(singles=10, batches=0)
     story.ready = time.monotonic()
-    eventually(lambda: bool(api.get(f"{story.path}/stats")["subscriptions"]["all"]["consumers"]))
+    found_soon(lambda: bool(api.get(f"{story.path}/stats")["subscriptions"]["all"]["consumers"]))
     stats, rate = story.stats()
     assert stats["msgInCounter"] == 10
     assert stats["msgRateIn"] == rate(10)
@@ -266,7 +261,7 @@ def test_rates_end_with_the_traffic() -> None:
         story = Story(client, Api(quick.admin_url), "persistent://public/default/ending")
         story.send(singles=30, batches=0)
         assert story.stats()[0]["msgRateIn"] > 0
-        eventually(lambda: story.stats()[0]["msgRateIn"] == 0)
+        found_soon(lambda: story.stats()[0]["msgRateIn"] == 0)
         stats = story.stats()[0]
         assert stats["msgInCounter"] == 30
         assert stats["msgThroughputIn"] == stats["averageMsgSize"] == 0

@@ -3,7 +3,6 @@
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from time import sleep
 from typing import Any
 
 import pulsar
@@ -12,6 +11,7 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.main import main
 from tests.admin.conftest import Api
+from tests.waiting import found_soon
 
 GROUPS = "/admin/v2/resourcegroups"
 NAMESPACES = "/admin/v2/namespaces"
@@ -91,15 +91,6 @@ def throttled(cluster: Cluster) -> list[dict[str, Any]]:
     return [limit for limit in limits if limit["producers"]]
 
 
-def eventually(what: Callable[[], Any]) -> Any:
-    for _ in range(2000):
-        found = what()
-        if found:
-            return found
-        sleep(0.01)
-    raise AssertionError("never happened")
-
-
 @pytest.mark.parametrize("level", ["topic", "namespace", "group", "broker"])
 def test_a_limit_is_seen_at_work_and_removed(
     cluster: Cluster,
@@ -128,14 +119,14 @@ def test_a_limit_is_seen_at_work_and_removed(
         path = dynamic
         assert api("POST", f"{dynamic}/5").status == 204
         # No broker reads it before the broker that is asked next has.
-        eventually(
+        found_soon(
             lambda: all(
                 Api(each.admin_url).get("/admin/v2/broker-stats/throttling")
                 for each in cluster.brokers
             )
         )
     done = flood(topic)
-    (limit,) = eventually(lambda: throttled(cluster))
+    (limit,) = found_soon(lambda: throttled(cluster))
     names = {"topic": "Topic", "namespace": "Topic", "group": "ResourceGroup", "broker": "Broker"}
     assert limit["level"] == f"{names[level]}PublishRate"
     assert 0 < limit["messages"] <= 5
@@ -157,7 +148,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     assert f"on {topic}: " in shown
     api("DELETE", path)
     assert done.wait(30), "a client that waited at a removed limit goes on"
-    assert eventually(lambda: not throttled(cluster))
+    assert found_soon(lambda: not throttled(cluster))
     assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
     assert "no client waits at a limit" in capsys.readouterr().out
 
@@ -181,7 +172,7 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
     else:
         path = "/admin/v2/brokers/configuration/dispatchThrottlingRateInMsg"
         assert api("POST", f"{path}/5").status == 204
-        eventually(
+        found_soon(
             lambda: all(
                 Api(each.admin_url).get("/admin/v2/broker-stats/throttling")
                 for each in cluster.brokers
@@ -204,7 +195,7 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
             if limit["subscriptions"]
         ]
 
-    (limit,) = eventually(waiting)
+    (limit,) = found_soon(waiting)
     names = {"group": "ResourceGroup"}
     assert limit["level"] == f"{names.get(level, level.title())}DispatchRate"
     assert 0 < limit["messages"] <= 5
@@ -239,5 +230,5 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
     api("DELETE", path)
     for _ in range(50):
         consumer.acknowledge(consumer.receive(30_000))
-    assert eventually(lambda: not waiting())
+    assert found_soon(lambda: not waiting())
     client.close()

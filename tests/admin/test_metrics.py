@@ -17,6 +17,7 @@ from counterpoise import Cluster
 from counterpoise.admin.metrics.reference import GROUPS
 from counterpoise.names.load_managers import EXTENSIBLE
 from tests.admin.conftest import SILENT, Api
+from tests.waiting import found_soon
 
 #: Every selector of the load balancing dashboard that StreamNative publishes for Apache Pulsar.
 PULSARS = Path(__file__).with_name("pulsar_load_balancing_series.txt").read_text().splitlines()
@@ -204,10 +205,10 @@ def test_a_dead_brokers_bundles_are_counted_as_they_are_repaired() -> None:
         owner = cluster.owner(topic)
         assert owner is not None
         cluster.kill(owner)
-        deadline = time.monotonic() + 30
         repaired = "pulsar_sunit_state_chn_orphan_su_cleanup_ops_total"
-        while not any(each.value > 0 for each in matching(served(cluster), repaired)):
-            assert time.monotonic() < deadline, "no orphan was repaired"
-            time.sleep(0.05)
+        found_soon(
+            lambda: any(each.value > 0 for each in matching(served(cluster), repaired)),
+            "an orphan is repaired",
+        )
         override = 'pulsar_sunit_state_chn_event_publish_ops_total{event="Override"}'
         assert any(each.value > 0 for each in matching(served(cluster), override))

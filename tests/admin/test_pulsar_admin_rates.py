@@ -6,9 +6,8 @@ does, lowered, and removed; the client keeps its producer and consumer, and its 
 """
 
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 from counterpoise import Cluster
 from tests.admin.conftest import SILENT, Api
 from tests.apache_tools import AdminTool, admin_tool, needs_tools
+from tests.waiting import found_soon
 
 pytestmark = [pytest.mark.client, needs_tools]
 
@@ -160,11 +160,11 @@ class Place:
         """Set a rate, and wait until the broker of the topic has heard of it."""
         self.do(verb.set, rate)
         what = "bytes" if verb.bytes else "messages"
-        eventually(lambda: (self.limit(verb.level) or {}).get(what) == int(rate))
+        found_soon(lambda: (self.limit(verb.level) or {}).get(what) == int(rate))
 
     def remove(self, verb: Verb) -> None:
         self.do(verb.remove)
-        eventually(lambda: self.limit(verb.level) is None)
+        found_soon(lambda: self.limit(verb.level) is None)
 
     def publish(self) -> threading.Event:
         """Publish; the event is set when all is acknowledged."""
@@ -197,17 +197,6 @@ class Place:
         self.client.close()
 
 
-def eventually(what: Callable[[], Any]) -> Any:
-    """What it is, as soon as it is anything."""
-    deadline = time.monotonic() + SOON_S
-    while time.monotonic() < deadline:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("never happened")
-
-
 @pytest.fixture(scope="module")
 def place(cluster: Cluster, admin: AdminTool) -> Iterator[Place]:
     made = Place(cluster, admin)
@@ -221,14 +210,14 @@ def test_a_publish_rate(place: Place, verb: Verb) -> None:
     for _ in range(2):
         place.set(verb, slow)
         done = place.publish()
-        limit = eventually(lambda: held if (held := place.limit(verb.level))["producers"] else None)
+        limit = found_soon(lambda: held if (held := place.limit(verb.level))["producers"] else None)
         assert limit["producers"][0]["topic"] == place.topic
         assert not done.is_set()
         place.set(verb, fast)
         assert done.wait(SOON_S), "a raised rate releases what waits"
     place.set(verb, slow)
     done = place.publish()
-    eventually(lambda: place.limit(verb.level)["producers"])
+    found_soon(lambda: place.limit(verb.level)["producers"])
     place.remove(verb)
     assert done.wait(SOON_S), "a removed rate releases what waits"
     for _ in range(3):
@@ -242,14 +231,14 @@ def test_a_dispatch_rate(place: Place, verb: Verb) -> None:
     place.set(verb, slow)
     done = place.consume()
     assert place.publish().wait(SOON_S), "it limits deliveries alone"
-    limit = eventually(lambda: held if (held := place.limit(verb.level))["subscriptions"] else None)
+    limit = found_soon(lambda: held if (held := place.limit(verb.level))["subscriptions"] else None)
     assert (limit["subscriptions"][0]["name"], done.is_set()) == ("sub", False)
     place.set(verb, fast)
     assert done.wait(SOON_S), "a raised rate releases what waits"
     place.set(verb, slow)
     done = place.consume()
     place.publish()
-    eventually(lambda: place.limit(verb.level)["subscriptions"])
+    found_soon(lambda: place.limit(verb.level)["subscriptions"])
     place.remove(verb)
     assert done.wait(SOON_S), "a removed rate releases what waits"
 
@@ -277,10 +266,10 @@ def test_a_subscribe_rate(place: Place, verb: Verb) -> None:
         return True
 
     place.do(verb.set, "1")
-    eventually(lambda: not admitted())
+    found_soon(lambda: not admitted())
     place.do(verb.set, "1000")
-    eventually(admitted)
+    found_soon(admitted)
     place.do(verb.set, "1")
-    eventually(lambda: not admitted())
+    found_soon(lambda: not admitted())
     place.do(verb.remove)
-    eventually(admitted)
+    found_soon(admitted)

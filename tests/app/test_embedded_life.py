@@ -2,8 +2,7 @@
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.broker.topic import subscription
 from tests.admin.conftest import Api
+from tests.waiting import found_soon
 
 pytestmark = pytest.mark.client
 THREAD = "counterpoise-cluster"
@@ -42,15 +42,6 @@ def ports(count: int) -> Iterator[tuple[int, list[socket.socket]]]:
                 each.close()
         return
     raise AssertionError("no free ports in a row")
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for what the cluster's own thread does: nothing announces it to this one."""
-    for _ in range(400):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("not within 20 s")
 
 
 def client_of(cluster: Cluster) -> pulsar.Client:
@@ -93,7 +84,7 @@ def test_an_orderly_stop_saves_acknowledgements_and_a_fast_one_does_not_wait_for
         consumer.acknowledge(consumer.receive(timeout_millis=20_000))
     stats = Api(cluster.admin_url)
     path = "/admin/v2/persistent/public/default/orders/stats"
-    eventually(lambda: not stats.get(path)["subscriptions"]["s"]["msgBacklog"])
+    found_soon(lambda: not stats.get(path)["subscriptions"]["s"]["msgBacklog"])
     cluster.stop(orderly=orderly)
     client.close()
     with Cluster(brokers=1, storage=tmp_path) as again:

@@ -22,6 +22,7 @@ from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
+from tests.waiting import found
 
 T = TypeVar("T")
 
@@ -158,16 +159,6 @@ def topic_in(bundle: BundleName, stem: str = "t") -> TopicName:
     )
 
 
-async def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Let the loop run until something is so."""
-    try:
-        async with asyncio.timeout(20):
-            while not condition():  # noqa: ASYNC110 - it may be anything, without an event
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        pytest.fail(f"never happened: {what}")
-
-
 async def in_thread(work: Callable[[], T]) -> T:
     """Run the official, blocking client beside the brokers' event loop."""
     return await asyncio.to_thread(work)
@@ -183,13 +174,18 @@ def client_of(broker: Broker) -> pulsar.Client:
 
 async def holds(broker: Broker, path: str) -> None:
     """Wait until an ephemeral node of the broker's own session is there."""
-    async with asyncio.timeout(20):
-        while not ((found := await broker.metadata.get(path)) and found.mine):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+
+    async def is_there() -> bool:
+        stored = await broker.metadata.get(path)
+        return stored is not None and stored.mine
+
+    await found(is_there, path)
 
 
 async def vanished(broker: Broker, path: str) -> None:
     """Wait until a node is gone."""
-    async with asyncio.timeout(20):
-        while await broker.metadata.exists(path):  # noqa: ASYNC110 - in the store's own time
-            await asyncio.sleep(0.005)
+
+    async def is_gone() -> bool:
+        return not await broker.metadata.exists(path)
+
+    await found(is_gone, f"{path} is deleted")

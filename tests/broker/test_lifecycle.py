@@ -20,7 +20,8 @@ from counterpoise.metadata import MemoryTree
 from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
-from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, eventually, in_thread, owned
+from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, in_thread, owned
+from tests.waiting import until
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
@@ -74,7 +75,7 @@ async def test_a_start_that_fails_half_way_is_undone(brokers: BrokersOfTest) -> 
     with pytest.raises(RuntimeError, match="no web today"):
         await broken.start()
     assert not session.connected
-    await eventually(lambda: asyncio.all_tasks() == before, "its tasks have ended")
+    await until(lambda: asyncio.all_tasks() == before, "its tasks have ended")
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", int(broken.service_url.rpartition(":")[2]))
 
@@ -86,7 +87,7 @@ async def test_nothing_runs_after_the_end(brokers: BrokersOfTest, how: str) -> N
     client = await in_thread(lambda: client_of(broker))
     await in_thread(lambda: client.create_producer(str(TOPIC)))
     await (brokers.stop(broker) if how == "stop" else brokers.kill(broker))
-    await eventually(lambda: asyncio.all_tasks() == before, "its tasks have ended")
+    await until(lambda: asyncio.all_tasks() == before, "its tasks have ended")
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", int(broker.service_url.rpartition(":")[2]))
     await in_thread(client.close)
@@ -130,9 +131,9 @@ async def test_the_publish_buffer_follows_the_dynamic_configuration(
     name = "maxMessagePublishBufferSizeInMB"
     assert buffer.limit == CONFIG.connection.publish_buffer_mb * MIB
     await broker.policies.set_dynamic_setting(name, "3")
-    await eventually(lambda: buffer.limit == 3 * MIB, "taken up")
+    await until(lambda: buffer.limit == 3 * MIB, "taken up")
     late = await brokers.start()
     assert late.listener.publish_buffer.limit == 3 * MIB
     assert late.listener.held_memory.limit == 3 * MIB // 2
     await broker.policies.set_dynamic_setting(name, None)
-    await eventually(lambda: buffer.limit == CONFIG.connection.publish_buffer_mb * MIB, "back")
+    await until(lambda: buffer.limit == CONFIG.connection.publish_buffer_mb * MIB, "back")

@@ -6,6 +6,7 @@ import pulsar
 import pytest
 
 from tests.client.conftest import SOON, assert_no_more, payloads, receive_all
+from tests.waiting import found_soon
 
 pytestmark = pytest.mark.client
 
@@ -49,8 +50,7 @@ def test_seek_to_a_time(client: pulsar.Client, topic: str) -> None:
     for payload in payloads(5):
         producer.send(payload)
     times = [consumer.receive(SOON).publish_timestamp() for _ in range(5)]
-    while time.time() * 1000 < times[-1] + 2:
-        time.sleep(0.001)
+    found_soon(lambda: time.time() * 1000 >= times[-1] + 2)
     between = times[-1] + 2
     for payload in payloads(5, 5):
         producer.send(payload)

@@ -60,6 +60,12 @@ def now_ns() -> int:
     return loop.jumping.now_ns
 
 
+async def pass_time(seconds: float) -> None:
+    """Let so much time of the jumping loop pass, which takes none."""
+    assert isinstance(asyncio.get_running_loop(), JumpingLoop), "this would take as long as it says"
+    await asyncio.sleep(seconds)
+
+
 def on_jumping_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Run an asynchronous test on a `JumpingLoop`."""
 

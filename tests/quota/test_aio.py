@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from counterpoise.quota import SECOND_NS, RateLimiter
-from tests.quota.jumping import JumpingLoop
+from tests.quota.jumping import JumpingLoop, pass_time
 
 
 def run(work: Callable[[Callable[[], int]], Awaitable[None]]) -> None:
@@ -107,7 +107,7 @@ def test_a_raised_rate_wakes_those_who_wait() -> None:
         limiter = RateLimiter(1, per_s=3600, clock=clock)
         await limiter.acquire()
         waiting = asyncio.ensure_future(limiter.acquire())
-        await asyncio.sleep(1)
+        await pass_time(1)
         assert not waiting.done()
         limiter.set_rate(1000)
         await waiting
@@ -130,7 +130,7 @@ def test_a_task_that_waits_is_not_overtaken_when_a_token_comes() -> None:
         asyncio.get_running_loop().call_later(0.1, lambda: tried.append(limiter.try_acquire()))
         await asyncio.wait_for(limiter.acquire(), 1)
         assert clock() == SECOND_NS // 10
-        await asyncio.sleep(0.001)
+        await pass_time(0.001)
         assert tried == [False]
 
     run(work)

@@ -1,6 +1,5 @@
 """A ledger's file as it should be, and a log whose owner died."""
 
-import asyncio
 import struct
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from counterpoise.storage.files.ledger import LedgerFile
 from counterpoise.storage.files.record import FILE_HEADER_SIZE, MarkedFormat
 from counterpoise.storage.files.store import FileLedgerStore
 from tests.storage.conftest import Heard, write
+from tests.waiting import until
 
 NAME = "t/n/persistent/x"
 
@@ -73,10 +73,10 @@ async def crashed(root: Path, entries: list[bytes]) -> Path:
 
 async def noted(root: Path, entries: int) -> None:
     """Wait until it is noted that so many were committed."""
-    async with asyncio.timeout(20):
-        while True:
-            (epoch,) = state.epochs(root / NAME)
-            note = committed.noted(root / NAME, epoch, LedgerDisk())
-            if note is not None and note.entries == entries:
-                return
-            await asyncio.sleep(0.01)
+
+    def is_noted() -> bool:
+        (epoch,) = state.epochs(root / NAME)
+        note = committed.noted(root / NAME, epoch, LedgerDisk())
+        return note is not None and note.entries == entries
+
+    await until(is_noted, f"{entries} entries are noted")

@@ -12,7 +12,8 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from tests.broker.conftest import BrokersOfTest, client_of, eventually, in_thread
+from tests.broker.conftest import BrokersOfTest, client_of, in_thread
+from tests.waiting import until
 
 AT_ONCE = BackOff(first_s=0, most_s=0)
 
@@ -88,7 +89,7 @@ async def test_a_failure_of_work_that_runs_once_is_logged_unless_it_is_expected(
         task = background.start("closing", work(), expected=expected)
         await asyncio.wait([task])
         assert isinstance(task.exception(), KeyError)
-    await eventually(lambda: background.failures == {"closing": 1}, "the first one is counted")
+    await until(lambda: background.failures == {"closing": 1}, "the first one is counted")
     assert [each.getMessage() for each in caplog.records] == ["closing failed: KeyError: 'x'"]
 
 
@@ -117,7 +118,7 @@ async def test_a_topic_without_a_bundle_does_not_end_the_load_report(
         return bundle_of(topic)
 
     broker.namespaces.bundle_of = without_orphan  # type: ignore[method-assign]
-    await eventually(lambda: broker.load_report().num_topics == 1, "the other topic is reported")
+    await until(lambda: broker.load_report().num_topics == 1, "the other topic is reported")
     assert "the load report" in broker.background.running
     assert not broker.background.failures
     await in_thread(client.close)

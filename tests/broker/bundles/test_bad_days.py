@@ -17,8 +17,9 @@ from counterpoise.names.topic import TopicName
 from counterpoise.ownership.lock.nodes import hand_over_of
 from counterpoise.ownership.records import HandOver
 from counterpoise.storage.port import StorageError
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, served, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, holds, served, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import pause, until
 
 
 class BrokersOnBadDays(BrokersOfTest):
@@ -64,7 +65,7 @@ async def usable(brokers: BrokersOfTest, bundle: BundleName) -> Broker:
                 except (BrokerError, StopIteration) as error:
                     last = str(error)
                     broker, authoritative = brokers.all[0], False
-                    await asyncio.sleep(0.01)
+                    await pause()
     except TimeoutError:
         pytest.fail(f"{bundle} is unusable: {last}")
 
@@ -262,15 +263,15 @@ async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
     unloading = asyncio.create_task(one.namespaces.unload(bundle, one.id))
     await draining.wait()
     store_of(one).lose_session()
-    await eventually(
+    await until(
         lambda: not two.parts.ownership.bundles.settling(bundle), "the other has nothing to do"
     )
     assert (await usable(BrokersAlone(two), bundle)) is two
     store_of(one).come_back()
     go_on.set()
     await asyncio.gather(unloading, return_exceptions=True)
-    await eventually(lambda: not one.topics.loaded, "its topics are closed")
-    await eventually(lambda: not one.parts.ownership.bundles.settling(bundle), "it knows better")
+    await until(lambda: not one.topics.loaded, "its topics are closed")
+    await until(lambda: not one.parts.ownership.bundles.settling(bundle), "it knows better")
     assert brokers.owner(bundle) is two
     await both_ways(brokers, bundle)
 
@@ -293,10 +294,8 @@ async def test_a_lost_session_is_noticed_without_news_of_the_deleted_lock(
     store_of(one).lose_session()
     assert await usable(BrokersAlone(two), bundle) is two
     store_of(one).come_back()
-    await eventually(
-        lambda: not one.parts.ownership.bundles.serves(bundle), "the bundle is given up"
-    )
-    await eventually(lambda: not one.topics.loaded, "its topics are closed")
+    await until(lambda: not one.parts.ownership.bundles.serves(bundle), "the bundle is given up")
+    await until(lambda: not one.topics.loaded, "its topics are closed")
     await both_ways(brokers, bundle)
 
 
@@ -367,7 +366,7 @@ async def test_no_lookup_is_sent_to_a_leader_that_is_gone(brokers: BrokersOnBadD
     # Its session has not run out yet, so that its node says that it leads; but it is not there.
     await leader.parts.balancing.reporter.stop()
     await leader.parts.load.registry.unregister()
-    await eventually(lambda: other.leader() is not None, "a leader is known")
+    await until(lambda: other.leader() is not None, "a leader is known")
     known = other.leader()
     assert known is not None
     assert known.broker_id == leader.id

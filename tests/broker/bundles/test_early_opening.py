@@ -15,8 +15,9 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.lock.nodes import lock_of
 from tests.broker.bundles.test_unload import own_first_bundle
-from tests.broker.conftest import BrokersOfTest, eventually, topic_in
+from tests.broker.conftest import BrokersOfTest, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import until
 
 
 class SlowToWrite(MisbehavingStore):
@@ -84,11 +85,11 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     await owner.topics.get(topic_in(bundle, "slow"))
     brokers.slow_to_close = ""
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
-    await eventually(
+    await until(
         lambda: successor.parts.ownership.bundles.taking_over(bundle), "the successor owns it"
     )
     closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
-    await eventually(lambda: closed.released, "the former owner has closed one of them")
+    await until(lambda: closed.released, "the former owner has closed one of them")
     return bundle, unloading
 
 
@@ -106,7 +107,7 @@ async def test_a_successor_serves_what_is_closed_and_opens_nothing_else(brokers:
     brokers.may_close.set()
     assert await early is successor.topics.loaded[slow]
     await unloading
-    await eventually(lambda: successor.parts.ownership.bundles.serves(bundle), "all is closed")
+    await until(lambda: successor.parts.ownership.bundles.serves(bundle), "all is closed")
     assert brokers.owner(bundle) is successor
     assert successor.topics.loaded[quick] is topic, "it stays open"
 
@@ -141,7 +142,7 @@ async def test_what_a_successor_opened_in_vain_is_closed_again(brokers: Brokers)
     await third.metadata.delete(lock_of(str(bundle)))
     assert await third.parts.ownership.bundles.acquire(bundle)
     store.may.set()
-    await eventually(lambda: quick not in successor.topics.loaded, "the successor closes it")
+    await until(lambda: quick not in successor.topics.loaded, "the successor closes it")
     await third.topics.get(quick)
     assert brokers.opened[-1] == (log_name(quick), third.id)
     assert brokers.owner(bundle) is third

@@ -10,8 +10,9 @@ from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable
 from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.ownership.records import LeaderBroker
-from tests.broker.conftest import BrokersOfTest, eventually
+from tests.broker.conftest import BrokersOfTest
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import until
 
 
 class Candidate:
@@ -42,7 +43,7 @@ async def test_the_first_leads_and_is_notified_once() -> None:
     assert LeaderBroker.from_json(stored.value) == one.me
     assert stored.ephemeral
     await one.election.stop()
-    await eventually(lambda: two.election.is_leader, "the other leads")
+    await until(lambda: two.election.is_leader, "the other leads")
     assert (one.notified, two.notified) == ([True, False], [True])
     await two.election.stop()
     assert await two.store.get(LEADER_NODE) is None
@@ -52,9 +53,9 @@ async def test_a_killed_leader_is_replaced(any_brokers: BrokersOfTest) -> None:
     leader, other, third = await any_brokers.start_many(3)
     assert leader.is_leader
     await any_brokers.kill(leader)
-    await eventually(lambda: other.is_leader or third.is_leader, "another one leads")
+    await until(lambda: other.is_leader or third.is_leader, "another one leads")
     successor, follower = (other, third) if other.is_leader else (third, other)
-    await eventually(
+    await until(
         lambda: (known := follower.leader()) is not None and known.broker_id == successor.id,
         "the others know it",
     )
@@ -67,8 +68,8 @@ async def test_a_leader_that_lost_its_session_says_so() -> None:
     one = Candidate(session, "b1")
     await one.election.start()
     session.expire()
-    await eventually(lambda: one.notified[:3] == [True, False, True], "it lost and won again")
-    await eventually(lambda: one.election.is_leader, "it leads")
+    await until(lambda: one.notified[:3] == [True, False, True], "it lost and won again")
+    await until(lambda: one.election.is_leader, "it leads")
     await one.election.stop()
 
 
@@ -118,11 +119,11 @@ async def test_a_broker_answers_with_the_leader_of_now_though_it_missed_the_news
         await candidate.election.start()
     slow.hold_notifications()
     await one.election.stop()
-    await eventually(lambda: three.election.is_leader, "the third leads")
+    await until(lambda: three.election.is_leader, "the third leads")
     assert two.election.leader == one.me, "it has not heard yet"
     assert await two.election.ask() == three.me
     slow.release_notifications()
-    await eventually(lambda: two.election.leader == three.me, "it has heard")
+    await until(lambda: two.election.leader == three.me, "it has heard")
     await two.election.stop()
     await three.election.stop()
 
@@ -134,13 +135,13 @@ async def test_a_leader_that_lost_its_session_does_not_lead_while_the_store_is_a
     await one.election.start()
     await two.election.start()
     store.lose_session()
-    await eventually(lambda: two.election.is_leader, "the other leads")
+    await until(lambda: two.election.is_leader, "the other leads")
     assert not one.election.is_leader
     assert (one.notified, one.election.leader) == ([True, False], None)
     with pytest.raises(StoreUnavailable):
         await one.election.ask()
     store.come_back()
-    await eventually(lambda: one.election.leader == two.me, "it follows")
+    await until(lambda: one.election.leader == two.me, "it follows")
     assert one.notified == [True, False]
     await one.election.stop()
     await two.election.stop()
@@ -152,7 +153,7 @@ async def test_one_that_resigns_while_its_node_is_created_leaves_none(afterwards
     store = MisbehavingStore(tree)
     one = Candidate(store, "b1")
     starting = asyncio.create_task(one.election.start())
-    await eventually(lambda: ("put", LEADER_NODE) in store.asked, "it is under way")
+    await until(lambda: ("put", LEADER_NODE) in store.asked, "it is under way")
     if afterwards:
         store.fails_afterwards = lambda operation, _: operation == "put"
     await one.election.stop()

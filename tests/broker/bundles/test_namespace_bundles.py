@@ -20,11 +20,11 @@ from tests.broker.conftest import (
     NAMESPACE,
     BrokersOfTest,
     client_of,
-    eventually,
     in_thread,
     owned,
     topic_in,
 )
+from tests.waiting import until
 
 FOUR = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
 
@@ -87,7 +87,7 @@ async def test_a_change_by_others_is_noticed(any_brokers: BrokersOfTest) -> None
     await two.parts.ownership.cache.update(
         NAMESPACE, lambda bundles: bundles.split(bundles.bundles[0].range)
     )
-    await eventually(
+    await until(
         lambda: one.parts.ownership.cache.peek(NAMESPACE) is None, "the old bundles are forgotten"
     )
     assert len((await one.parts.ownership.cache.get(NAMESPACE)).bundles) == 5
@@ -136,7 +136,7 @@ async def test_parts_can_be_unloaded_right_away(brokers: BrokersOfTest) -> None:
     one, two = await brokers.start_many(2)
     bundle = await first_bundle(one)
     children = await one.namespaces.split(bundle, unload=True)
-    await eventually(lambda: owned(two) == sorted(children), "the parts have moved")
+    await until(lambda: owned(two) == sorted(children), "the parts have moved")
     assert owned(one) == []
 
 

@@ -17,7 +17,8 @@ from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitSta
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
-from tests.broker.conftest import eventually, records_of
+from tests.broker.conftest import records_of
+from tests.waiting import until
 
 _, EXTENSIBLE = PROTOCOLS
 
@@ -102,7 +103,7 @@ async def test_a_leader_that_lost_its_session_repairs_as_soon_as_it_may(
     bundle, *_ = await bundles_of(leader)
     store_of(leader).lose_session()
     store_of(leader).come_back()
-    await eventually(
+    await until(
         lambda: leader.is_leader and leader.parts.bundles.repairs._wary_until > 0,
         "it leads, warily",
     )
@@ -112,7 +113,7 @@ async def test_a_leader_that_lost_its_session_repairs_as_soon_as_it_may(
     store_of(leader).hold_notifications()
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
     leader.parts.bundles.repairs._due.clear()
-    await eventually(lambda: leader.parts.bundles.repairs.repaired > 0, "it is repaired")
+    await until(lambda: leader.parts.bundles.repairs.repaired > 0, "it is repaired")
 
 
 async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOnBadDays) -> None:

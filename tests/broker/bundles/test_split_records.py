@@ -18,6 +18,7 @@ from tests.broker.bundles.test_auto_split import first_bundle
 from tests.broker.bundles.test_topic_records import brokers as on_topic  # noqa: F401
 from tests.broker.bundles.test_topic_records import read_all
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of
+from tests.waiting import found
 
 
 async def halves(broker: Broker, bundle: BundleName) -> list[BundleName]:
@@ -28,13 +29,15 @@ async def halves(broker: Broker, bundle: BundleName) -> list[BundleName]:
 
 async def until_whole(brokers: Sequence[Broker], parts: Sequence[BundleName]) -> Broker:
     """Wait until the parts have an owner each, and the namespace knows them."""
-    async with asyncio.timeout(20):
-        while True:
-            for broker in brokers:
-                listed = (await broker.namespaces.bundles(NAMESPACE)).bundles
-                if set(parts) <= set(listed) and set(parts) <= set(owned(broker)):
-                    return broker
-            await asyncio.sleep(0.01)
+
+    async def owner() -> Broker | None:
+        for broker in brokers:
+            listed = (await broker.namespaces.bundles(NAMESPACE)).bundles
+            if set(parts) <= set(listed) and set(parts) <= set(owned(broker)):
+                return broker
+        return None
+
+    return await found(owner, "the parts have an owner")
 
 
 async def gone(broker: Broker, bundle: BundleName) -> None:

@@ -32,6 +32,7 @@ from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.wire.values import Schema
 from tests.broker.bundles.test_bad_days import usable
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
+from tests.waiting import found, pause
 
 TOPIC = TopicName.parse(SERVICE_UNIT_STATE)
 NOW_MS = time.time_ns() // 1_000_000
@@ -310,14 +311,14 @@ async def all_bundles(broker: Broker) -> list[str]:
 
 async def linked(broker: Broker) -> None:
     """Wait until a broker writes to the topic again."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                await records(broker).put(path_of(4), free(1))
-            except StoreUnavailable:
-                await asyncio.sleep(0.01)
-            else:
-                return
+
+    async def wrote() -> bool:
+        with contextlib.suppress(StoreUnavailable):
+            await records(broker).put(path_of(4), free(1))
+            return True
+        return False
+
+    await found(wrote, "a record is written")
 
 
 async def test_what_stands_outlives_its_brokers(brokers: BrokersOfTest) -> None:
@@ -349,7 +350,7 @@ async def test_a_topic_that_grows_is_compacted_while_it_is_in_use(
                 )
             except (StoreUnavailable, BadVersion):
                 # It is being read again, and perhaps the record has been written.
-                await asyncio.sleep(0.01)
+                await pause()
                 with contextlib.suppress(StoreUnavailable):
                     stored = await records(second).get(path_of(1))
                     version = 0 if stored is None else stored.version

@@ -26,7 +26,6 @@ from tests.broker.conftest import (
     NAMESPACE,
     BrokersOfTest,
     client_of,
-    eventually,
     holds,
     in_thread,
     owned,
@@ -34,6 +33,7 @@ from tests.broker.conftest import (
     topic_in,
     vanished,
 )
+from tests.waiting import until
 
 
 async def own_first_bundle(brokers: BrokersOfTest) -> tuple[BundleName, Broker]:
@@ -110,7 +110,7 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
             with pytest.raises(BrokerError, match="not served"):
                 await served(broker, topic_in(bundle))
         waiting = asyncio.create_task(served(destination, topic_in(bundle)))
-        await eventually(
+        await until(
             lambda: destination.parts.ownership.bundles.settling(bundle), "the destination waits"
         )
         assert not waiting.done()
@@ -163,7 +163,7 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
     go_on.set()
     await asyncio.gather(unloading, return_exceptions=True)
     assert drained_for == [destination.id]
-    await eventually(
+    await until(
         lambda: not owner.parts.ownership.bundles.serves(bundle), "the owner has released it"
     )
     for first in (owner, third):
@@ -187,21 +187,21 @@ async def test_a_broker_that_leaves_hands_everything_over(any_brokers: BrokersOf
     for bundle in bundles:
         await leaving.parts.ownership.bundles.acquire(bundle)
     await any_brokers.stop(leaving)
-    await eventually(
+    await until(
         lambda: sum(len(owned(broker)) for broker in others) == len(bundles),
         "the others own all bundles",
     )
     assert leaving.id not in await others[0].active_brokers()
     if any_brokers.filters.load_manager_class == MODULAR:  # the other knows no evenness
         assert [len(owned(broker)) for broker in others] == [2, 2]
-    await eventually(lambda: any(broker.is_leader for broker in others), "there is a leader")
+    await until(lambda: any(broker.is_leader for broker in others), "there is a leader")
 
 
 async def test_a_broker_that_dies_is_replaced(any_brokers: BrokersOfTest) -> None:
     dying, other = await any_brokers.start_many(2)
     bundle, _ = await own_first_bundle(any_brokers)
     await any_brokers.kill(dying)
-    await eventually(lambda: other.is_leader, "the other broker leads")
+    await until(lambda: other.is_leader, "the other broker leads")
     if any_brokers.filters.load_manager_class == MODULAR:
         await vanished(other, lock_of(str(bundle)))
     answer = await other.namespaces.lookup_bundle(bundle)
@@ -230,12 +230,10 @@ async def test_ownership_that_no_broker_took_survives_a_lost_session(
     await brokers.start()
     bundle, owner = await own_first_bundle(brokers)
     owner.metadata.expire()  # type: ignore[attr-defined] - a session in memory
-    await eventually(
-        lambda: owner.parts.ownership.bundles.serves(bundle), "it owns the bundle again"
-    )
+    await until(lambda: owner.parts.ownership.bundles.serves(bundle), "it owns the bundle again")
     await holds(owner, lock_of(str(bundle)))
     await holds(owner, paths.broker(owner.id))
-    await eventually(lambda: owner.is_leader, "it leads again")
+    await until(lambda: owner.is_leader, "it leads again")
 
 
 async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> None:
@@ -259,10 +257,8 @@ async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> 
         ephemeral=True,
     )
     session.come_back()  # type: ignore[attr-defined]
-    await eventually(
-        lambda: not owner.parts.ownership.bundles.serves(bundle), "the bundle is given up"
-    )
-    await eventually(lambda: not owner.topics.loaded, "its topics are closed")
+    await until(lambda: not owner.parts.ownership.bundles.serves(bundle), "the bundle is given up")
+    await until(lambda: not owner.topics.loaded, "its topics are closed")
     await in_thread(client.close)
 
 
@@ -298,10 +294,10 @@ async def test_the_official_client_follows_without_loss_or_disorder(
 
     running = [asyncio.create_task(in_thread(work)) for work in (produce, consume)]
     for moves in range(1, 5):
-        await eventually(lambda least=moves * 50: len(results) >= least, "messages flow")
+        await until(lambda least=moves * 50: len(results) >= least, "messages flow")
         owner = any_brokers.owner(bundle)
         await owner.namespaces.unload(bundle)
-        await eventually(
+        await until(
             lambda: any(each.parts.ownership.bundles.serves(bundle) for each in any_brokers.all),
             "it moved",
         )

@@ -11,6 +11,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -37,9 +38,7 @@ class SlowOwner(Everything):
 
 
 async def gone(broker: OneBroker) -> None:
-    async with asyncio.timeout(15):
-        while broker.listener.connections:  # noqa: ASYNC110 - in the socket's own time
-            await asyncio.sleep(0.002)
+    await until(lambda: not broker.listener.connections)
 
 
 def test_a_lookup_is_finished_although_its_client_has_gone(topic: str) -> None:
@@ -54,9 +53,7 @@ def test_a_lookup_is_finished_although_its_client_has_gone(topic: str) -> None:
 
         async def finish() -> None:
             world.go_on.set()
-            async with asyncio.timeout(15):
-                while not (world.taken or world.abandoned):  # noqa: ASYNC110 - whichever comes
-                    await asyncio.sleep(0.002)
+            await until(lambda: world.taken or world.abandoned)
 
         broker.run(finish())
     assert (world.taken, world.abandoned) == ([name], [])
@@ -91,9 +88,7 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
 
         async def finish() -> list[str]:
             go_on.set()
-            async with asyncio.timeout(15):
-                while "a client's request" in broker.background.running:  # noqa: ASYNC110
-                    await asyncio.sleep(0.002)
+            await until(lambda: "a client's request" not in broker.background.running)
             return broker.background.running
 
         assert broker.run(finish()) == []

@@ -1,19 +1,16 @@
 """How many may connect, and ask, at once."""
 
-import asyncio
-
 from counterpoise.broker.connection import ConnectionConfig
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_departures import SlowOwner
+from tests.waiting import until
 from tests.wire.frames import Type
 
 
 async def gone(broker: OneBroker, left: int) -> None:
-    async with asyncio.timeout(15):
-        while broker.listener.connections > left:  # noqa: ASYNC110 - in the socket's own time
-            await asyncio.sleep(0.002)
+    await until(lambda: broker.listener.connections <= left)
 
 
 def check_that_two_may_connect(config: ConnectionConfig, words: str) -> None:

@@ -20,6 +20,7 @@ from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_departures import SlowOwner
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -275,9 +276,7 @@ def test_listings_wait_until_their_client_reads() -> None:
 
         async def full() -> int:
             (connection,) = broker.listener.open_connections
-            async with asyncio.timeout(15):
-                while connection.waiting_to_be_read < HIGH_WATER:  # noqa: ASYNC110
-                    await asyncio.sleep(0.002)
+            await until(lambda: connection.waiting_to_be_read >= HIGH_WATER)
             for _ in range(50):
                 await asyncio.sleep(0)
             return connection.waiting_to_be_read

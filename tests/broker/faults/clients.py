@@ -10,7 +10,8 @@ from typing import Any
 
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from tests.broker.conftest import BrokersOfTest, eventually
+from tests.broker.conftest import BrokersOfTest
+from tests.waiting import pause, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -142,7 +143,7 @@ async def until_served(brokers: BrokersOfTest, topic: TopicName, kind: int, fiel
                     return wire
                 except (Refused, OSError) as error:
                     last = error
-                    await asyncio.sleep(0.005)
+                    await pause()
     except TimeoutError:
         raise AssertionError(f"{topic} is not served: {last}") from None
 
@@ -180,7 +181,7 @@ class Publisher:
         def failed_or_holds() -> bool:
             return holds() or self._running.done()
 
-        await eventually(failed_or_holds, f"{what}, after {self.acknowledged}")
+        await until(failed_or_holds, f"{what}, after {self.acknowledged}")
         if self._running.done():
             self._running.result()
 
@@ -241,7 +242,7 @@ async def stored(brokers: BrokersOfTest, topic: TopicName, last: int) -> list[in
     wire.hear = hear
     wire.say(Type.FLOW, "flow", consumer_id=0, message_permits=1_000_000)
     try:
-        await eventually(lambda: last in numbers, f"{last} is read")
+        await until(lambda: last in numbers, f"{last} is read")
     finally:
         await wire.leave()
     return numbers

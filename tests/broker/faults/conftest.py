@@ -21,10 +21,11 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, holds, topic_in
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, holds, topic_in
 from tests.broker.faults.clients import Publisher, stored
 from tests.broker.misbehaving_store import MisbehavingStore
 from tests.storage.faults import FaultyDisk, Hanging
+from tests.waiting import until
 
 
 class Session(MisbehavingStore):
@@ -109,7 +110,7 @@ class FaultyBrokers(BrokersOfTest):
     async def hang(self, broker: Broker, what: str = "sync", suffix: str = ".ledger") -> Hanging:
         """Let a broker's disk hang from its next write on; returns when something waits for it."""
         fault = self._spoil(broker, Hanging(what, suffix))
-        await eventually(fault.reached.is_set, "the disk is waited for")
+        await until(fault.reached.is_set, "the disk is waited for")
         return fault
 
     def freeze(self, broker: Broker) -> Hanging:
@@ -127,12 +128,12 @@ class FaultyBrokers(BrokersOfTest):
         def served_once() -> bool:
             return sum(each.parts.ownership.bundles.serves(bundle) for each in self.all) == 1
 
-        await eventually(served_once, f"{bundle} is served by one")
+        await until(served_once, f"{bundle} is served by one")
         owner = self.owner(bundle)
         successor = next(each for each in self.all if each is not owner)
         await holds(successor, paths.broker(successor.id))
         await owner.namespaces.unload(bundle, successor.id)
-        await eventually(
+        await until(
             lambda: successor.parts.ownership.bundles.serves(bundle), f"{bundle} is moved on"
         )
 
@@ -163,10 +164,8 @@ def descriptors() -> list[str]:
 
 
 async def nothing_of(left: Callable[[], Collection[object]]) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(10):
-            while left():  # noqa: ASYNC110 - tasks and sockets end when they do
-                await asyncio.sleep(0.005)
+    with contextlib.suppress(AssertionError):
+        await until(lambda: not left())
     assert not left()
 
 

@@ -20,10 +20,10 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import RateLimiter
-from tests.broker.conftest import eventually
 from tests.broker.faults.clients import Publisher, stored, until_served
 from tests.broker.faults.conftest import FaultyBrokers
 from tests.storage.faults import Failing
+from tests.waiting import found, until
 from tests.wire.frames import Type
 
 STEPS_MAX = 60
@@ -68,7 +68,7 @@ class Admin:
         if came_to_it:
             self.left += 1
             # The handler hears of it before the store answers.
-            await eventually(lambda: self.served() == 0, "the handler has ended")
+            await until(lambda: self.served() == 0, "the handler has ended")
         store.go_on()
         assert answers[0] != 500
         return came_to_it
@@ -184,9 +184,11 @@ async def test_a_split(admin: Admin) -> None:
 
 
 async def until_two(broker: Broker, name: NamespaceName) -> None:
-    async with asyncio.timeout(10):
-        while len(await bundles(broker, name)) != 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+
+    async def two() -> bool:
+        return len(await bundles(broker, name)) == 2
+
+    await found(two, "the bundle is split")
 
 
 async def test_a_forced_delete_of_a_namespace(admin: Admin) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.broker.conftest import NAMESPACE, eventually, topic_in
+from tests.broker.conftest import NAMESPACE, topic_in
 from tests.broker.faults.clients import Wire, found, until_served
 from tests.broker.faults.conftest import FaultyBrokers
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -76,9 +77,9 @@ async def test_a_client_that_leaves_in_the_middle(
     {**NEW, **LATER}[what](wire, str(topic))
     # A LOOKUP asks the store and no disk, whatever is about a topic that is loaded no store.
     if hangs == "store" and what in NEW:
-        await eventually(lambda: store.waiting > 0, "the store is waited for")
+        await until(lambda: store.waiting > 0, "the store is waited for")
     elif hangs == "disk" and what in {"PRODUCER", "SUBSCRIBE", "SEND"}:
-        await eventually(disk.reached.is_set, "the disk is waited for")
+        await until(disk.reached.is_set, "the disk is waited for")
     elif what != "LOOKUP":
         await wire.heard()
     bystander = await Wire.dial(owner.service_url)
@@ -104,8 +105,8 @@ async def test_a_client_that_leaves_in_the_middle(
     ]
     assert len(loaded) == 1
     for each in loaded:
-        await eventually(lambda each=each: not each.producers.all(), "no producer is left")
-        await eventually(
+        await until(lambda each=each: not each.producers.all(), "no producer is left")
+        await until(
             lambda each=each: not any(s.consumers for s in each.subscriptions.values()),
             "no consumer is left",
         )

@@ -7,9 +7,9 @@ import errno
 
 import pytest
 
-from tests.broker.conftest import eventually
 from tests.broker.faults.conftest import FaultyBrokers
 from tests.storage.faults import Failing
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("first", ["store", "disk"])
@@ -82,10 +82,10 @@ async def test_a_disk_that_is_full_during_an_unload(
     full = Failing("write", "", errno.ENOSPC)
     for broker in [owner] if whose == "owner" else [owner, successor]:
         brokers.disk_of(broker).before = full
-    await eventually(lambda: full.times > 0, "a broker met the full disk")
+    await until(lambda: full.times > 0, "a broker met the full disk")
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
     met = full.times
-    await eventually(lambda: unloading.done() or full.times > met + 3, "and again, on its way")
+    await until(lambda: unloading.done() or full.times > met + 3, "and again, on its way")
     full.on = False
     await asyncio.gather(unloading, return_exceptions=True)
     await brokers.lost_nothing(publisher)
@@ -102,7 +102,7 @@ async def test_a_successor_that_dies_while_the_store_is_away_from_the_former_own
     await publisher.more()
     hanging = await brokers.hang(owner)
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
-    await eventually(lambda: not owner.parts.ownership.bundles.serves(bundle), "it is on its way")
+    await until(lambda: not owner.parts.ownership.bundles.serves(bundle), "it is on its way")
     store = brokers.store_of(owner)
     store.go_away() if session == "kept" else store.lose_session()
     await brokers.kill(successor)

@@ -11,7 +11,7 @@ import pytest
 
 from counterpoise.broker.limits.rates import Rate
 from tests.broker.limits.clients import Clients, Publisher, Wired, busiest_second, jain
-from tests.quota.jumping import JumpingLoop
+from tests.quota.jumping import JumpingLoop, pass_time
 
 QUEUE = 1000
 """Messages that an official client has under way at most."""
@@ -84,7 +84,7 @@ async def _run(clients: Clients, case: Case, level: str) -> None:
                     each.send(case.batch, case.size)
         for wire in wires:
             wire.read()
-        await asyncio.sleep(0.001)
+        await pass_time(0.001)
     clients.limits.stop()
     for passed, rate, entry in (
         (topic.messages, case.rate.messages, case.batch),

@@ -15,7 +15,7 @@ from counterpoise.quota import NO_LIMIT, LimitLevel
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.conftest import LimitedTopics, timers
 from tests.broker.topic.conftest import batch, publish
-from tests.quota.jumping import on_jumping_loop
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 TYPES = list(SubscriptionType)
 
@@ -28,9 +28,9 @@ async def test_a_topics_rate_holds_and_nothing_is_lost(
     await limited.backlog(TopicRates(dispatch=Rate(messages=10)))
     wire = await limited.consumer("s", kind)
     assert len(wire.deliveries) == 1
-    await asyncio.sleep(1)
+    await pass_time(1)
     assert len(wire.deliveries) == pytest.approx(11, abs=1)
-    await asyncio.sleep(3)
+    await pass_time(3)
     assert wire.payloads() == [str(number) for number in range(30)]
     assert timers() == 0
 
@@ -42,7 +42,7 @@ async def test_bytes_over_a_period_of_several_seconds(
 ) -> None:
     await limited.backlog(TopicRates(subscription_dispatch=Rate(size=1000, period_s=10)), 90)
     wire = await limited.consumer("s", kind)
-    await asyncio.sleep(10)
+    await pass_time(10)
     delivered = sum(len(entry) for entry in wire.entries())
     assert 1000 - 50 <= delivered <= 1000 + 2 * len(wire.entries()[0])
 
@@ -53,12 +53,12 @@ async def test_subscriptions_share_a_topics_rate_and_have_each_their_own(
 ) -> None:
     await limited.backlog(TopicRates(dispatch=Rate(messages=20)), 100)
     wires = [await limited.consumer(f"s{n}", TYPES[n]) for n in range(4)]
-    await asyncio.sleep(10)
+    await pass_time(10)
     shares = [len(wire.deliveries) for wire in wires]
     assert sum(shares) == pytest.approx(200, abs=4)
     assert max(shares) - min(shares) <= 4
     await limited.set_rates(TopicRates(subscription_dispatch=Rate(messages=10)))
-    await asyncio.sleep(1)
+    await pass_time(1)
     for wire, before in zip(wires, shares, strict=True):
         assert len(wire.deliveries) - before == pytest.approx(10, abs=2)
 
@@ -116,11 +116,11 @@ async def test_a_batch_counts_its_messages_or_once(
         publish(producer, number, number, batch(10))
     await limited.receipts(400)
     wire = await limited.consumer("s", kind, permits=10_000)
-    await asyncio.sleep(2)
+    await pass_time(2)
     before = len(wire.deliveries)
     assert before == pytest.approx(20, abs=2)
     limited.limits.dispatch.set_counting(whole_batches=True, caught_up=True)
-    await asyncio.sleep(2)
+    await pass_time(2)
     assert len(wire.deliveries) - before == pytest.approx(200, abs=12)
 
 
@@ -132,9 +132,9 @@ async def test_a_subscription_that_does_not_lag_may_be_free_of_limits(
     await limited.backlog(TopicRates(dispatch=Rate(messages=100)), BACKLOGGED + 150)
     limited.limits.dispatch.set_counting(whole_batches=False, caught_up=False)
     wire = await limited.consumer("s", kind, permits=10_000)
-    await asyncio.sleep(1)
+    await pass_time(1)
     assert len(wire.deliveries) == pytest.approx(100, abs=6)
-    await asyncio.sleep(1)
+    await pass_time(1)
     assert len(wire.deliveries) == BACKLOGGED + 150
     assert timers() == 0
 
@@ -167,7 +167,7 @@ async def test_what_is_seen_of_a_limit_that_holds_up_subscriptions(
     await limited.backlog(TopicRates(dispatch=Rate(size=200, period_s=2)), 30)
     for name in ("s1", "s2"):
         await limited.consumer(name, SubscriptionType.Shared)
-    await asyncio.sleep(4.5)
+    await pass_time(4.5)
     (limit,) = limited.limits.snapshots()
     assert (limit.level, limit.subject) == ("TopicDispatchRate", "persistent://t/n/x")
     assert (limit.messages, limit.bytes, limit.period_s) == (0, 200, 2)
@@ -188,11 +188,11 @@ async def test_what_is_seen_of_a_limit_that_holds_up_subscriptions(
         assert stats["dispatchThrottledMsgEventsByTopicLimit"] == 0
         assert stats["dispatchThrottledBytesEventsByBrokerLimit"] == 0
         assert stats["dispatchThrottledBy"] == "TopicDispatchRate"
-    await asyncio.sleep(60)
+    await pass_time(60)
     (limit,) = limited.limits.snapshots()
     assert limit.subscriptions == ()
     waited = limit.seconds
-    await asyncio.sleep(20)
+    await pass_time(20)
     assert limited.limits.snapshots()[0].seconds == waited, "no flow waits any more"
     assert "dispatchThrottledBy" not in await subscription_json(topic.subscriptions["s1"])
     reached, over = [record.getMessage() for record in caplog.records]
@@ -209,7 +209,7 @@ async def test_events_are_counted_by_what_was_lacking_and_where(limited: Limited
     )
     limited.limits.dispatch.set_broker_rate(Rate(messages=5))
     await limited.consumer("s", SubscriptionType.Exclusive)
-    await asyncio.sleep(2)
+    await pass_time(2)
     topic = await limited.world.topic()
     stats = await subscription_json(topic.subscriptions["s"])
     assert stats["dispatchThrottledMsgEventsBySubscriptionLimit"] > 0
@@ -262,10 +262,10 @@ async def test_a_relative_rate_comes_on_top_of_what_is_published(limited: Limite
     for rate, seconds in ((300.0, 2), (0.0, 3), (100.0, 2)):
         published.rate = rate
         # What is published is looked at once a second.
-        await asyncio.sleep(2)
+        await pass_time(2)
         before = len(each.delivered)
         each.dispatch()
-        await asyncio.sleep(seconds)
+        await pass_time(seconds)
         assert len(each.delivered) - before == pytest.approx((rate + 10) * seconds, rel=0.03, abs=2)
     assert limited.limits.dispatch.all()[0].bytes is None, "bytes were never limited"
 
@@ -287,10 +287,10 @@ async def test_a_turn_that_ends_another_flow_does_not_cost_the_rest_theirs(
 ) -> None:
     first, second, third = await rivals(limited, 100, 60, 60, 60)
     second.then = lambda: limited.limits.dispatch.leave(limited.world.name, third.flow)
-    await asyncio.sleep(0.1)
+    await pass_time(0.1)
     assert timers() == 1, "the first one waits still"
     second.dispatch()
-    await asyncio.sleep(3)
+    await pass_time(3)
     assert (first.behind, second.behind) == (0, 0)
     assert third.behind > 50
     assert timers() == 0
@@ -306,7 +306,7 @@ async def test_a_turn_that_fails_does_not_cost_the_rest_theirs(limited: LimitedT
         raise RuntimeError("a fault elsewhere")
 
     second.then = fail
-    await asyncio.sleep(3)
+    await pass_time(3)
     assert (first.behind, third.behind) == (0, 0)
     assert len(failed) == 1
     assert timers() == 0
@@ -321,7 +321,7 @@ async def test_a_newcomer_does_not_overtake_those_that_wait(limited: LimitedTopi
     # Both owe nothing any more 99 ms later; the timer fires a millisecond after that.
     newcomer = Backlog(limited, "new", 20)
     asyncio.get_running_loop().call_later(0.09995, newcomer.dispatch)
-    await asyncio.sleep(2)
+    await pass_time(2)
     assert second.delivered[0] < newcomer.delivered[0], "it waited first"
     counts = [len(each.delivered) for each in (first, second, newcomer)]
     # The first one delivered before any had to wait.
@@ -337,11 +337,11 @@ async def test_a_subscriptions_own_rate_comes_before_the_one_of_all(
     )
     await limited.backlog(rates, 100)
     wires = [await limited.consumer(name, SubscriptionType.Shared) for name in ("fast", "slow")]
-    await asyncio.sleep(2)
+    await pass_time(2)
     assert len(wires[0].deliveries) == pytest.approx(40, abs=2)
     assert len(wires[1].deliveries) == pytest.approx(20, abs=2)
     await limited.set_rates(TopicRates(subscriptions={"slow": Rate(messages=10)}))
-    await asyncio.sleep(2)
+    await pass_time(2)
     assert len(wires[0].deliveries) == 100
     assert len(wires[1].deliveries) == pytest.approx(40, abs=2)
 

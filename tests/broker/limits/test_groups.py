@@ -17,7 +17,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS
 from counterpoise.storage.memory import MemoryLedgerStore
 from tests.broker.topic.conftest import World, entry, publish
-from tests.quota.jumping import now_ns, on_jumping_loop
+from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 INTERVAL_S = 2
 STEP_NS = 5_000_000
@@ -112,7 +112,7 @@ class Group:
         """So many seconds pass; what passed the group meanwhile."""
         before = sum(each.passed for each in self.brokers)
         for step in range(int(seconds * SECOND_NS) // STEP_NS):
-            await asyncio.sleep(STEP_NS / SECOND_NS)
+            await pass_time(STEP_NS / SECOND_NS)
             for each in self.brokers:
                 each.step()
             for number, each in enumerate(self.brokers):
@@ -236,7 +236,7 @@ async def test_a_group_that_is_left_keeps_no_other_from_its_round(group: Group) 
     await last.begin()
     last.wanted = 100
     for _ in range(INTERVAL_S * SECOND_NS // STEP_NS):
-        await asyncio.sleep(STEP_NS / SECOND_NS)
+        await pass_time(STEP_NS / SECOND_NS)
         last.step()
     await last.groups.round()
     assert last.groups.names == ["g"]
@@ -271,10 +271,10 @@ async def test_the_rounds_begin_with_the_first_group_and_survive_a_store_that_is
     path = paths.group_usage("g", "b0")
     await first.store.delete(path)
     rounds = asyncio.ensure_future(first.groups.run())
-    await asyncio.sleep(1.5 * INTERVAL_S)
+    await pass_time(1.5 * INTERVAL_S)
     assert await first.store.exists(path)
     await first.store.close()
-    await asyncio.sleep(3 * INTERVAL_S)
+    await pass_time(3 * INTERVAL_S)
     assert not rounds.done(), "a store that is away ended the rounds"
     rounds.cancel()
 

@@ -29,7 +29,7 @@ from counterpoise.metadata import MemoryTree, open_store
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.quota import LimitedFlow, RateLimit
 from tests.broker.limits.clients import FakeTopic, Publisher, Wired
-from tests.quota.jumping import JumpingLoop
+from tests.quota.jumping import JumpingLoop, pass_time
 
 CLUSTER = "standalone"
 NAMESPACE = NamespaceName.parse("t/n")
@@ -158,7 +158,7 @@ class LimitsMachine(RuleBasedStateMachine):
     def run(self, work: Awaitable[Any]) -> None:
         async def soon() -> None:
             await work
-            await asyncio.sleep(0.001)
+            await pass_time(0.001)
             for wire in self.wires:
                 wire.read()
 
@@ -217,7 +217,7 @@ class LimitsMachine(RuleBasedStateMachine):
 
     @rule(milliseconds=st.sampled_from([1, 20, 400, 3000]))
     def wait(self, milliseconds: int) -> None:
-        self.run(asyncio.sleep(milliseconds / 1000))
+        self.run(pass_time(milliseconds / 1000))
 
     @precondition(lambda self: len(self.publishers) < 8)
     @rule(which=WHICH, wire=WHICH)
@@ -369,7 +369,7 @@ class LimitsMachine(RuleBasedStateMachine):
 
     async def _drain(self) -> None:
         for _ in range(500):
-            await asyncio.sleep(5)
+            await pass_time(5)
             for wire in self.wires:
                 wire.read()
             self.nothing_waits_without_reason()
@@ -382,7 +382,7 @@ class LimitsMachine(RuleBasedStateMachine):
             raise AssertionError("a flow waits for ever")
         for each in self.publishers:
             assert each.passed == list(range(each.sent))
-        await asyncio.sleep(1)
+        await pass_time(1)
         assert self.loop.timers_of("LimitRunner._release") == 0, "a timer for no flow"
         assert self.memory.size == 0
         for broker in self.brokers:

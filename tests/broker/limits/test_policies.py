@@ -1,6 +1,5 @@
 """Where rates come from, and how a broker follows them as they change."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ from counterpoise.metadata import MemoryTree, SessionEvent, StoreUnavailable
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from tests.broker.limits.clients import FakeTopic
-from tests.quota.jumping import now_ns, on_jumping_loop
+from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 
 class HeardStore:
@@ -85,7 +84,7 @@ class Following:
 
     async def change(self, path: str) -> None:
         await self.store.put(path, b"{}")
-        await asyncio.sleep(30)
+        await pass_time(30)
 
     @property
     def rate(self) -> int:
@@ -128,7 +127,7 @@ async def test_what_was_missed_is_read_when_the_store_is_back(
     await following.start()
     following.policies.rate = 20
     following.store.say(event)
-    await asyncio.sleep(30)
+    await pass_time(30)
     assert following.rate == rate
 
 
@@ -138,7 +137,7 @@ async def test_settings_and_the_end() -> None:
     await following.start()
     following.options = RateOptions(broker_publish_messages=7, broker_dispatch_messages=8)
     following.limits.settings_changed()
-    await asyncio.sleep(1)
+    await pass_time(1)
     limits = [*following.limits.publish.all(), *following.limits.publish.dispatch.all()]
     rates = {str(it.level): it.messages.rate for it in limits if it.messages is not None}
     assert rates == {

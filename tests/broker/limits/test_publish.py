@@ -10,7 +10,7 @@ from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.values import AccessMode
 from tests.broker.limits.conftest import LimitedTopics, timers
-from tests.quota.jumping import on_jumping_loop
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 TEN = TopicRates(Rate(messages=10))
 
@@ -22,10 +22,10 @@ async def test_what_exceeds_the_rate_goes_on_in_its_order(limited: LimitedTopics
     assert await limited.receipts(1) == [0]
     assert limited.world.wire.held_entries == 29
     for _ in range(10):
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
     assert await limited.receipts(11) == list(range(11))
     for _ in range(20):
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
     assert await limited.receipts(30) == list(range(30))
     assert limited.world.wire.held_entries == 0
     assert timers() == 0
@@ -50,10 +50,10 @@ async def test_bytes_count_as_well(limited: LimitedTopics) -> None:
     producer = await limited.producer(TopicRates(Rate(size=1000)))
     limited.publish(producer, *range(3), size=900)
     assert await limited.receipts(1) == [0]
-    await asyncio.sleep(0.8)
+    await pass_time(0.8)
     await asyncio.sleep(0)
     assert len(await limited.receipts(1)) == 1
-    await asyncio.sleep(0.3)
+    await pass_time(0.3)
     assert len(await limited.receipts(2)) == 2
 
 
@@ -83,7 +83,7 @@ async def test_a_raised_rate_is_felt_at_once(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN)
     limited.publish(producer, *range(30))
     await limited.set_rates(TopicRates(Rate(messages=10_000)))
-    await asyncio.sleep(0.005)
+    await pass_time(0.005)
     assert await limited.receipts(30) == list(range(30))
 
 
@@ -99,7 +99,7 @@ async def test_the_brokers_rate_and_a_groups_hold_for_all_their_topics(
     assert await limited.receipts(1) == [0]
     assert [limit.subject for limit in limited.limits.all()] == ["b", "g"]
     limited.limits.set_group_rate("g", Rate())
-    await asyncio.sleep(0.002)
+    await pass_time(0.002)
     assert await limited.receipts(5) == list(range(5))
     limited.limits.set_broker_rate(Rate())
     assert producer.flow is None
@@ -131,7 +131,7 @@ async def test_a_topic_that_changes_its_group_has_the_other_ones_limit(
     limited.publish(producer, *range(5))
     assert await limited.receipts(1) == [0]
     await limited.set_rates(TopicRates(resource_group="fast"))
-    await asyncio.sleep(0.002)
+    await pass_time(0.002)
     assert await limited.receipts(5) == list(range(5))
     assert timers() == 0
 
@@ -146,7 +146,7 @@ async def test_a_producer_that_ends_takes_along_what_was_held(limited: LimitedTo
     assert limited.world.wire.held_entries == 5
     assert producer.close() == 4
     assert limited.world.wire.held_entries == 1
-    await asyncio.sleep(0.1)
+    await pass_time(0.1)
     assert await limited.receipts(2) == [0, 100]
     assert timers() == 0
 
@@ -195,7 +195,7 @@ async def test_a_producer_that_comes_back_on_its_connection_starts_again(
     )
     assert limited.world.wire.held_entries == 0
     limited.publish(again, 7)
-    await asyncio.sleep(0.2)
+    await pass_time(0.2)
     assert await limited.receipts(2) == [0, 7]
 
 
@@ -225,9 +225,9 @@ async def test_the_log_says_once_that_a_limit_is_reached_and_once_that_it_no_lon
     producer = await limited.producer(TEN, name="busy")
     limited.publish(producer, *range(20))
     for _ in range(20):
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
     await limited.receipts(20)
-    await asyncio.sleep(20)
+    await pass_time(20)
     reached, over = [record.getMessage() for record in caplog.records]
     assert reached.startswith("TopicPublishRate of persistent://t/n/x (10 messages/s) is reached")
     assert "producer busy" in reached
@@ -243,7 +243,7 @@ async def test_each_time_that_a_limit_is_reached_is_logged_with_its_own_figures(
     producer = await limited.producer(TEN)
     for entries, pause in ((6, 3.0), (6, 30.0), (11, 30.0)):
         limited.publish(producer, *range(entries))
-        await asyncio.sleep(pause)
+        await pass_time(pause)
     over = [each.getMessage() for each in caplog.records if "no longer" in each.getMessage()]
     assert len(over) == 2
     # Six entries of a limit of 10/s: 0.5 s. The first two times are one span, of 3.5 s.
@@ -255,7 +255,7 @@ async def test_each_time_that_a_limit_is_reached_is_logged_with_its_own_figures(
 async def test_what_an_administrator_reads_of_a_throttled_producer(limited: LimitedTopics) -> None:
     producer = await limited.producer(TEN, name="busy", address="10.0.0.7:1")
     limited.publish(producer, *range(5), size=100)
-    await asyncio.sleep(0.15)
+    await pass_time(0.15)
     (limit,) = limited.limits.snapshots()
     assert (limit.level, limit.subject) == ("TopicPublishRate", "persistent://t/n/x")
     assert (limit.messages, limit.bytes, limit.period_s, limit.times) == (10, 0, 1, 1)
@@ -268,7 +268,7 @@ async def test_what_an_administrator_reads_of_a_throttled_producer(limited: Limi
     assert 300 <= throttled.held_bytes < 600
     assert throttled.seconds == pytest.approx(0.15)
     assert limited.limits.throttled_ns(producer.flow) == pytest.approx(0.15e9)  # type: ignore[arg-type]
-    await asyncio.sleep(5)
+    await pass_time(5)
     (limit,) = limited.limits.snapshots()
     assert (limit.producers, limit.passed_messages) == ((), 5)
     assert limit.seconds == pytest.approx(0.4, abs=0.01)

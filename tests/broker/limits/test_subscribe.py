@@ -1,6 +1,5 @@
 """How often one consumer may subscribe."""
 
-import asyncio
 import gc
 
 import pytest
@@ -16,7 +15,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.conftest import LimitedTopics
 from tests.broker.topic.conftest import Wire
-from tests.quota.jumping import on_jumping_loop
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 TWO_IN_TEN = TopicRates(subscribe=Rate(2, period_s=10))
 STORED = TopicName.parse("persistent://t/n/x")
@@ -58,10 +57,10 @@ async def test_a_consumer_that_subscribes_too_often_is_refused_as_pulsar_does(
         await subscribing.subscribe()
     assert refused.value.code is ServerError.NotAllowedError
     assert refused.value.message == "Subscribe limited by subscribe rate limit per consumer."
-    await asyncio.sleep(5 - 1e-9)
+    await pass_time(5 - 1e-9)
     with pytest.raises(BrokerError):
         await subscribing.subscribe()
-    await asyncio.sleep(1e-9)
+    await pass_time(1e-9)
     await subscribing.subscribe()
     with pytest.raises(BrokerError):
         await subscribing.subscribe()

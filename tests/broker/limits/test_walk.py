@@ -1,6 +1,5 @@
 """The walk along a throttled SEND in docs/ARCHITECTURE.md, beside what is called for one."""
 
-import asyncio
 import re
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from types import FrameType
 
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from tests.broker.limits.conftest import LimitedTopics
-from tests.quota.jumping import on_jumping_loop
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "src" / "counterpoise"
@@ -43,7 +42,7 @@ async def test_it_is_what_happens(limited: LimitedTopics) -> None:
     sys.setprofile(note)
     try:
         limited.publish(producer, 1)
-        await asyncio.sleep(1)
+        await pass_time(1)
     finally:
         sys.setprofile(None)
     # The test's own connection stands for the one of the walk.

@@ -24,7 +24,8 @@ from counterpoise.broker.load.load_data import (
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.load.usage import ResourceUsage
-from tests.broker.conftest import BrokersOfTest, eventually
+from tests.broker.conftest import BrokersOfTest
+from tests.waiting import until
 
 TERMS = LoadDataTerms(np.ones(5), 0.9, 20, 15, 10, 2)
 BUNDLES = {
@@ -124,10 +125,8 @@ async def test_every_broker_hears_of_every_other(
     for broker in started:
         exchanges.add(broker)
     ids = {broker.id for broker in started}
-    await eventually(
-        lambda: all(set(each.brokers) == ids for each in exchanges.all), "the brokers know"
-    )
-    await eventually(
+    await until(lambda: all(set(each.brokers) == ids for each in exchanges.all), "the brokers know")
+    await until(
         lambda: all(set(each.top_bundles) == ids for each in exchanges.all), "the brokers know"
     )
     names = [
@@ -142,9 +141,9 @@ async def test_a_broker_that_comes_later_hears_of_those_that_were_there(
 ) -> None:
     first, second = await brokers.start_many(2)
     early = exchanges.add(first)
-    await eventually(lambda: first.id in early.brokers, "the first broker has published")
+    await until(lambda: first.id in early.brokers, "the first broker has published")
     late = exchanges.add(second)
-    await eventually(lambda: first.id in late.brokers, "the second knows the first")
+    await until(lambda: first.id in late.brokers, "the second knows the first")
 
 
 async def test_a_change_is_heard_and_a_broker_that_is_buried_is_forgotten(
@@ -152,13 +151,13 @@ async def test_a_change_is_heard_and_a_broker_that_is_buried_is_forgotten(
 ) -> None:
     first, second = await brokers.start_many(2)
     one, other = exchanges.add(first), exchanges.add(second)
-    await eventually(lambda: len(one.brokers) == len(other.brokers) == 2, "they know each other")
+    await until(lambda: len(one.brokers) == len(other.brokers) == 2, "they know each other")
     exchanges.reports[first.id] = replace(REPORT, cpu=ResourceUsage(90, 100))
-    await eventually(lambda: other.brokers[first.id].cpu.usage == 90, "the change is heard")
+    await until(lambda: other.brokers[first.id].cpu.usage == 90, "the change is heard")
     exchanges.all.remove(one)
     await one.stop()
     exchanges.buried.add(first.id)
-    await eventually(lambda: first.id not in other.brokers, "the first is forgotten")
+    await until(lambda: first.id not in other.brokers, "the first is forgotten")
 
 
 async def test_the_exchange_goes_on_when_the_topics_move(
@@ -166,13 +165,13 @@ async def test_the_exchange_goes_on_when_the_topics_move(
 ) -> None:
     first, second = await brokers.start_many(2)
     one, other = exchanges.add(first), exchanges.add(second)
-    await eventually(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
+    await until(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
     for broker in (first, second):
         for bundle in broker.namespaces.owned():
             await broker.namespaces.unload(bundle)
     one.brokers.clear()
     other.brokers.clear()
-    await eventually(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
+    await until(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
 
 
 @pytest.mark.client
@@ -181,7 +180,7 @@ async def test_an_official_client_reads_pulsars_json(
 ) -> None:
     broker = await brokers.start()
     exchange = exchanges.add(broker)
-    await eventually(lambda: broker.id in exchange.brokers, "the brokers know")
+    await until(lambda: broker.id in exchange.brokers, "the brokers know")
     exchanges.reports[broker.id] = replace(REPORT, num_bundles=400)
 
     def read() -> tuple[str, dict[str, object]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -17,12 +16,12 @@ from tests.broker.conftest import (
     NAMESPACE,
     BrokersOfTest,
     client_of,
-    eventually,
     holds,
     in_thread,
     topic_in,
     vanished,
 )
+from tests.waiting import found, until
 
 
 async def stored_report(broker: Broker) -> LocalBrokerData:
@@ -34,9 +33,7 @@ async def stored_report(broker: Broker) -> LocalBrokerData:
 
 async def appeared(broker: Broker, path: str) -> None:
     """Wait until a node is there."""
-    async with asyncio.timeout(20):
-        while not await broker.metadata.exists(path):  # noqa: ASYNC110 - in the store's own time
-            await asyncio.sleep(0.005)
+    await found(lambda: broker.metadata.exists(path), path)
 
 
 async def test_a_broker_says_who_it_is_before_anything_happened(any_brokers: BrokersOfTest) -> None:
@@ -72,7 +69,7 @@ async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
         return most.msg_rate_in > 0 and most.msg_rate_out > 0
 
     client = await in_thread(work)
-    await eventually(seen, "messages in and out are counted in one report")
+    await until(seen, "messages in and out are counted in one report")
     stats = most.last_stats[str(bundle)]
     assert stats.msg_throughput_in >= 100 * stats.msg_rate_in
     assert (stats.topics, stats.producer_count, stats.consumer_count) == (1, 1, 1)
@@ -82,7 +79,7 @@ async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
     assert (most.num_topics, most.num_producers, most.num_consumers) == (1, 1, 1)
     assert most.bundles == (str(bundle),)
     await in_thread(client.close)
-    await eventually(lambda: broker.load_report().num_producers == 0, "the client has left")
+    await until(lambda: broker.load_report().num_producers == 0, "the client has left")
 
 
 async def test_a_change_is_published_and_no_change_is_not(brokers: BrokersOfTest) -> None:
@@ -115,7 +112,7 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     await leader.parts.ownership.bundles.acquire(bundle)
     await leader.parts.balancing.reporter.refresh(force=True)
-    await eventually(
+    await until(
         lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
     )
     await leader.metadata.put(paths.time_average("gone:1"), b"{}")
@@ -157,7 +154,7 @@ async def test_001_l154_l268_the_leader_removes_the_data_of_bundles_that_no_brok
     for bundle in bundles[:2]:
         await other.parts.ownership.bundles.acquire(bundle)
     await other.parts.balancing.reporter.refresh(force=True)
-    await eventually(
+    await until(
         lambda: str(bundles[1]) in leader.parts.load.cluster.bundles(), "the report is averaged"
     )
     await leader.parts.balancing.keeper.write()
@@ -174,7 +171,7 @@ async def test_001_l310_l522_a_split_removes_the_data_of_its_parent(brokers: Bro
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     await leader.parts.ownership.bundles.acquire(bundle)
     await leader.parts.balancing.reporter.refresh(force=True)
-    await eventually(
+    await until(
         lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
     )
     await leader.parts.balancing.keeper.write()
@@ -195,7 +192,7 @@ async def test_a_namespace_that_is_created_again_starts_without_the_load_of_the_
     await leader.metadata.put(paths.bundle_data(str(bundle)), json.dumps(data.to_json()).encode())
     await other.parts.ownership.bundles.acquire(bundle)
     await other.parts.balancing.reporter.refresh(force=True)
-    await eventually(
+    await until(
         lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
     )
     assert leader.parts.load.cluster.bundles()[str(bundle)].short_term_data.msg_rate_in > 1000
@@ -206,7 +203,7 @@ async def test_a_namespace_that_is_created_again_starts_without_the_load_of_the_
     await vanished(leader, paths.bundle_data(str(bundle)))
     await other.parts.ownership.bundles.acquire(bundle)
     await other.parts.balancing.reporter.refresh(force=True)
-    await eventually(
+    await until(
         lambda: str(bundle) in leader.parts.load.cluster.bundles(), "the report is averaged"
     )
     assert leader.parts.load.cluster.bundles()[str(bundle)].short_term_data.msg_rate_in < 1000

@@ -20,6 +20,7 @@ from counterpoise.storage.port import Position
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, entry, publish
 from tests.storage.damage import KINDS, Pristine, damage
+from tests.waiting import until
 
 COUNT = 120
 LEDGER_BYTES = 4_000
@@ -66,12 +67,12 @@ async def fill(root: Path, *, crash: bool) -> tuple[Pristine, list[Position]]:
 
 async def noted(directory: Path, last: Position) -> None:
     (epoch,) = state.epochs(directory)
-    async with asyncio.timeout(20):
-        while True:
-            note = committed.noted(directory, epoch, LedgerDisk())
-            if note is not None and note.entries == last.entry_id + 1:
-                return
-            await asyncio.sleep(0.01)
+
+    def is_noted() -> bool:
+        note = committed.noted(directory, epoch, LedgerDisk())
+        return note is not None and note.entries == last.entry_id + 1
+
+    await until(is_noted, f"{last} is noted")
 
 
 def spoil(directory: Path, rng: random.Random) -> None:

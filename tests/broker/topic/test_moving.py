@@ -18,6 +18,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Everything, Wire, entry, payload, publish
+from tests.waiting import pause
 
 NAME = TopicName.parse("persistent://t/n/moving")
 
@@ -157,14 +158,14 @@ async def test_nothing_acknowledged_is_lost(
         while not leaving.done():
             client.send(number)
             number += 1
-            await asyncio.sleep(0.001)
+            await pause()
         await leaving
         await client.connect()
     async with asyncio.timeout(20):
         while client.unreceipted or len(set(client.received)) < number:
             if client.producer is None or client.consumer is None:
                 await client.connect()
-            await asyncio.sleep(0.001)
+            await pause()
     assert set(client.received) == set(range(number))
     assert set(client.receipted) == set(range(number))
     firsts = list(dict.fromkeys(client.received))

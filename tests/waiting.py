@@ -1,0 +1,49 @@
+"""How tests wait for what no event announces: asked again and again, for a bounded time.
+
+Whatever can be awaited is awaited instead; virtual time passes by `tests.quota.jumping.pass_time`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+WITHIN_S: Final = 20.0
+"""Far longer than anything takes on a busy machine."""
+_PAUSE_S: Final = 0.005
+
+
+async def until(condition: Callable[[], object], what: str = "it") -> None:
+    """Run the event loop until a condition holds."""
+
+    async def holds() -> object:
+        return condition()
+
+    await found(holds, what)
+
+
+async def found(look: Callable[[], Awaitable[T | None]], what: str = "it") -> T:
+    """The first answer that is true."""
+    deadline = time.monotonic() + WITHIN_S
+    while not (answer := await look()):
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        await asyncio.sleep(_PAUSE_S)
+    return answer
+
+
+def found_soon(look: Callable[[], T | None], what: str = "it") -> T:
+    """The first answer that is true, of a cluster that runs in a thread or process of its own."""
+    deadline = time.monotonic() + WITHIN_S
+    while not (answer := look()):
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        time.sleep(_PAUSE_S)
+    return answer
+
+
+async def pause() -> None:
+    """Let a moment of real time pass before something is tried again."""
+    await asyncio.sleep(_PAUSE_S)

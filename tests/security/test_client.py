@@ -1,14 +1,16 @@
 """What a client of brokers shows to whom: credentials follow redirects, and never leave TLS."""
 
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
 
-from counterpoise.app.throwaway import ThrowAwayAuthority
+from counterpoise.app.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.names.options import ConfigError
 from counterpoise.security.client import ClientSecurity, http_session
 from counterpoise.security.options import ClientOptions
@@ -86,6 +88,55 @@ async def test_without_tls_each_broker_of_a_redirect_gets_the_credentials() -> N
     assert (first.shown, second.shown) == (["Bearer t0ken"], ["Bearer t0ken"])
 
 
+def connects(client: ssl.SSLContext, pair: KeyPair, host: str = "localhost") -> str | None:
+    """Shake hands with a broker that has this certificate; the role that the client shows it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    context.load_verify_locations(pair.certificate.parent / "authority.pem")
+    context.verify_mode = ssl.CERT_OPTIONAL
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = context.wrap_bio(there, back, server_side=True)
+    ends = [server, client.wrap_bio(back, there, server_hostname=host)]
+    for _ in range(4):
+        for end in ends:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    shown = server.getpeercert()
+    return dict(each[0] for each in shown["subject"])["commonName"] if shown else None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("verify_host", [True, False])
+@pytest.mark.parametrize("insecure", [True, False])
+@pytest.mark.parametrize("trusted", ["this", "another", ""])
+@pytest.mark.parametrize("host", ["localhost", "elsewhere"])
+def test_which_brokers_a_client_trusts(
+    tmp_path: Path, verify_host: bool, insecure: bool, trusted: str, host: str
+) -> None:
+    for name in ("this", "another"):
+        (tmp_path / name).mkdir()
+    authority = ThrowAwayAuthority(tmp_path / "this")
+    another = ThrowAwayAuthority(tmp_path / "another", "another")
+    files = {"this": str(authority.certificate), "another": str(another.certificate), "": ""}
+    security = ClientSecurity(
+        ClientOptions(trust=files[trusted], verify_host=verify_host, allow_insecure=insecure)
+    )
+    trusts = trusted == "this" and (host == "localhost" or not verify_host)
+    with contextlib.nullcontext() if insecure or trusts else pytest.raises(ssl.SSLError):
+        connects(security.context(), authority.server(), host)
+
+
+async def test_an_insecure_session_reaches_a_broker_of_an_unknown_authority(
+    tmp_path: Path,
+) -> None:
+    site = secure_site(ThrowAwayAuthority(tmp_path))
+    async with site.open() as url:
+        async with http_session(ClientSecurity(ClientOptions(allow_insecure=True))) as session:
+            assert (await session.get(url)).ok
+        async with http_session(ClientSecurity()) as session:
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await session.get(url)
+
+
 def test_another_identity_keeps_the_trust_and_nothing_else(tmp_path: Path) -> None:
     authority = ThrowAwayAuthority(tmp_path)
     pair = authority.client("broker")
@@ -99,6 +150,8 @@ def test_another_identity_keeps_the_trust_and_nothing_else(tmp_path: Path) -> No
         )
     )
     assert own.as_another("yours").shown() == ("token", b"yours")
+    assert connects(own.context(), authority.server()) == "broker"
+    assert connects(own.as_another("yours").context(), authority.server()) is None
     anonymous = own.as_another()
     assert anonymous.shown() == ("none", b"")
     assert anonymous.headers() == {}
@@ -109,6 +162,7 @@ def test_another_identity_keeps_the_trust_and_nothing_else(tmp_path: Path) -> No
     ("plugin", "parameters"),
     [
         ("token", "file://{file}"),
+        ("token", "file:{spaced}"),
         ("token", '{{"token": "t0ken\\n"}}'),
         ("token", " token:t0ken \n"),
     ],
@@ -117,8 +171,10 @@ def test_a_tokens_white_space_is_no_part_of_it(
     tmp_path: Path, plugin: str, parameters: str
 ) -> None:
     file = tmp_path / "token"
-    file.write_text("\n t0ken \n")
-    options = ClientOptions(plugin="token", parameters=parameters.format(file=file))
+    for each in (file, tmp_path / "my token"):
+        each.write_text("\n t0ken \n")
+    spaced = f"{tmp_path}/my%20token"
+    options = ClientOptions(plugin="token", parameters=parameters.format(file=file, spaced=spaced))
     assert ClientSecurity(options).shown() == ("token", b"t0ken")
 
 
@@ -126,6 +182,7 @@ def test_a_tokens_white_space_is_no_part_of_it(
     ("options", "setting"),
     [
         ({"plugin": "token", "parameters": ""}, "Parameters"),
+        ({"plugin": "token", "parameters": '{"role": "alice"}'}, "Parameters"),
         ({"plugin": "token", "parameters": "file:///nowhere/token"}, "cannot read /nowhere"),
         ({"plugin": "basic", "parameters": '{"userId": "alice"}'}, "Parameters"),
         ({"plugin": "tls", "parameters": "tlsCertFile:/nowhere"}, "KeyFile"),
@@ -139,3 +196,9 @@ def test_settings_that_show_nothing_are_reported_at_the_start(
 ) -> None:
     with pytest.raises(ConfigError, match=setting):
         ClientSecurity(ClientOptions(**options))  # type: ignore[arg-type]
+
+
+def test_a_token_that_is_no_text_is_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"hush\xff")
+    with pytest.raises(ConfigError, match=r"it is not text$"):
+        ClientSecurity(ClientOptions(plugin="token", parameters=f"file://{tmp_path}/token"))

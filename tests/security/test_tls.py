@@ -1,6 +1,7 @@
 """TLS on both ports, by the official client and by hand."""
 
 import contextlib
+import os
 import socket
 import ssl
 import urllib.request
@@ -174,6 +175,29 @@ def test_new_files_hold_for_the_next_connection(tmp_path: Path) -> None:
         hand_shake(port, alice)
 
 
+def test_a_file_of_the_same_size_is_new(authority: ThrowAwayAuthority, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    new = ThrowAwayAuthority(tmp_path / "new", "new")
+    old, other = (each.certificate.read_text() for each in (authority, new))
+    longest = max(len(old), len(other))
+    authority.certificate.write_text(old.ljust(longest, "\n"))
+    options = options_of(
+        authority, authority.server(), require_client_certificate=True, refresh_s=0
+    )
+    port = port_of(options)
+    alice = client_context(authority, authority.client("alice"))
+    assert hand_shake(port, alice).getpeercert()
+    authority.certificate.write_text(other.ljust(longest, "\n"))
+    with pytest.raises(ssl.SSLError):
+        hand_shake(port, alice)
+
+
+def test_no_client_has_the_server_negotiate_again(authority: ThrowAwayAuthority) -> None:
+    """Each costs the server a signature; Python's client cannot ask for it, other clients can."""
+    context = server_context(options_of(authority, authority.server()), (), ())
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+
+
 def test_files_that_do_not_fit_change_nothing(
     authority: ThrowAwayAuthority, tmp_path: Path
 ) -> None:
@@ -182,6 +206,32 @@ def test_files_that_do_not_fit_change_nothing(
     pair.certificate.write_text("half of a certificate")
     assert not port.refresh()
     assert hand_shake(port, client_context(authority)).version() == "TLSv1.3"
+
+
+def test_a_key_that_comes_after_its_certificate_is_taken_over(
+    authority: ThrowAwayAuthority, tmp_path: Path
+) -> None:
+    pair = authority.server()
+    port = port_of(options_of(authority, pair, refresh_s=0))
+    former_key = pair.key.read_bytes()
+    new = ThrowAwayAuthority(tmp_path, "the next authority")
+    client, new_key = client_context(new), new.server().key.read_bytes()
+    # Copied by a program that keeps the files' times.
+    for key, fits in ((former_key, False), (new_key, True)):
+        pair.key.write_bytes(key)
+        os.utime(pair.key, ns=(0, 0))
+        with contextlib.nullcontext() if fits else pytest.raises(ssl.SSLError):
+            hand_shake(port, client)
+
+
+def test_a_certificate_that_is_not_trusted_is_taken_unseen_where_insecure_ones_may_connect(
+    authority: ThrowAwayAuthority, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = ThrowAwayAuthority(tmp_path / "other", "another")
+    port = port_of(options_of(authority, authority.server(), allow_insecure=True))
+    stranger = client_context(authority, other.client("admin"))
+    assert not hand_shake(port, stranger).getpeercert()
 
 
 def test_files_are_looked_at_when_it_is_due(authority: ThrowAwayAuthority) -> None:
@@ -196,6 +246,11 @@ def test_files_are_looked_at_when_it_is_due(authority: ThrowAwayAuthority) -> No
     now[0] = 300.0
     with pytest.raises(ssl.SSLError):
         hand_shake(port, former)
+    last = ThrowAwayAuthority(authority.certificate.parent, "the last")
+    last.server()
+    now[0] = 599.0
+    with pytest.raises(ssl.SSLError):
+        hand_shake(port, client_context(last))
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,13 @@ async def test_white_space_around_a_token_is_no_part_of_it(around: str) -> None:
 @pytest.mark.parametrize("alg", ["RS256", "RS384", "RS512", "PS256", "PS512"])
 async def test_a_token_signed_with_an_rsa_key(alg: str) -> None:
     assert await role_of(provider_of(RSA), token("alice", key=RSA, alg=alg)) == "alice"
+
+
+@pytest.mark.parametrize("bits", [1024, 3072])
+async def test_an_rsa_key_has_2048_bits_at_least(bits: int) -> None:
+    key = rsa.generate_private_key(65537, bits)
+    with pytest.raises(ConfigError, match="no key for") if bits < 2048 else nullcontext():
+        assert await role_of(provider_of(key), token("alice", key=key, alg="RS256")) == "alice"
 
 
 async def test_a_token_signed_on_a_curve() -> None:
@@ -181,6 +189,7 @@ async def test_the_role_is_where_the_setting_says(claims: dict[str, Any], role: 
         ({"aud": "here"}, True),
         ({"aud": ["there", "here"]}, True),
         ({"aud": "there"}, False),
+        ({"aud": "nowhere"}, False),
         ({"aud": []}, False),
         ({}, False),
         ({"aud": {"here": 1}}, False),

@@ -22,9 +22,9 @@ from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.history.compaction import GROUP_ROWS, ROWS_MOST
 from counterpoise.pipeline.history.names import archive_of
 from counterpoise.pipeline.history.ownership import Owners
-from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 from counterpoise.pipeline.history.sql import views
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.tables.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 
 BROKERS, BUNDLES = 100, 10_000
 DAYS = 30

@@ -22,10 +22,10 @@ from counterpoise.pipeline.history.disk import Disk
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.names import archive_of, day_of
 from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.stream.fold import Shard, fold_shard, start_fold
 from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.tables.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
 
 EVERY_MS, EACH = 5_000, 720
 START_S = 30.0

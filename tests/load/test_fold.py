@@ -17,7 +17,7 @@ from counterpoise.load.poll_batch import poll_batch
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.load.remembered import reported_bundles, with_averages
 from counterpoise.load.rows import RATES, ReportRows
-from counterpoise.pipeline.stream.codec import state_from_bytes, state_to_bytes
+from counterpoise.pipeline.tables.states import state_from_bytes, state_to_bytes
 from tests.load.story import START, Loads, fetched, joined, poll, stats
 from tests.pipeline.fake_cluster import bundle_name
 

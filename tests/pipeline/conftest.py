@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from counterpoise.pipeline.history.port import History
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.tables.port import History
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.short_history import ShortHistory
 

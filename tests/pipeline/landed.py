@@ -3,8 +3,8 @@
 import pyarrow.parquet as pq
 
 from counterpoise.load.rows import COLUMNS, ReportRows
-from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.rows_codec import columns_of
 
 
 def read_landed(store: Store, name: str) -> ReportRows:

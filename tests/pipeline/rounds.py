@@ -9,7 +9,7 @@ from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.port import History
+from counterpoise.pipeline.tables.port import History
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster

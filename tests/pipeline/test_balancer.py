@@ -16,9 +16,9 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history.port import History
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.tables.port import History
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name

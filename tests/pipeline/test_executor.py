@@ -11,7 +11,7 @@ from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history.port import History
+from counterpoise.pipeline.tables.port import History
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle

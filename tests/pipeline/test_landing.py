@@ -10,11 +10,11 @@ import pytest
 from counterpoise.load.rows import COLUMNS, ReportRows
 from counterpoise.pipeline.history import compaction, reports
 from counterpoise.pipeline.history.compaction import compact, read_table_parts, retain
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import is_archive, span
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
 from tests.pipeline.landed import read_landed

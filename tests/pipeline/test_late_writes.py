@@ -23,7 +23,6 @@ from counterpoise.load.fold import FoldState
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.history.care import repair
 from counterpoise.pipeline.history.compaction import compact, remove_leftovers
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import days, files
 from counterpoise.pipeline.history.names import TABLES, archive_of, file_of
 from counterpoise.pipeline.history.ownership import Owners
@@ -34,6 +33,7 @@ from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.states import complete, state_name, write_state
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
 from tests.pipeline.s3_server import Bucket, bucket, own_path

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
+from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from tests.pipeline.s3_server import Bucket, bucket, own_path
 
 pytestmark = pytest.mark.timeout(60)

@@ -9,13 +9,13 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.load.fold import DEFAULT_OPTIONS, Batch, FoldState, fold, merged
 from counterpoise.pipeline.history.care import check, repair
 from counterpoise.pipeline.history.compaction import compact, read_table_parts
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.fold import Shard, fold_shard
 from counterpoise.pipeline.stream.states import begin, complete, forget, read_state, state_name
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from tests.load.story import START, poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name

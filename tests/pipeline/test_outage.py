@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.history.faults import HistoryFaultError, OutageError, fault_from_spark
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.lease import LeaseOptions
-from counterpoise.pipeline.history.outage import through_outages
 from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.faults import HistoryFaultError, OutageError, fault_from_spark
+from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.watch.watcher import ClusterWatcher, WatchSettings
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.s3_server import Bucket, bucket
@@ -77,7 +77,7 @@ async def test_who_is_told_to_stop_waits_for_no_outage() -> None:
 
 
 def test_an_outage_that_spark_tells_of_is_one() -> None:
-    told = "Traceback:\n counterpoise.pipeline.history.faults.OutageError: s3://b is away\n at x"
+    told = "Traceback:\n counterpoise.pipeline.tables.faults.OutageError: s3://b is away\n at x"
     fault = fault_from_spark(told)
     assert type(fault) is OutageError
     assert str(fault) == "s3://b is away"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from counterpoise.pipeline.history.care import check, repair
-from counterpoise.pipeline.history.faults import HistoryFaultError, OutOfReachError, from_spark
 from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.place import file_system
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.tables.faults import HistoryFaultError, OutOfReachError, from_spark
+from counterpoise.pipeline.tables.place import file_system
 from tests.load.story import poll
 
 NOWHERE = "s3://key:secret@bucket/h?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1"

@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
-from counterpoise.pipeline.history.faults import HistoryFaultError, damaged
 from counterpoise.pipeline.stream import jvm
 from counterpoise.pipeline.stream.running import TRIES, Stream, StreamFailedError, jvm_at_hand
 from counterpoise.pipeline.stream.session import patient, python_of
 from counterpoise.pipeline.stream.trouble import sentence_of
+from counterpoise.pipeline.tables.faults import HistoryFaultError, damaged
 
 _FRAMES = "\n".join(f"\tat org.apache.spark.Frame{number}(F.scala:1)" for number in range(300))
 

@@ -20,16 +20,15 @@ from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.faults import from_spark
 from counterpoise.pipeline.history.keeping import KeepingOptions
 from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.lease import HistoryInUseError
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.fold import start_fold
 from counterpoise.pipeline.stream.states import read_state, state_name
+from counterpoise.pipeline.tables.faults import HistoryInUseError, from_spark
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.load.test_fold import assert_same, average

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from counterpoise.load.fold import Batch, FoldState, fold, merged
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.stream import states
 from counterpoise.pipeline.stream.states import (
@@ -17,6 +16,7 @@ from counterpoise.pipeline.stream.states import (
     state_name,
     write_state,
 )
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from tests.load.story import poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name

@@ -18,22 +18,22 @@ from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.history import keeping
 from counterpoise.pipeline.history.care import check, repair
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.ownership import Owners
-from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.reigns import FIRST, Lineage, Reign
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.history.version import NAME as VERSION
 from counterpoise.pipeline.history.version import expect_version
-from counterpoise.pipeline.stream.codec import state_from_bytes, state_to_bytes
 from counterpoise.pipeline.stream.states import state_name, write_state
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.parquet import read_rows
+from counterpoise.pipeline.tables.states import state_from_bytes, state_to_bytes
 from counterpoise.pipeline.watch import polling as polling_module
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling

@@ -8,11 +8,11 @@ import pytest
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.history.version import NAME, expect_version, migrate, version_of
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import bundle_name
 

@@ -39,8 +39,8 @@ from counterpoise.load.rows import COLUMNS, ReportRows
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.rows_codec import columns_of
 
 UNLOAD = re.compile(r"Unloading bundle: (\S+) from broker (\S+)(?: to dest broker (\S+))?")
 STAYED = re.compile(

@@ -15,9 +15,9 @@ from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history.port import History
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.rounds import RoundRunner
+from counterpoise.pipeline.tables.port import History
 
 if TYPE_CHECKING:
     from counterpoise.pipeline.policies import RoundPolicies

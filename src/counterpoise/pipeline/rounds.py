@@ -13,7 +13,7 @@ from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history.port import History
+from counterpoise.pipeline.tables.port import History
 
 if TYPE_CHECKING:
     from counterpoise.pipeline.watch.metrics import Metrics

@@ -31,9 +31,9 @@ from counterpoise.pipeline.advise.look import (
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.security.client import http_session
 
 

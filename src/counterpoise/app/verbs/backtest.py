@@ -44,10 +44,10 @@ from counterpoise.pipeline.backtest.run import (
 )
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000

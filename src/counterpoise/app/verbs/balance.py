@@ -28,15 +28,15 @@ from counterpoise.app.signals import until_signal
 from counterpoise.app.verbs.balance_plan import run_plan
 from counterpoise.app.verbs.rules import rules_of
 from counterpoise.pipeline.executor import ExecutorOptions
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import KeepingOptions
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions
-from counterpoise.pipeline.history.outage import through_outages
+from counterpoise.pipeline.history.lease import LeaseOptions
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.session import SessionError
 from counterpoise.pipeline.stream.trouble import sentence_of
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.watch.serve import CannotListenError
 from counterpoise.pipeline.watch.watcher import NothingSeenError
 

@@ -21,10 +21,10 @@ from counterpoise.pipeline.drive.approved import (
     CarriedOut,
     PlanRefusedError,
 )
-from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
+from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from counterpoise.security.client import http_session
 
 EXIT_LEFT = 1

@@ -16,12 +16,12 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.times import span_ms
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.history.care import Checked, check, repair
-from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
+from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.names import AHEAD, ASIDE
 from counterpoise.pipeline.history.sql import ENGINES, views
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.views import NAMES, parts
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 
 EXIT_DAMAGED = 1
 

@@ -34,13 +34,13 @@ from counterpoise.pipeline.drive.approved import (
     PlanRefusedError,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.pipeline.history.faults import HistoryFaultError
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions, lease
+from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from counterpoise.security.client import http_session
 
 HTTP_TIMEOUT_S = 60.0

@@ -10,9 +10,9 @@ from statistics import median
 
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.status import BalancerStatus, read_status
 from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 NAMED = 3
 

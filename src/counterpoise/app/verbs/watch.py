@@ -12,10 +12,10 @@ from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.keeping import KeepingOptions
-from counterpoise.pipeline.history.lease import HistoryInUseError, LeaseOptions
-from counterpoise.pipeline.history.outage import through_outages
+from counterpoise.pipeline.history.lease import LeaseOptions
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.watch.serve import CannotListenError
 from counterpoise.pipeline.watch.watcher import (
     ClusterWatcher,

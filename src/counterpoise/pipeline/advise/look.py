@@ -24,11 +24,11 @@ from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import newest_poll as newest_landed
-from counterpoise.pipeline.history.rows_codec import columns_of
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
+from counterpoise.pipeline.tables.rows_codec import columns_of
 
 HOUR_MS = 3_600_000
 DEFAULT_MOVE_S = 1.0

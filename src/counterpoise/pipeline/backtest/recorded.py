@@ -16,8 +16,8 @@ from counterpoise.load.view import Integers, Masks
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.names import EVER, span
-from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.store import Store, open_store
+from counterpoise.pipeline.tables.parquet import read_rows
 
 _COLUMNS = (
     *("poll_id", "kind", "broker", "bundle", "topics", *RATES),

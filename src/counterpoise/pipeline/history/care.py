@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from counterpoise.pipeline.history.compaction import remove_leftovers
-from counterpoise.pipeline.history.faults import DamagedError
 from counterpoise.pipeline.history.layout import days, files
 from counterpoise.pipeline.history.names import AHEAD, ASIDE, EVER, STATES, TABLES, extent, span
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
 from counterpoise.pipeline.history.ownership import rebuild
-from counterpoise.pipeline.history.parquet import opened
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.version import NAME, is_readable, mark, migrate, of_the_first
+from counterpoise.pipeline.tables.faults import DamagedError
+from counterpoise.pipeline.tables.parquet import opened
 
 CLOCKS_DIFFER_MS = 60_000
 """By how much clocks of machines may differ without anybody's minding."""

@@ -20,9 +20,9 @@ from counterpoise.pipeline.history.names import (
     is_archive,
     span,
 )
-from counterpoise.pipeline.history.parquet import opened, read_rows, writer
-from counterpoise.pipeline.history.rows_codec import write_reports
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.parquet import opened, read_rows, writer
+from counterpoise.pipeline.tables.rows_codec import write_reports
 
 ROWS_MOST = 1_000_000
 """Rows of a compacted file, at most (but a poll stays whole): what a reader holds at once."""

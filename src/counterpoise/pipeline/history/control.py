@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from counterpoise.pipeline.history.faults import HistoryFaultError
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 NAME = "control"
 STOP_TAKES_MS = 120_000

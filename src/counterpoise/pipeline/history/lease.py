@@ -29,18 +29,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from counterpoise.pipeline.history.faults import HistoryFaultError, unwritable
 from counterpoise.pipeline.history.reigns import DIRECTORY, TOKEN_DIGITS
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.takeover import begin, mend
+from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError, unwritable
 
 NAME = "lease"
 CLAIMS = "claims"
 Clock = Callable[[], float]
-
-
-class HistoryInUseError(RuntimeError):
-    """Another balancer writes this history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from counterpoise.load.rows import BUNDLE, ReportRows, Table
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import archive_of, file_of, is_archive, span
-from counterpoise.pipeline.history.parquet import read_rows, write_rows
-from counterpoise.pipeline.history.rows_codec import MOMENT, columns_of
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.parquet import read_rows, write_rows
+from counterpoise.pipeline.tables.rows_codec import MOMENT, columns_of
 
 TABLE = "ownership"
 SCHEMA = pa.schema(

@@ -2,9 +2,9 @@
 
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.history.names import file_of
-from counterpoise.pipeline.history.parquet import writer
-from counterpoise.pipeline.history.rows_codec import rows_to_arrow, write_reports
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.parquet import writer
+from counterpoise.pipeline.tables.rows_codec import rows_to_arrow, write_reports
 
 
 def land(store: Store, rows: ReportRows) -> str:

@@ -13,8 +13,8 @@ from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.control import Control, read_control
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import file_of
-from counterpoise.pipeline.history.parquet import read_rows
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.parquet import read_rows
 
 HOUR_MS = 3_600_000
 REPORT_COLUMNS = ["poll_id", "kind", "broker", "note"]

@@ -23,16 +23,16 @@ import pyarrow as pa
 from pyarrow import fs
 
 from counterpoise.pipeline.history.disk import Disk
-from counterpoise.pipeline.history.faults import (
+from counterpoise.pipeline.history.names import LATE
+from counterpoise.pipeline.history.reigns import DIRECTORY, Lineage, View, newest, record_of
+from counterpoise.pipeline.tables.faults import (
     HistoryFaultError,
     damaged,
     is_out_of_reach,
     unreadable,
     unwritable,
 )
-from counterpoise.pipeline.history.names import LATE
-from counterpoise.pipeline.history.place import address_of, file_system
-from counterpoise.pipeline.history.reigns import DIRECTORY, Lineage, View, newest, record_of
+from counterpoise.pipeline.tables.place import address_of, file_system
 
 _REIGN = "#reign="
 

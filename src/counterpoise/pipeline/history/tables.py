@@ -29,9 +29,9 @@ from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import latest_before, newest_poll
 from counterpoise.pipeline.history.names import file_of
-from counterpoise.pipeline.history.parquet import read_rows, write_rows
-from counterpoise.pipeline.history.rows_codec import MOMENT
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.parquet import read_rows, write_rows
+from counterpoise.pipeline.tables.rows_codec import MOMENT
 
 PART = "partOfLoad"
 """Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""

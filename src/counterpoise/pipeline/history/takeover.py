@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from counterpoise.pipeline.history.faults import DamagedError
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import ASIDE, EVER, STATES, TABLES
 from counterpoise.pipeline.history.reigns import (
@@ -16,6 +15,7 @@ from counterpoise.pipeline.history.reigns import (
     unsigned,
 )
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.faults import DamagedError
 
 
 def mend(store: Store) -> None:

@@ -13,12 +13,12 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from counterpoise.pipeline.history.faults import DamagedError, HistoryFaultError
 from counterpoise.pipeline.history.names import ASIDE, TABLES, archive_of, day_of, file_of
-from counterpoise.pipeline.history.parquet import read_rows, writer
-from counterpoise.pipeline.history.rows_codec import MOMENT, REPORTS_SCHEMA, write_reports
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import SCHEMAS
+from counterpoise.pipeline.tables.faults import DamagedError, HistoryFaultError
+from counterpoise.pipeline.tables.parquet import read_rows, writer
+from counterpoise.pipeline.tables.rows_codec import MOMENT, REPORTS_SCHEMA, write_reports
 
 VERSION = 3
 SAME_FILES = 2

@@ -10,9 +10,9 @@ from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.ownership import SCHEMA as CHANGES
 from counterpoise.pipeline.history.ownership import TABLE as OWNERSHIP
-from counterpoise.pipeline.history.rows_codec import REPORTS_SCHEMA
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import SCHEMAS
+from counterpoise.pipeline.tables.rows_codec import REPORTS_SCHEMA
 
 BUNDLE_LOADS = ("at", "report_at", "broker", "bundle", *RATES, "topics", "producers", "consumers")
 BROKER_LOADS = (

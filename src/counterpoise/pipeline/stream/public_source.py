@@ -37,10 +37,10 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.names import EVER, is_archive
-from counterpoise.pipeline.history.parquet import read_rows
-from counterpoise.pipeline.history.rows_codec import MOMENTS, REPORTS_SCHEMA, rows_to_arrow
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.stream.source import FILES_MOST, PollOffsets
+from counterpoise.pipeline.tables.parquet import read_rows
+from counterpoise.pipeline.tables.rows_codec import MOMENTS, REPORTS_SCHEMA, rows_to_arrow
 from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from counterpoise.pipeline.history.faults import fault_from_spark
 from counterpoise.pipeline.stream.jvm import ended
 from counterpoise.pipeline.stream.trouble import sentence_of
+from counterpoise.pipeline.tables.faults import fault_from_spark
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -21,7 +21,7 @@ from counterpoise.load.fold import AVERAGES, FoldState, merged, select
 from counterpoise.load.rows import SERVED, Column
 from counterpoise.pipeline.history.names import STATES
 from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.stream.codec import state_from_bytes, state_to_bytes
+from counterpoise.pipeline.tables.states import state_from_bytes, state_to_bytes
 
 KEPT = 3
 """How many states stay: the newest, and two more in case it is damaged."""

@@ -2,7 +2,7 @@
 
 import re
 
-from counterpoise.pipeline.history.faults import from_spark
+from counterpoise.pipeline.tables.faults import from_spark
 
 _ANOTHER = "or name another with --spark-conf spark.pyspark.python=PATH"
 _KNOWN = (

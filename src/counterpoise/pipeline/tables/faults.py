@@ -5,11 +5,11 @@ import re
 
 import pyarrow as pa
 
-_OF_STORES = ("AWS Error", "google::cloud::Status", "Azure")
-"""What `pyarrow`'s file systems say of a service's refusals and silence."""
+_OF_STORES = ("AWS Error", "google::cloud::Status", "Azure", "Generic S3", "Generic GCS")
+"""What `pyarrow`'s file systems and delta-rs say of a service's refusals and silence."""
 _OUTAGE = re.compile(
     r"NETWORK_CONNECTION|UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|REQUEST_TIMEOUT|status 5\d\d"
-    r"|DEADLINE_EXCEEDED"
+    r"|DEADLINE_EXCEEDED|after \d+ retries|error sending request|50\d [A-Z][a-z]+"
 )
 """What they say of a service that is not there just now, and of no mistake of ours."""
 _LOOK = "see that address and keys are right, and that the store answers"
@@ -31,8 +31,17 @@ class OutageError(OutOfReachError):
     """The same, where it is the store's service that fails: that passes."""
 
 
+class SupersededError(HistoryFaultError):
+    """Another writer has taken the history over: this one stops, and never opens it again."""
+
+
+class HistoryInUseError(RuntimeError):
+    """Another writer of this history is alive."""
+
+
 _KINDS = {
-    kind.__name__: kind for kind in (HistoryFaultError, DamagedError, OutOfReachError, OutageError)
+    kind.__name__: kind
+    for kind in (HistoryFaultError, DamagedError, OutOfReachError, OutageError, SupersededError)
 }
 _MARK = re.compile(rf"({'|'.join(_KINDS)}): ([^\n]+)")
 
@@ -58,6 +67,14 @@ def damaged(file: str, history: str, error: Exception) -> DamagedError:
     return DamagedError(
         f"{file} is damaged ({_short(error)}): `counterpoise history repair {history}` sets such "
         "files aside, and the balancer goes on without what they held"
+    )
+
+
+def superseded(history: str) -> SupersededError:
+    """Another writer has taken a history over."""
+    return SupersededError(
+        f"another balancer has taken {history} over while this one stood still: this one writes "
+        "nothing there any more"
     )
 
 

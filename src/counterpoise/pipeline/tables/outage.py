@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from typing import Final, Protocol
 
-from counterpoise.pipeline.history.faults import OutageError
+from counterpoise.pipeline.tables.faults import OutageError
 
 PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Before each try after the other; the last again and again."""

@@ -1,0 +1,214 @@
+"""Data files of a history's tables: written under a name of their own, which a commit then names.
+
+Nothing here needs delta-rs, so a Spark task writes a file and hands what describes it to the
+driver. A file that no commit names counts for nothing, and goes with the next vacuum.
+"""
+
+import contextlib
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from counterpoise.load.rows import BUNDLE
+from counterpoise.pipeline.tables.faults import damaged, is_out_of_reach, unreadable, unwritable
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, day_of
+
+SLOTS = 16
+"""Into how many row groups, by ranges of the digest, the bundles of a file are divided."""
+SLOT_BITS = 28
+"""A digest has 32 bits: a slot is its first four."""
+SLOTTED_FROM = 8192
+"""Rows of bundles from which a file is divided: row groups of a few rows cost more than they save.
+"""
+_STATISTICS = ("kind", "poll_id", "digest")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file of a table, by what its commit says of it."""
+
+    table: str
+    path: str
+    """Below the table's directory."""
+    size: int
+    """Bytes."""
+    rows: int
+    first_poll: int
+    last_poll: int
+    kinds: tuple[str, str] | None = None
+    """The first and the last kind by name, in the journal."""
+    level: int = 0
+    """How often its rows were compacted."""
+
+    @property
+    def name(self) -> str:
+        """Below the history's root."""
+        return f"{self.table}/{self.path}"
+
+    @property
+    def day(self) -> str:
+        """Its partition."""
+        return self.path.partition("/")[0].removeprefix("day=")
+
+
+def write_file(location: Location, table: str, rows: pa.Table, *, level: int = 0) -> DataFile:
+    """Write rows of one day; they are a table's as soon as a commit names the file.
+
+    `rows` has the columns of the table's schema, at least one row, in the order of polls. Raises
+    `HistoryFaultError`.
+    """
+    with writing_file(location, table, rows.schema, int(rows["poll_id"][0].as_py()), level) as file:
+        file.write(rows)
+    return file.written
+
+
+class DataFileWriter:
+    """A data file that is being written; `written` describes it once it is closed."""
+
+    def __init__(self, table: str, path: str, sink: Any, schema: pa.Schema, level: int) -> None:
+        self._table, self._path, self._level = table, path, level
+        self._polls: list[int] = []
+        self._kinds: list[str] = []
+        self._rows = self.size = 0
+        self._parquet = pq.ParquetWriter(
+            sink,
+            schema,
+            compression="none" if table == FOLD_STATE else "zstd",
+            use_dictionary=table != FOLD_STATE,
+            write_page_checksum=True,
+            write_statistics=[name for name in _STATISTICS if name in schema.names],
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows: those of bundles by slots, so that a shard reads its own row groups."""
+        if not len(rows):
+            return
+        # One chunk: a column of a thousand polls' pieces takes several times longer to write.
+        rows = rows.combine_chunks()
+        for group in _groups(self._table, rows):
+            if len(group):
+                self._parquet.write_table(group, row_group_size=len(group))
+        least = pc.min_max(rows.column("poll_id")).as_py()
+        self._polls += least.values()
+        if self._table == JOURNAL:
+            self._kinds += pc.min_max(rows.column("kind")).as_py().values()
+        self._rows += len(rows)
+
+    def close(self) -> None:
+        """End the file."""
+        self._parquet.close()
+
+    @property
+    def written(self) -> DataFile:
+        """What a commit has to know of it."""
+        kinds = (min(self._kinds), max(self._kinds)) if self._kinds else None
+        first, last = min(self._polls), max(self._polls)
+        return DataFile(
+            self._table, self._path, self.size, self._rows, first, last, kinds, self._level
+        )
+
+
+@contextlib.contextmanager
+def writing_file(
+    location: Location, table: str, schema: pa.Schema, poll_id: int, level: int = 0
+) -> Iterator[DataFileWriter]:
+    """A new data file of a table in the partition of a poll; durable when the block ends."""
+    path = f"day={day_of(poll_id)}/{poll_id:015d}-{level}-{uuid.uuid4().hex[:16]}.parquet"
+    name = f"{table}/{path}"
+    try:
+        with _sink(location, name) as sink:
+            made = DataFileWriter(table, path, sink, schema, level)
+            yield made
+            made.close()
+            made.size = sink.tell()
+    except (pa.ArrowException, OSError) as error:
+        raise unwritable(location.where(name), error) from error
+
+
+def level_of(path: str) -> int:
+    """How often the rows of a data file were compacted, by its name; 0 for another's file."""
+    parts = path.rpartition("/")[2].split("-")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 0
+
+
+def read_file(location: Location, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of a data file; raises `HistoryFaultError`."""
+    names = list(columns) if columns is not None else None
+    table: pa.Table = parsed(location, file.name, lambda parquet: parquet.read(columns=names))
+    return table
+
+
+def parsed(location: Location, name: str, parse: Callable[[pq.ParquetFile], Any]) -> Any:
+    """What `parse` makes of a data file whose pages are held against their checksums.
+
+    Raises `HistoryFaultError`, which names the file.
+    """
+    try:
+        with location.filesystem.open_input_file(location.path(name)) as opened:
+            return parse(pq.ParquetFile(opened, page_checksum_verification=True))
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        if is_out_of_reach(error):
+            raise unreadable(location.where(name), error) from error
+        raise damaged(location.where(name), location.address, error) from error
+
+
+def sync_path(path: Path) -> None:
+    """What a local file or directory says survives a loss of power from now on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_directories(path: Path) -> None:
+    """Make a local directory and those above it, so that their names survive."""
+    if path.is_dir():
+        return
+    make_directories(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_path(path.parent)
+
+
+@contextlib.contextmanager
+def _sink(location: Location, name: str) -> Iterator[BinaryIO]:
+    if (root := location.local) is None:
+        buffer = pa.BufferOutputStream()
+        yield buffer
+        with location.filesystem.open_output_stream(location.path(name)) as whole:
+            whole.write(buffer.getvalue())
+        return
+    path = root / name
+    make_directories(path.parent)
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    sync_path(path.parent)
+
+
+def _groups(table: str, rows: pa.Table) -> Iterator[pa.Table]:
+    """The row groups of rows; the order of polls stays in each."""
+    if table != REPORTS:
+        yield rows
+        return
+    of_bundle = pc.equal(rows.column("kind"), BUNDLE)
+    yield rows.filter(pc.invert(of_bundle))
+    bundles = rows.filter(of_bundle)
+    if len(bundles) < SLOTTED_FROM:
+        yield bundles
+        return
+    slots = bundles.column("digest").to_numpy() >> SLOT_BITS
+    order = slots.argsort(kind="stable")
+    ordered = bundles.take(pa.array(order))
+    ends = slots[order].searchsorted(range(SLOTS), side="right").tolist()
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield ordered.slice(start, end - start)

@@ -1,0 +1,102 @@
+"""One Delta table as delta-rs opens it, and what it raises as a fault of the history."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    TableNotFoundError,
+)
+
+from counterpoise.pipeline.tables.faults import (
+    HistoryFaultError,
+    damaged,
+    is_out_of_reach,
+    unreadable,
+    unwritable,
+)
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.schema import DAY, LAYOUT, LAYOUT_KEY, SCHEMAS, statistics_of
+
+CHECKPOINT_EVERY = 100
+"""Commits; one is read instead of all before it."""
+LOG_KEPT = "interval 1 days"
+"""For how long a table can be read as it was: older entries of the log go with a checkpoint."""
+
+
+def open_table(location: Location, table: str) -> DeltaTable:
+    """Open a table; raises `TableNotFoundError`, and what delta-rs does."""
+    return DeltaTable(location.table_uri(table), storage_options=location.storage_options)
+
+
+def create_table(location: Location, table: str) -> DeltaTable:
+    """Create a table; one that another creates at the same time is opened."""
+    try:
+        return DeltaTable.create(
+            location.table_uri(table),
+            _with_day(table),
+            partition_by=[DAY],
+            name=table,
+            configuration={
+                LAYOUT_KEY: str(LAYOUT),
+                "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+                "delta.dataSkippingStatsColumns": ",".join(statistics_of(table)),
+                "delta.logRetentionDuration": LOG_KEPT,
+                "delta.deletedFileRetentionDuration": LOG_KEPT,
+            },
+            storage_options=location.storage_options,
+            raise_if_key_not_exists=False,
+        )
+    except (CommitFailedError, DeltaError):
+        return open_table(location, table)
+
+
+@cache
+def schema_of(table: str) -> Schema:
+    """A table's schema as a commit states it."""
+    return Schema.from_arrow(_with_day(table))
+
+
+def later_layout(handle: DeltaTable) -> int:
+    """The version of the tables' layout when it is one that this process does not know, or 0."""
+    version = int(handle.metadata().configuration.get(LAYOUT_KEY, LAYOUT))
+    return version if version > LAYOUT else 0
+
+
+@contextmanager
+def trouble(location: Location, table: str) -> Iterator[None]:
+    """What delta-rs raises in the block, as a fault of the history that names the table."""
+    try:
+        yield
+    except (HistoryFaultError, TableNotFoundError):
+        raise
+    except DeltaProtocolError as error:
+        raise HistoryFaultError(
+            f"{location.where(table)} was written by a newer engine ({_short(error)}): run a "
+            "newer counterpoise, or name another --history"
+        ) from error
+    except (pa.ArrowException, OSError, DeltaError, ValueError) as error:
+        raise _fault(location, table, error) from error
+
+
+def _fault(location: Location, table: str, error: Exception) -> HistoryFaultError:
+    if isinstance(error, CommitFailedError | PermissionError):
+        return unwritable(location.where(table), error)
+    if is_out_of_reach(error):
+        return unreadable(location.where(table), error)
+    if isinstance(error, OSError):
+        return unwritable(location.where(table), error)
+    return damaged(location.where(f"{table}/_delta_log"), location.address, error)
+
+
+def _with_day(table: str) -> pa.Schema:
+    return SCHEMAS[table].append(pa.field(DAY, pa.string()))
+
+
+def _short(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]

@@ -1,0 +1,186 @@
+"""Which writer of a history is alive: a small file beside the tables that it renews.
+
+It only keeps a second writer from starting by mistake. That two never write is Delta's doing: the
+one that took over last has a higher epoch (`history.py`), and the other is refused.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.tables.faults import (
+    HistoryFaultError,
+    HistoryInUseError,
+    SupersededError,
+)
+from counterpoise.pipeline.tables.history import HistoryWriter, take_over
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import delete_plain, read_plain, write_plain
+from counterpoise.pipeline.tables.probe import expect_conditional_writes
+
+NAME = "writer"
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatOptions:
+    """How a writer shows that it is alive."""
+
+    lasts_s: float = 30.0
+    """For how long a heartbeat counts that is not renewed."""
+    renew_every_s: float = 10.0
+    wait_s: float = 0.0
+    """How long to wait for another writer, that is alive, to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What a writer says of itself."""
+
+    writer: str
+    """A name that no other writer has."""
+    host: str
+    machine: str
+    """The host and its process table: a container has one of its own."""
+    process: int
+    started: float
+    """When the process began, in seconds since 1970."""
+    at_ms: int
+    """When it was renewed, by the writer's clock."""
+    lasts_s: float
+
+    @property
+    def is_of_a_dead_process(self) -> bool:
+        """Whether its process ran on this machine, and is gone."""
+        if self.machine != _machine():
+            return False
+        try:
+            return psutil.Process(self.process).create_time() != self.started
+        except psutil.Error:
+            return True
+
+    def is_old(self, now_ms: int) -> bool:
+        """Whether it was not renewed in time, by a clock that wrote it, too."""
+        return now_ms - self.at_ms > self.lasts_s * 1000
+
+
+@contextlib.asynccontextmanager
+async def writing(
+    location: Location, lost: Callable[[], None], options: HeartbeatOptions
+) -> AsyncIterator[HistoryWriter]:
+    """Be the writer of a history while the block runs; `lost` is called when another took over.
+
+    Raises `HistoryInUseError` while another writer is alive, and `HistoryFaultError`.
+    """
+    mine = _Heart(location, options)
+    await mine.wait_for_others()
+    await asyncio.to_thread(expect_conditional_writes, location)
+    await asyncio.to_thread(mine.beat)
+    try:
+        writer = await asyncio.to_thread(take_over, location)
+    except SupersededError:
+        raise _in_use(location, None) from None
+    renewing = asyncio.create_task(mine.keep(lost))
+    try:
+        yield writer
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+        with contextlib.suppress(HistoryFaultError):  # then it grows old by itself
+            await asyncio.to_thread(mine.withdraw)
+
+
+class _Heart:
+    def __init__(self, location: Location, options: HeartbeatOptions) -> None:
+        self._location = location
+        self._options = options
+        self._writer = uuid.uuid4().hex
+        self._started = psutil.Process().create_time()
+
+    async def wait_for_others(self) -> None:
+        """Return when no other writer is alive; raises `HistoryInUseError`."""
+        loop = asyncio.get_running_loop()
+        began, seen, since = loop.time(), await self._read(), loop.time()
+        while seen is not None and not seen.is_of_a_dead_process:
+            here = seen.machine == _machine()
+            if here and seen.is_old(wall_clock_ms()):
+                return
+            if not here and loop.time() - since >= seen.lasts_s:
+                return
+            again = await self._read()
+            renewed = again is not None and again != seen
+            if (here or renewed) and loop.time() - began >= self._options.wait_s:
+                raise _in_use(self._location, seen)
+            if again != seen:
+                seen, since = again, loop.time()
+            await asyncio.sleep(min(0.5, self._options.renew_every_s / 4))
+
+    def beat(self) -> None:
+        """Say that this writer is alive."""
+        made = Heartbeat(
+            self._writer,
+            socket.gethostname(),
+            _machine(),
+            os.getpid(),
+            self._started,
+            wall_clock_ms(),
+            self._options.lasts_s,
+        )
+        write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
+
+    async def keep(self, lost: Callable[[], None]) -> None:
+        """Renew it until another writer's is found, of which `lost` is notified."""
+        pause_s = self._options.renew_every_s
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                if self._is_anothers(await self._read()):
+                    lost()
+                    return
+                await asyncio.to_thread(self.beat)
+                pause_s = self._options.renew_every_s
+            except HistoryFaultError:
+                # The store cannot be reached: the next commit reports it.
+                pause_s = self._options.renew_every_s / 10
+
+    def withdraw(self) -> None:
+        """Remove it, unless it is another writer's by now."""
+        if not self._is_anothers(_parsed(read_plain(self._location, NAME))):
+            delete_plain(self._location, NAME)
+
+    def _is_anothers(self, found: Heartbeat | None) -> bool:
+        return found is not None and found.writer != self._writer
+
+    async def _read(self) -> Heartbeat | None:
+        return _parsed(await asyncio.to_thread(read_plain, self._location, NAME))
+
+
+def _parsed(said: bytes | None) -> Heartbeat | None:
+    """A heartbeat; None for one that cannot be read, which keeps no writer from starting."""
+    try:
+        return Heartbeat(**json.loads(said)) if said else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _machine() -> str:
+    try:
+        table = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        table = ""
+    return f"{socket.gethostname()} {table}".strip()
+
+
+def _in_use(location: Location, other: Heartbeat | None) -> HistoryInUseError:
+    holder = f" ({other.host}, process {other.process})" if other is not None else ""
+    return HistoryInUseError(
+        f"another balancer{holder} writes {location.address}: stop it, or name another --history"
+    )

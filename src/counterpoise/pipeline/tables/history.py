@@ -1,0 +1,274 @@
+"""A history's Delta tables, opened to be read, or to be written by the one writer of an epoch.
+
+Whoever takes a history over commits the next epoch to every table, as an application transaction
+that each of its commits carries, too. Delta refuses a commit when another has committed the same
+transaction since the table was read. So a writer that was stopped and comes back is refused at its
+next commit to any table, as long as it holds on to what it opened: it never opens a table again.
+"""
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from counterpoise.pipeline.tables.data_files import DataFile, level_of, sync_path
+from counterpoise.pipeline.tables.delta_table import (
+    create_table,
+    later_layout,
+    open_table,
+    schema_of,
+    trouble,
+)
+from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, TABLES, statistics_of
+
+WRITER = "counterpoise-writer"
+"""The application transaction whose version is the writer's epoch."""
+FIRST_EPOCH = 1
+_COMMIT_ID = "counterpoiseCommit"
+_EVER = 2**62
+
+
+class HistoryReader:
+    """The tables as they are; each question looks for what was committed since the last."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self._handles: dict[str, DeltaTable] = {}
+        self._locks = {table: threading.RLock() for table in TABLES}
+
+    def files(self, table: str, after: int = -1) -> list[DataFile]:
+        """The live data files of a table with polls later than `after`, oldest first."""
+        with self._current(table) as handle:
+            if handle is None:
+                return []
+            actions = pa.table(handle.get_add_actions(flatten=True))
+        found = [each for each in _data_files(table, actions) if each.last_poll > after]
+        return sorted(found, key=lambda each: (each.first_poll, each.last_poll, each.path))
+
+    def newest_poll(self, table: str = REPORTS) -> int:
+        """The last poll of a table; 0 when it is empty."""
+        return max((each.last_poll for each in self.files(table)), default=0)
+
+    def version(self, table: str) -> int:
+        """The version of a table; -1 where there is none."""
+        with self._current(table) as handle:
+            return -1 if handle is None else handle.version()
+
+    def transaction(self, table: str, name: str) -> int | None:
+        """The version of an application transaction of a table."""
+        with self._current(table) as handle:
+            return None if handle is None else handle.transaction_version(name)
+
+    @contextmanager
+    def _current(self, table: str) -> Iterator[DeltaTable | None]:
+        """The table as it is now, for us alone; None where there is none."""
+        with self._locks[table], trouble(self.location, table):
+            if table not in self._handles:
+                try:
+                    self._handles[table] = open_table(self.location, table)
+                except TableNotFoundError:
+                    yield None
+                    return
+            else:
+                self._handles[table].update_incremental()
+            yield self._handles[table]
+
+
+class HistoryWriter(HistoryReader):
+    """The tables of a history that this process has taken over; made by `take_over`."""
+
+    def __init__(self, location: Location, handles: Mapping[str, DeltaTable], epoch: int) -> None:
+        super().__init__(location)
+        self._handles = dict(handles)
+        self.epoch = epoch
+        self._ended: HistoryFaultError | None = None
+        """Why nothing is written any more: after a failure what is in the log is not known."""
+
+    def commit(
+        self,
+        table: str,
+        added: Sequence[DataFile],
+        *,
+        removed: Sequence[DataFile] = (),
+        transactions: Mapping[str, int] | None = None,
+        data_change: bool = True,
+    ) -> int:
+        """Make data files a table's, and others not, in one commit; gives the table's version.
+
+        `transactions` are application transactions of the caller's. Raises `SupersededError` when
+        another writer has taken the history over, `OutageError` and `HistoryFaultError`; after any
+        of them this writer commits nothing any more.
+        """
+        now_ms = time.time_ns() // 1_000_000
+        actions: list[AddAction | RemoveAction] = [
+            RemoveAction(each.path, data_change, now_ms, each.size, {DAY: each.day})
+            for each in removed
+        ]
+        actions += [_add_action(each, now_ms, data_change) for each in added]
+        with self._locks[table]:
+            self._expect_going_on()
+            try:
+                return self._committed(table, actions, transactions or {})
+            except HistoryFaultError as error:
+                self._ended = error
+                raise
+
+    def expect_held(self) -> None:
+        """Raise `SupersededError` when another writer has taken the history over."""
+        self._expect_going_on()
+        with self._current(JOURNAL) as handle:
+            if handle is not None:
+                handle.update_incremental()
+                self._expect_epoch(handle)
+
+    def _expect_going_on(self) -> None:
+        if self._ended is not None:
+            raise type(self._ended)(str(self._ended))
+
+    @contextmanager
+    def _current(self, table: str) -> Iterator[DeltaTable | None]:
+        with self._locks[table], trouble(self.location, table):
+            # What is committed here is known already: the writer is the only one.
+            yield self._handles[table]
+
+    def _committed(
+        self, table: str, actions: Sequence[Any], transactions: Mapping[str, int]
+    ) -> int:
+        handle, commit_id = self._handles[table], uuid.uuid4().hex
+        before = handle.version()
+        carried = {WRITER: self.epoch, **transactions}
+        with trouble(self.location, table):
+            try:
+                commit(handle, table, actions, carried, commit_id)
+            except CommitFailedError as error:
+                if "Concurrent transaction" not in str(error):
+                    raise
+                if not _is_there(handle, commit_id):
+                    raise superseded(self.location.address) from None
+                # The store took it, and its answer was lost: the second try met the first.
+            handle.update_incremental()
+            self._expect_epoch(handle)
+            sync_log(self.location, table, before + 1, handle.version())
+            return handle.version()
+
+    def _expect_epoch(self, handle: DeltaTable) -> None:
+        if handle.transaction_version(WRITER) != self.epoch:
+            self._ended = superseded(self.location.address)
+            raise self._ended
+
+
+def take_over(location: Location) -> HistoryWriter:
+    """Make this process the writer, by a commit of the next epoch to every table.
+
+    Raises `SupersededError` when another does the same at the same time, and `HistoryFaultError`.
+    """
+    handles = {}
+    for table in TABLES:
+        with trouble(location, table):
+            try:
+                handles[table] = open_table(location, table)
+            except TableNotFoundError:
+                handles[table] = create_table(location, table)
+                sync_log(location, table, 0, 0)
+            if later := later_layout(handles[table]):
+                raise HistoryFaultError(
+                    f"{location.address} was written by a newer counterpoise (its layout is "
+                    f"version {later}): run that one, or name another --history"
+                )
+    known = [handle.transaction_version(WRITER) or 0 for handle in handles.values()]
+    epoch = max(known) + FIRST_EPOCH
+    for table, handle in handles.items():
+        with trouble(location, table):
+            try:
+                commit(handle, table, [], {WRITER: epoch}, uuid.uuid4().hex)
+            except CommitFailedError as error:
+                if "Concurrent transaction" in str(error):
+                    raise superseded(location.address) from None
+                raise
+            before = handle.version()
+            handle.update_incremental()
+            sync_log(location, table, before + 1, handle.version())
+    return HistoryWriter(location, handles, epoch)
+
+
+def commit(
+    handle: DeltaTable,
+    table: str,
+    actions: Sequence[Any],
+    transactions: Mapping[str, int],
+    commit_id: str,
+) -> None:
+    """One commit on what a handle has read; raises what delta-rs does."""
+    handle.create_write_transaction(
+        list(actions),
+        "append",
+        schema_of(table),
+        partition_by=[DAY],
+        commit_properties=CommitProperties(
+            custom_metadata={_COMMIT_ID: commit_id},
+            app_transactions=[Transaction(name, number) for name, number in transactions.items()],
+        ),
+    )
+
+
+def sync_log(location: Location, table: str, first: int, last: int) -> None:
+    """Commits survive a loss of power from now on: delta-rs does not see to it."""
+    if (root := location.local) is None:
+        return
+    log = root / table / "_delta_log"
+    for version in range(first, last + 1):
+        sync_path(log / f"{version:020d}.json")
+    sync_path(log)
+    if first == 0:
+        sync_path(root / table)
+        sync_path(root)
+
+
+def _is_there(handle: DeltaTable, commit_id: str) -> bool:
+    handle.update_incremental()
+    return any(each.get(_COMMIT_ID) == commit_id for each in handle.history(5))
+
+
+def _add_action(file: DataFile, now_ms: int, data_change: bool) -> AddAction:
+    least: dict[str, Any] = {"poll_id": file.first_poll}
+    most: dict[str, Any] = {"poll_id": file.last_poll}
+    if file.kinds is not None:
+        least["kind"], most["kind"] = file.kinds
+    statistics = {
+        "numRecords": file.rows,
+        "minValues": least,
+        "maxValues": most,
+        "nullCount": dict.fromkeys(least, 0),
+    }
+    return AddAction(
+        file.path, file.size, {DAY: file.day}, now_ms, data_change, json.dumps(statistics)
+    )
+
+
+def _data_files(table: str, actions: pa.Table) -> Iterator[DataFile]:
+    names = ["path", "size_bytes", "num_records"]
+    names += [f"{end}.{name}" for name in statistics_of(table) for end in ("min", "max")]
+    have = [name for name in names if name in actions.column_names]
+    for row in actions.select(have).to_pylist():
+        kinds = (row["min.kind"], row["max.kind"]) if row.get("min.kind") is not None else None
+        first, last = row.get("min.poll_id"), row.get("max.poll_id")
+        yield DataFile(
+            table,
+            row["path"],
+            row["size_bytes"],
+            row.get("num_records") or 0,
+            0 if first is None else first,
+            _EVER if last is None else last,
+            kinds,
+            level_of(row["path"]),
+        )

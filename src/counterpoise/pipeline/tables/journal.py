@@ -1,0 +1,220 @@
+"""The table `journal`: rounds, decisions, rejections, outcomes, memory, and actions by hand.
+
+One table, since Delta has no transaction over several: a round, its decisions and its rejections
+are one commit, and so are there together or not at all.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from counterpoise.decide.balancing.approval import PastMove
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
+from counterpoise.pipeline.tables.history import HistoryReader, HistoryWriter
+from counterpoise.pipeline.tables.journal_rows import (
+    PART,
+    decision_row,
+    move_of,
+    outcome_row,
+    rejection_of,
+    rejection_row,
+)
+from counterpoise.pipeline.tables.schema import JOURNAL, SCHEMAS, JournalKind
+
+EVER = 2**62
+"""Later than any poll."""
+DECIDED_BEFORE_MS = 600_000
+"""A move ends sooner than this after it was decided: decisions of so long before are read, too."""
+_FILES_AT_HAND = 64
+_ROWS_AT_HAND = 5_000
+
+JournalRow = Mapping[str, Any]
+
+
+class Journal:
+    """A journal to read; raises `HistoryFaultError` for what cannot be."""
+
+    def __init__(self, reader: HistoryReader) -> None:
+        self._reader = reader
+        self._at_hand: OrderedDict[str, pa.Table] = OrderedDict()
+        """The rows of small files that were read lately: a data file never changes."""
+
+    def memory_before(self, poll_id: int) -> RoundMemory:
+        """The memory after the latest round that came before this poll."""
+        row = self._newest(JournalKind.MEMORY, before=poll_id)
+        return RoundMemory.from_json(json.loads(row["memory"])) if row else RoundMemory()
+
+    def is_complete(self, poll_id: int) -> bool:
+        """Whether the round of this poll, or a later one, was recorded to its end."""
+        row = self._newest(JournalKind.MEMORY)
+        return row is not None and int(row["poll_id"]) >= poll_id
+
+    def round(self, poll_id: int) -> Round | None:
+        """The round of this poll, when it was decided already."""
+        rows = list(self.rows(*_OF_A_ROUND, after=poll_id - 1, up_to=poll_id))
+        made = [row for row in rows if row["kind"] == JournalKind.ROUND]
+        if not made:
+            return None
+        row = made[-1]
+        return Round(
+            poll_id=poll_id,
+            strategy=row["strategy"],
+            imbalance=row["imbalance"],
+            brokers=row["brokers"],
+            bundles=row["bundles"],
+            moves=tuple(move_of(row) for row in rows if row["kind"] == JournalKind.DECISION),
+            rejections=tuple(
+                rejection_of(row) for row in rows if row["kind"] == JournalKind.REJECTION
+            ),
+            memory=RoundMemory.from_json(json.loads(row["memory"])),
+        )
+
+    def newest_round(self) -> int:
+        """The poll of the latest round; 0 when there is none."""
+        row = self._newest(JournalKind.ROUND)
+        return int(row["poll_id"]) if row else 0
+
+    def cut_off(self) -> Round | None:
+        """The latest round, when it was not recorded to its end."""
+        newest = self.newest_round()
+        return None if not newest or self.is_complete(newest) else self.round(newest)
+
+    def outcome(self, move_id: str) -> MoveOutcome | None:
+        """What became of a move, when that is known already."""
+        poll_id = int(move_id.partition("-")[0])
+        outcomes = self.rows(JournalKind.OUTCOME, after=poll_id - 1, up_to=poll_id)
+        found = [row for row in outcomes if row["id"] == move_id]
+        if not found:
+            return None
+        known = {each.name: found[-1][each.name] for each in fields(MoveOutcome)}
+        return MoveOutcome(**{**known, "status": MoveStatus(found[-1]["status"])})
+
+    def moved_since(self, since_ms: int) -> list[PastMove]:
+        """Each move that was carried out and ended since; in milliseconds since 1970."""
+        parts: dict[str, float] = {}
+        moved = []
+        kinds = (JournalKind.DECISION, JournalKind.OUTCOME)
+        for row in self.rows(*kinds, after=since_ms - DECIDED_BEFORE_MS):
+            if row["kind"] == JournalKind.DECISION:
+                parts[row["id"]] = json.loads(row["figures"]).get(PART, 0.0)
+            elif row["carried_out"] and row["ended_at_ms"] >= since_ms:
+                moved.append(PastMove(int(row["ended_at_ms"]), parts.get(row["id"], 0.0)))
+        return moved
+
+    def rows(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[JournalRow]:
+        """The rows of these kinds, of polls behind `after` and up to `up_to`, oldest first."""
+        for part in self.parts(*kinds, after=after, up_to=up_to):
+            yield from part.to_pylist()
+
+    def parts(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[pa.Table]:
+        """The same as Arrow tables, a data file at a time."""
+        for file in self._reader.files(JOURNAL, after):
+            if file.first_poll > up_to or not _may_have(file, kinds):
+                continue
+            table = self._read(file)
+            polls = table.column("poll_id")
+            kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
+            kept = pc.and_(kept, pc.is_in(table.column("kind"), pa.array([*map(str, kinds)])))
+            if len(found := table.filter(kept)):
+                yield found
+
+    def _newest(self, kind: JournalKind, before: int = EVER) -> JournalRow | None:
+        """The row of a kind with the greatest poll before another."""
+        best: JournalRow | None = None
+        files = self._reader.files(JOURNAL)
+        for file in sorted(files, key=lambda file: -file.last_poll):
+            if best is not None and file.last_poll <= best["poll_id"]:
+                break
+            if file.first_poll >= before or not _may_have(file, (kind,)):
+                continue
+            table = self._read(file)
+            kept = pc.and_(
+                pc.equal(table.column("kind"), str(kind)), pc.less(table.column("poll_id"), before)
+            )
+            for row in table.filter(kept).to_pylist():
+                if best is None or row["poll_id"] >= best["poll_id"]:
+                    best = row
+        return best
+
+    def _read(self, file: DataFile) -> pa.Table:
+        if file.name in self._at_hand:
+            self._at_hand.move_to_end(file.name)
+            return self._at_hand[file.name]
+        table = read_file(self._reader.location, file)
+        if file.rows <= _ROWS_AT_HAND:
+            self._at_hand[file.name] = table
+            if len(self._at_hand) > _FILES_AT_HAND:
+                self._at_hand.popitem(last=False)
+        return table
+
+
+_OF_A_ROUND = (JournalKind.ROUND, JournalKind.DECISION, JournalKind.REJECTION)
+
+
+class JournalWriter(Journal):
+    """The journal of the history's writer; raises `SupersededError` and `HistoryFaultError`."""
+
+    def __init__(self, writer: HistoryWriter) -> None:
+        super().__init__(writer)
+        self._writer = writer
+
+    def record_round(self, made: Round) -> None:
+        """Commit a round before any of its moves is carried out; one that is there is left."""
+        if self.round(made.poll_id) is not None:
+            return
+        round_row = {
+            "kind": JournalKind.ROUND,
+            "strategy": made.strategy,
+            "imbalance": made.imbalance,
+            "brokers": made.brokers,
+            "bundles": made.bundles,
+            "decisions": len(made.moves),
+            "rejections": len(made.rejections),
+            "memory": json.dumps(made.memory.to_json()),
+        }
+        rows = [round_row, *map(decision_row, made.moves), *map(rejection_row, made.rejections)]
+        self._record(made.poll_id, rows)
+
+    def record_outcome(self, outcome: MoveOutcome) -> None:
+        """Commit an outcome as soon as it is known."""
+        self._record(outcome.poll_id, [outcome_row(outcome)])
+
+    def record_memory(self, poll_id: int, memory: RoundMemory) -> None:
+        """Commit the memory that ends a round."""
+        row = {"kind": JournalKind.MEMORY, "memory": json.dumps(memory.to_json())}
+        self._record(poll_id, [row])
+
+    def record_action(
+        self,
+        at_ms: int,
+        action: str,
+        *,
+        who: str,
+        why: str,
+        bundle: str = "",
+        source: str = "",
+        destination: str = "",
+    ) -> None:
+        """Commit what an operator did by hand, such as a drain; empty for what is not known."""
+        row = {"action": action, "who": who, "why": why, "bundle": bundle, "source": source}
+        self._record(at_ms, [{"kind": JournalKind.ACTION, "destination": destination, **row}])
+
+    def _record(self, poll_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        complete = [{**row, "poll_id": poll_id, "at": poll_id} for row in rows]
+        table = pa.Table.from_pylist(complete, SCHEMAS[JOURNAL])
+        file = write_file(self._writer.location, JOURNAL, table)
+        self._writer.commit(JOURNAL, [file])
+
+
+def _may_have(file: DataFile, kinds: Sequence[JournalKind]) -> bool:
+    """Whether a file may have rows of these kinds, by its statistics."""
+    if file.kinds is None:
+        return True
+    first, last = file.kinds
+    return any(first <= kind <= last for kind in kinds)

@@ -1,0 +1,104 @@
+"""Where the tables of a history are: for `pyarrow`, for delta-rs, and in words."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from pyarrow import fs
+
+from counterpoise.pipeline.tables.place import address_of, file_system
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A history's place, by what a person writes for it; made by `open_location`.
+
+    It is pickled as its URI, so a task on another machine opens it for itself.
+    """
+
+    uri: str
+
+    @property
+    def filesystem(self) -> Any:
+        """The `pyarrow` file system that has the data files."""
+        return _opened(self.uri)[0]
+
+    @property
+    def root(self) -> str:
+        """The history's directory on `filesystem`."""
+        return _opened(self.uri)[1]
+
+    def path(self, name: str) -> str:
+        """A path on `filesystem`, by what is below the root."""
+        return f"{self.root}/{name}"
+
+    @property
+    def local(self) -> Path | None:
+        """The directory, when it is on a file system of this machine."""
+        return Path(self.root) if isinstance(self.filesystem, fs.LocalFileSystem) else None
+
+    @property
+    def address(self) -> str:
+        """The root, for a person: without keys and parameters."""
+        return str(self.local or address_of(self.uri)).rstrip("/")
+
+    def where(self, name: str) -> str:
+        """A file's address, for a person."""
+        return f"{self.address}/{name}"
+
+    def table_uri(self, table: str) -> str:
+        """A table as delta-rs names it."""
+        if self.local is not None:
+            return self.path(table)
+        parts = urlsplit(self.uri)
+        scheme = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(parts.scheme, parts.scheme)
+        host = parts.netloc.rpartition("@")[2] if scheme in ("s3", "gs") else parts.netloc
+        return f"{scheme}://{host}{parts.path.rstrip('/')}/{table}"
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """What delta-rs has to know of the store besides the process's environment."""
+        if self.local is not None or not self.uri.startswith("s3"):
+            return {}
+        return _of_s3(self.uri, os.environ)
+
+
+def open_location(uri: str | Path) -> Location:
+    """The location of a path or URI; raises `ValueError`, a sentence, for what nothing opens."""
+    location = Location(str(uri))
+    return Location(str(location.local)) if location.local is not None else location
+
+
+@lru_cache(maxsize=16)
+def _opened(uri: str) -> tuple[Any, str]:
+    return file_system(uri)
+
+
+def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of an S3 URI as `pyarrow` spells them, for delta-rs."""
+    parts = urlsplit(uri)
+    asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    options = {}
+    if endpoint := asked.get("endpoint_override"):
+        scheme = asked.get("scheme", "https")
+        options["AWS_ENDPOINT_URL"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
+    if region := asked.get("region"):
+        options["AWS_REGION"] = region
+    user, mark, _ = parts.netloc.rpartition("@")
+    if mark:
+        key, _, secret = user.partition(":")
+        options |= {"AWS_ACCESS_KEY_ID": unquote(key), "AWS_SECRET_ACCESS_KEY": unquote(secret)}
+    address = (
+        options.get("AWS_ENDPOINT_URL")
+        or environ.get("AWS_ENDPOINT_URL_S3")
+        or environ.get("AWS_ENDPOINT_URL", "")
+    )
+    if address:
+        options["AWS_ENDPOINT_URL"] = address
+    if address.startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    return options

@@ -1,0 +1,96 @@
+"""The table `ownership_changes`: which broker reports a bundle from which poll on.
+
+A row says that a bundle is reported by another broker than before; its first has no `source`. So
+the last row of each bundle says which broker has it, and a change of owner is looked up in a table
+of changes, and not in a month of reports.
+
+Rows are committed before the poll they come from. What a crash left of a poll that never landed
+goes when the next writer begins, which finds those changes again.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+
+from counterpoise.load.rows import BUNDLE, ReportRows, Table
+from counterpoise.pipeline.tables.data_files import read_file, write_file
+from counterpoise.pipeline.tables.history import HistoryWriter
+from counterpoise.pipeline.tables.reports import newest_poll
+from counterpoise.pipeline.tables.rows_codec import MOMENT
+from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, SCHEMAS
+
+_REPORTED = ("bundle", "broker", "report_at_ms")
+CHANGES_READ = ("poll_id", "kind", *_REPORTED)
+"""The columns of a poll that changes of owners are found by."""
+
+
+class BundleOwners:
+    """Which broker reported each bundle last."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, writer: HistoryWriter) -> "BundleOwners":
+        """Those at the newest poll of a history."""
+        newest = newest_poll(writer)
+        unlanded = [f for f in writer.files(OWNERSHIP_CHANGES, newest) if f.first_poll > newest]
+        if unlanded:
+            writer.commit(OWNERSHIP_CHANGES, [], removed=unlanded)
+        made = cls()
+        for file in writer.files(OWNERSHIP_CHANGES):
+            part = read_file(writer.location, file, ["bundle", "destination"])
+            bundles, brokers = part.column("bundle"), part.column("destination")
+            made._owners.update(zip(bundles.to_pylist(), brokers.to_pylist(), strict=True))
+        return made
+
+    def land(self, writer: HistoryWriter, rows: ReportRows) -> None:
+        """Commit what changed with a poll that is about to be landed."""
+        changed = self.changes(rows.columns)
+        if len(changed):
+            file = write_file(writer.location, OWNERSHIP_CHANGES, changed)
+            writer.commit(OWNERSHIP_CHANGES, [file])
+
+    def changes(self, poll: Table) -> pa.Table:
+        """The rows of one poll, of which `CHANGES_READ` is looked at.
+
+        Of two brokers that report a bundle the one whose report is newer has it, and of two of the
+        same time the one that did not have it: the other was asked before the bundle moved.
+        """
+        schema = SCHEMAS[OWNERSHIP_CHANGES]
+        kept = np.flatnonzero(poll["kind"] == BUNDLE)
+        bundles, brokers = (poll[name][kept].tolist() for name in ("bundle", "broker"))
+        had = map(self._owners.get, bundles)
+        new = {
+            bundle
+            for bundle, broker, before in zip(bundles, brokers, had, strict=True)
+            if broker != before
+        }
+        if not new:
+            return schema.empty_table()
+        # Of a million bundles few change owners: nothing is asked about the others.
+        kept = kept[np.fromiter(map(new.__contains__, bundles), np.bool_, len(bundles))]
+        reported = self._reported(*(poll[name][kept].tolist() for name in _REPORTED))
+        bundles, brokers = list(reported), list(reported.values())
+        before = [self._owners.get(bundle, "") for bundle in bundles]
+        moved = [n for n, broker in enumerate(brokers) if before[n] != broker]
+        if not moved:
+            return schema.empty_table()
+        columns = [pa.array([each[n] for n in moved]) for each in (bundles, before, brokers)]
+        self._owners.update(reported)
+        polls = pa.array([int(poll["poll_id"][0])] * len(moved))
+        return pa.table([polls, polls.cast(MOMENT), *columns], schema=schema)
+
+    def _reported(self, bundles: list[str], brokers: list[str], made: list[int]) -> dict[str, str]:
+        """Which broker has each of these bundles."""
+        reported = dict(zip(bundles, brokers, strict=True))
+        if len(reported) == len(bundles):
+            return reported
+        several = {bundle for bundle, times in Counter(bundles).items() if times > 1}
+        newest: dict[str, tuple[int, bool, str]] = {}
+        for bundle, broker, at_ms in zip(bundles, brokers, made, strict=True):
+            if bundle in several:
+                each = (at_ms, self._owners.get(bundle) != broker, broker)
+                newest[bundle] = max(each, newest.get(bundle, each))
+        return reported | {bundle: broker for bundle, (_, _, broker) in newest.items()}

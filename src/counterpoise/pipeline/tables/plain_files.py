@@ -1,0 +1,64 @@
+"""Small files beside a history's tables, each read and replaced as a whole."""
+
+import contextlib
+import os
+import uuid
+
+import pyarrow as pa
+from pyarrow import fs
+
+from counterpoise.pipeline.tables.data_files import make_directories, sync_path
+from counterpoise.pipeline.tables.faults import unreadable, unwritable
+from counterpoise.pipeline.tables.location import Location
+
+
+def read_plain(location: Location, name: str) -> bytes | None:
+    """A file's bytes; None where there is none. Raises `HistoryFaultError`."""
+    try:
+        with location.filesystem.open_input_file(location.path(name)) as file:
+            return bytes(file.read())
+    except FileNotFoundError:
+        return None
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(location.where(name), error) from error
+
+
+def write_plain(location: Location, name: str, data: bytes) -> None:
+    """Replace a file, whole or not at all; raises `HistoryFaultError`."""
+    try:
+        if (root := location.local) is None:
+            with location.filesystem.open_output_stream(location.path(name)) as file:
+                file.write(data)
+            return
+        make_directories(root)
+        hidden = root / f".{name}.{uuid.uuid4().hex}.tmp"
+        try:
+            with hidden.open("wb") as written:
+                written.write(data)
+                written.flush()
+                os.fsync(written.fileno())
+            hidden.replace(root / name)
+        finally:
+            hidden.unlink(missing_ok=True)
+        sync_path(root)
+    except (pa.ArrowException, OSError) as error:
+        raise unwritable(location.where(name), error) from error
+
+
+def delete_plain(location: Location, name: str) -> None:
+    """Remove a file; it may be gone already. Raises `HistoryFaultError`."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            location.filesystem.delete_file(location.path(name))
+    except (pa.ArrowException, OSError) as error:
+        raise unwritable(location.where(name), error) from error
+
+
+def names_below(location: Location, directory: str = "") -> list[str]:
+    """The names in a directory, sorted; none where there is no such directory."""
+    selector = fs.FileSelector(location.path(directory).rstrip("/"), allow_not_found=True)
+    try:
+        found = location.filesystem.get_file_info(selector)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(location.where(directory), error) from error
+    return sorted(each.base_name for each in found if each.base_name)

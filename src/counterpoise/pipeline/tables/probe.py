@@ -1,0 +1,69 @@
+"""Whether a store refuses to write an object that is there, when it is asked to.
+
+Delta's commits rest on it: where a store ignores the condition, the second of two commits of one
+version replaces the first, and no writer notices.
+"""
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+
+from counterpoise.pipeline.tables.delta_table import trouble
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import names_below
+from counterpoise.pipeline.tables.schema import REPORTS
+
+RIVALS = 6
+"""Commits of one version at once: delta-rs looks first, so only writes that overlap meet."""
+_SCHEMA = pa.schema({"probe": pa.string()})
+
+
+def expect_conditional_writes(location: Location) -> None:
+    """Try it in a store that has no history yet; raises `HistoryFaultError` when it does not hold.
+
+    A file system of this machine makes a second file of a name impossible.
+    """
+    if location.local is not None or names_below(location, f"{REPORTS}/_delta_log"):
+        return
+    name = f"probe-{uuid.uuid4().hex}"
+    options = location.storage_options
+    with trouble(location, name):
+        uri = location.table_uri(name)
+        DeltaTable.create(uri, _SCHEMA, storage_options=options)
+        try:
+            rivals = [DeltaTable(uri, storage_options=options) for _ in range(RIVALS)]
+            at_once = threading.Barrier(RIVALS)
+            with ThreadPoolExecutor(RIVALS) as threads:
+                done = threads.map(lambda rival: _is_committed(rival, at_once), rivals)
+                committed = sum(done)
+        finally:
+            location.filesystem.delete_dir(location.path(name))
+    if committed == 1:
+        return
+    raise HistoryFaultError(
+        f"{location.address}: this store replaces an object that it was asked to write only where "
+        "there is none (If-None-Match), so commits would be lost: use a store that honours it, as "
+        "S3, GCS, Azure and MinIO do, or name another --history"
+    )
+
+
+def _is_committed(handle: DeltaTable, at_once: threading.Barrier) -> bool:
+    """Whether a commit of the version after the first was taken for written."""
+    at_once.wait()
+    try:
+        handle.create_write_transaction(
+            [],
+            "append",
+            handle.schema(),
+            commit_properties=CommitProperties(
+                max_commit_retries=0, app_transactions=[Transaction(uuid.uuid4().hex, 1)]
+            ),
+        )
+    except CommitFailedError:
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""The table `reports`: landing a poll, and reading on behind one in bounded memory.
+
+A stream's offset is a poll's number. Polls only grow, and each file's statistics say which it has:
+so an offset stays valid whatever was compacted, and however much of the log is gone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from counterpoise.load.fold import Batch
+from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, Table
+from counterpoise.pipeline.tables.data_files import DataFile, parsed, write_file
+from counterpoise.pipeline.tables.history import HistoryReader, HistoryWriter
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.rows_codec import columns_of, rows_to_arrow
+from counterpoise.pipeline.tables.schema import REPORTS
+
+LANDED = "counterpoise-poll"
+"""The application transaction whose version is the newest poll."""
+ROWS_MOST = 1_000_000
+"""Rows of a slice, at most, unless a single file has more."""
+DIGEST_BITS = 32
+
+_OF_BUNDLES = [*SAMPLE, "digest"]
+_OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSlice:
+    """Some polls of `reports` one after another: those behind `after`, up to `up_to`."""
+
+    after: int
+    up_to: int
+    files: tuple[DataFile, ...]
+    rows: int
+    """Of these files; a compacted one may have rows of other polls, too."""
+
+
+def land(writer: HistoryWriter, rows: ReportRows) -> None:
+    """Commit one poll's rows; raises `FileExistsError` when that poll, or a later one, is there."""
+    poll_id = int(rows["poll_id"][0])
+    if (writer.transaction(REPORTS, LANDED) or 0) >= poll_id:
+        raise FileExistsError(
+            f"poll {poll_id} has already been landed in {writer.location.where(REPORTS)}"
+        )
+    file = write_file(writer.location, REPORTS, rows_to_arrow(rows))
+    writer.commit(REPORTS, [file], transactions={LANDED: poll_id})
+
+
+def newest_poll(reader: HistoryReader) -> int:
+    """The last poll that was landed; 0 when there is none."""
+    return reader.transaction(REPORTS, LANDED) or 0
+
+
+def next_slice(reader: HistoryReader, after: int, most_rows: int = ROWS_MOST) -> ReportSlice | None:
+    """What a stream takes in next behind a poll, limited by rows; None when there is nothing."""
+    chosen: list[DataFile] = []
+    rows = 0
+    for file in reader.files(REPORTS, after):
+        if chosen and rows + file.rows > most_rows:
+            break
+        chosen.append(file)
+        rows += file.rows
+    if not chosen:
+        return None
+    return ReportSlice(after, max(file.last_poll for file in chosen), tuple(chosen), rows)
+
+
+def shard_of(digests: Column, shards: int) -> Column:
+    """The shard of each digest of a bundle's name: equal ranges of 32 bits, so that a file's row
+    groups, which are ranges as well, belong to one shard each.
+    """
+    found: Column = (digests.astype(np.int64) * shards) >> DIGEST_BITS
+    return found
+
+
+def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -> Batch:
+    """What a slice has for one shard: its bundles, and what is no bundle.
+
+    Raises `HistoryFaultError`.
+    """
+    samples: list[Table] = []
+    reports: list[Table] = []
+    for file in part.files:
+        groups = parsed(location, file.name, partial(_groups_of, shard=shard, shards=shards))
+        for group in groups:
+            polls = group.column("poll_id")
+            table = group
+            if file.first_poll <= part.after or file.last_poll > part.up_to:
+                table = group.filter(
+                    pc.and_(pc.greater(polls, part.after), pc.less_equal(polls, part.up_to))
+                )
+            mine = shard_of(table.column("digest").to_numpy(), shards) == shard
+            if "kind" in table.column_names:
+                of_bundle = np.asarray(pc.equal(table.column("kind"), BUNDLE))
+                reports.append(columns_of(table.take(np.flatnonzero(~of_bundle)), REPORT))
+                mine &= of_bundle
+            samples.append(columns_of(table.select(SAMPLE).filter(pa.array(mine)), SAMPLE))
+    return Batch.joined(samples, reports)
+
+
+def read_reports(
+    reader: HistoryReader,
+    after: int,
+    up_to: int,
+    columns: Sequence[str] | None = None,
+    kinds: Sequence[str] = (),
+) -> Iterator[pa.Table]:
+    """The rows of polls behind `after` and up to `up_to`, a row group at a time.
+
+    Files come oldest first; within one the rows of bundles follow all others. With `kinds` only
+    rows of these.
+    """
+    asked = list(dict.fromkeys((*columns, "poll_id", "kind"))) if columns is not None else None
+    for file in reader.files(REPORTS, after):
+        if file.first_poll > up_to:
+            continue
+        for group in row_groups(reader.location, file, asked):
+            polls = group.column("poll_id")
+            kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
+            if kinds:
+                kept = pc.and_(kept, pc.is_in(group.column("kind"), pa.array(kinds)))
+            found = group.filter(kept)
+            if len(found):
+                yield found if columns is None else found.select(list(columns))
+
+
+def row_groups(
+    location: Location, file: DataFile, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """A data file's rows, a row group at a time."""
+    names = list(columns) if columns is not None else None
+    count: int = parsed(location, file.name, lambda it: it.num_row_groups)
+    for number in range(count):
+        read = partial(pq.ParquetFile.read_row_group, i=number, columns=names)
+        yield parsed(location, file.name, read)
+
+
+def _groups_of(parquet: pq.ParquetFile, shard: int, shards: int) -> list[pa.Table]:
+    """The row groups that may have rows for a shard; those of bundles alone by fewer columns."""
+    names = parquet.schema_arrow.names
+    kind, digest = names.index("kind"), names.index("digest")
+    groups = []
+    for number in range(parquet.num_row_groups):
+        said = parquet.metadata.row_group(number)
+        alone = _extent(said, kind) == (BUNDLE, BUNDLE)
+        extent = _extent(said, digest)
+        if alone and extent is not None:
+            first, last = shard_of(np.array(extent), shards).tolist()
+            if not first <= shard <= last:
+                continue
+        groups.append(parquet.read_row_group(number, columns=_OF_BUNDLES if alone else _OF_ALL))
+    return groups
+
+
+def _extent(group: Any, column: int) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a row group's column, where its statistics have them."""
+    found = group.column(column).statistics
+    return (found.min, found.max) if found is not None and found.has_min_max else None

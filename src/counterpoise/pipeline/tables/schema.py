@@ -1,0 +1,155 @@
+"""The tables of a history: their names, columns and what a row is.
+
+Each is a Delta table in a directory of its own below the history. All are partitioned by `day`, the
+UTC date of the poll (`2026-11-23`), which stands in the log and in the path and not in the data
+files. `poll_id` is the poll's time in milliseconds since 1970, `at` the same as a timestamp.
+
+| table               | a row for each                                             |
+|---------------------|------------------------------------------------------------|
+| `reports`           | line of a load report, as landed (`load/rows.py`)          |
+| `ownership_changes` | bundle that another broker reports than before             |
+| `journal`           | thing that was decided or done; `kind` says which          |
+| `fold_state`        | shard: the stream's averages, as Arrow, up to `poll_id`    |
+
+Kinds of the journal:
+
+| kind        | a row for each                       | columns besides `poll_id`, `at` |
+|-------------|--------------------------------------|---------------------------------|
+| `round`     | round of decisions                   | `ROUND`                         |
+| `decision`  | move; `action` is the kind of move   | `DECISION`                      |
+| `rejection` | thing that a round left alone        | `REJECTION`                     |
+| `outcome`   | move that was tried, by the same id  | `OUTCOME`                       |
+| `memory`    | round that was recorded to its end   | `memory`                        |
+| `action`    | thing that an operator did by hand   | `ACTION`                        |
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+import pyarrow as pa
+
+from counterpoise.pipeline.tables.rows_codec import MOMENT, REPORTS_SCHEMA
+
+LAYOUT: Final = 4
+"""The version of the tables; 1 to 3 were directories of Parquet without a log."""
+LAYOUT_KEY: Final = "counterpoise.layout"
+"""The table property that has it."""
+
+REPORTS: Final = "reports"
+OWNERSHIP_CHANGES: Final = "ownership_changes"
+JOURNAL: Final = "journal"
+FOLD_STATE: Final = "fold_state"
+
+DAY: Final = "day"
+
+
+class JournalKind(StrEnum):
+    """What a row of the journal is."""
+
+    ROUND = "round"
+    DECISION = "decision"
+    REJECTION = "rejection"
+    OUTCOME = "outcome"
+    MEMORY = "memory"
+    ACTION = "action"
+
+
+_TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+
+ROUND: Final = ("strategy", "imbalance", "brokers", "bundles", "decisions", "rejections", "memory")
+DECISION: Final = (
+    *("id", "action", "bundle", "source", "destination", "reason", "sentence", "template"),
+    *("figures", "placement"),
+)
+REJECTION: Final = (
+    *("subject", "rule", "value", "limit", "setting", "sentence", "template", "figures"),
+)
+OUTCOME: Final = (
+    *("id", "bundle", "source", "destination", "status", "carried_out", "owner"),
+    *("started_at_ms", "ended_at_ms", "started_at", "ended_at", "error"),
+)
+ACTION: Final = ("id", "action", "who", "why", "bundle", "source", "destination")
+
+JOURNAL_COLUMNS: Final[Mapping[JournalKind, tuple[str, ...]]] = {
+    JournalKind.ROUND: ROUND,
+    JournalKind.DECISION: DECISION,
+    JournalKind.REJECTION: REJECTION,
+    JournalKind.OUTCOME: OUTCOME,
+    JournalKind.MEMORY: ("memory",),
+    JournalKind.ACTION: ACTION,
+}
+
+SCHEMAS: Final[Mapping[str, pa.Schema]] = {
+    REPORTS: REPORTS_SCHEMA,
+    OWNERSHIP_CHANGES: pa.schema(
+        {
+            "poll_id": _INT,
+            "at": MOMENT,
+            "bundle": _TEXT,
+            "source": _TEXT,  # empty in the first row of a bundle
+            "destination": _TEXT,
+        }
+    ),
+    JOURNAL: pa.schema(
+        {
+            "kind": _TEXT,
+            "poll_id": _INT,
+            "at": MOMENT,
+            "id": _TEXT,
+            "action": _TEXT,
+            "bundle": _TEXT,
+            "source": _TEXT,
+            "destination": _TEXT,
+            "who": _TEXT,
+            "why": _TEXT,
+            "strategy": _TEXT,
+            "imbalance": _FLOAT,
+            "brokers": _INT,
+            "bundles": _INT,
+            "decisions": _INT,
+            "rejections": _INT,
+            "memory": _TEXT,  # JSON
+            "reason": _TEXT,
+            "sentence": _TEXT,
+            "template": _TEXT,
+            "figures": _TEXT,  # JSON
+            "placement": _TEXT,
+            "subject": _TEXT,
+            "rule": _TEXT,
+            "value": _FLOAT,
+            "limit": _FLOAT,
+            "setting": _TEXT,
+            "status": _TEXT,
+            "carried_out": _FLAG,
+            "owner": _TEXT,
+            "started_at_ms": _INT,
+            "ended_at_ms": _INT,
+            "started_at": MOMENT,
+            "ended_at": MOMENT,
+            "error": _TEXT,
+        }
+    ),
+    FOLD_STATE: pa.schema(
+        {
+            "poll_id": _INT,  # the state has every poll up to this one
+            "at": MOMENT,
+            "shard": _INT,
+            "shards": _INT,
+            "state": pa.binary(),  # Arrow streams: averages, served, brokers (`states.py`)
+        }
+    ),
+}
+TABLES: Final = tuple(SCHEMAS)
+"""In the order in which a writer takes them over."""
+
+
+def day_of(poll_id: int) -> str:
+    """The partition of a poll, by UTC."""
+    return f"{datetime.fromtimestamp(poll_id / 1000, UTC):%Y-%m-%d}"
+
+
+def statistics_of(table: str) -> tuple[str, ...]:
+    """The columns whose least and greatest values stand in the log: a commit costs by these."""
+    return ("kind", "poll_id") if table == JOURNAL else ("poll_id",)

@@ -1,0 +1,177 @@
+"""The state of each shard after a poll: the table `fold_state`, which says how far the stream is.
+
+A task folds its shard and writes the state to a data file; the driver commits the files of all
+shards at once, with the poll up to which they go as application transaction. So a state counts when
+all shards have it, once, and the stream goes on behind it, whichever process folded it: a task that
+was retried or killed leaves a file that no commit names.
+"""
+
+import contextlib
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from counterpoise.load.fold import AVERAGES, BROKERS, FoldState, merged, select
+from counterpoise.load.rows import SERVED, Column, Table
+from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
+from counterpoise.pipeline.tables.faults import damaged
+from counterpoise.pipeline.tables.history import HistoryReader, HistoryWriter
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.reports import shard_of
+from counterpoise.pipeline.tables.rows_codec import MOMENT, columns_of
+from counterpoise.pipeline.tables.schema import FOLD_STATE, SCHEMAS
+
+FOLD = "counterpoise-fold"
+"""The application transaction whose version is the poll up to which the stream has folded."""
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+_SEAL = b"crc:"
+_SEAL_BYTES = len(_SEAL) + 4
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedStates:
+    """The states of all shards after a poll."""
+
+    up_to: int
+    files: tuple[DataFile, ...]
+    """By shard."""
+
+    @property
+    def shards(self) -> int:
+        """Into how many parts the state is divided."""
+        return len(self.files)
+
+
+def write_state(
+    location: Location, state: FoldState, *, up_to: int, shard: int, shards: int
+) -> DataFile:
+    """Write a shard's state after a poll; it counts once `commit_states` has named the file."""
+    rows = {
+        "poll_id": [up_to],
+        "at": pa.array([up_to]).cast(MOMENT),
+        "shard": [shard],
+        "shards": [shards],
+        "state": [state_to_bytes(state)],
+    }
+    return write_file(location, FOLD_STATE, pa.table(rows, schema=SCHEMAS[FOLD_STATE]))
+
+
+def commit_states(writer: HistoryWriter, files: Sequence[DataFile], up_to: int) -> None:
+    """Replace the states before by those of all shards; a poll that is folded already is left.
+
+    The files of the states before are removed at once: a state is megabytes at each micro-batch.
+    """
+    if (writer.transaction(FOLD_STATE, FOLD) or 0) >= up_to:
+        return
+    before = writer.files(FOLD_STATE)
+    writer.commit(FOLD_STATE, files, removed=before, transactions={FOLD: up_to})
+    for each in before:
+        with contextlib.suppress(OSError):
+            writer.location.filesystem.delete_file(writer.location.path(each.name))
+
+
+def current_states(reader: HistoryReader) -> FoldedStates | None:
+    """The newest states; None where nothing was folded yet. Raises `DamagedError`."""
+    files = reader.files(FOLD_STATE)
+    if not files:
+        return None
+    shards: dict[int, DataFile] = {}
+    for file in files:
+        [row] = read_file(reader.location, file, ["shard", "shards"]).to_pylist()
+        shards[row["shard"]] = file
+    if sorted(shards) != list(range(row["shards"])):
+        raise damaged(
+            reader.location.where(FOLD_STATE),
+            reader.location.address,
+            ValueError(f"it has shards {sorted(shards)} of {row['shards']}"),
+        )
+    return FoldedStates(files[0].last_poll, tuple(shards[n] for n in sorted(shards)))
+
+
+def read_state(location: Location, file: DataFile) -> FoldState:
+    """The state that a file holds; raises `HistoryFaultError`."""
+    table = read_file(location, file, ["state"])
+    try:
+        return state_from_bytes(table.column("state")[0].as_py())
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise damaged(location.where(file.name), location.address, error) from error
+
+
+def resharded(writer: HistoryWriter, shards: int) -> FoldedStates | None:
+    """The newest states, divided again when they are of another number of shards."""
+    found = current_states(writer)
+    if found is None or found.shards == shards:
+        return found
+    whole = merged([read_state(writer.location, file) for file in found.files])
+    files = [
+        write_state(
+            writer.location,
+            _part(whole, shard, shards),
+            up_to=found.up_to,
+            shard=shard,
+            shards=shards,
+        )
+        for shard in range(shards)
+    ]
+    writer.commit(FOLD_STATE, files, removed=writer.files(FOLD_STATE))
+    return FoldedStates(found.up_to, tuple(files))
+
+
+def _part(state: FoldState, shard: int, shards: int) -> FoldState:
+    def mine(bundles: Column) -> Column:
+        digests = np.array([zlib.crc32(name.encode()) for name in bundles.tolist()], np.int64)
+        chosen: Column = np.equal(shard_of(digests, shards), shard)
+        return chosen
+
+    return FoldState(
+        select(state.averages, AVERAGES, mine(state.averages["bundle"])),
+        select(state.served, SERVED, mine(state.served["bundle"])),
+        state.brokers,
+    )
+
+
+def state_to_bytes(state: FoldState) -> bytes:
+    """A fold state as three Arrow streams, one after another, and their checksum."""
+    sink = pa.BufferOutputStream()
+    for table in (state.averages, state.served, state.brokers):
+        batch = _batch(table)
+        with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
+            writer.write_batch(batch)
+    whole = sink.getvalue()
+    return bytes(whole) + _seal(whole)
+
+
+def state_from_bytes(blob: bytes) -> FoldState:
+    """The reverse of `state_to_bytes`; raises `ValueError` or `ArrowException` for a damaged one.
+
+    A state of an older balancer has no checksum.
+    """
+    # Looked at first: what is wrong in a stream may be how much memory it asks for.
+    if (said := blob[-_SEAL_BYTES:]).startswith(_SEAL):
+        blob = blob[:-_SEAL_BYTES]
+        if said != _seal(blob):
+            raise ValueError("its checksum is another")
+    source = pa.BufferReader(blob)
+    tables = [_read(source, names) for names in (AVERAGES, SERVED, BROKERS)]
+    if source.tell() != len(blob):
+        raise ValueError("there is something behind its end")
+    return FoldState(*tables)
+
+
+def _seal(blob: Any) -> bytes:
+    return _SEAL + zlib.crc32(blob).to_bytes(4, "big")
+
+
+def _read(source: pa.BufferReader, names: tuple[str, ...]) -> Table:
+    with pa.ipc.open_stream(source) as reader:
+        table = reader.read_all()
+    return columns_of(table, names)
+
+
+def _batch(table: Table) -> Any:
+    return pa.record_batch([pa.array(column) for column in table.values()], names=list(table))

@@ -21,7 +21,7 @@ class Keeper(Protocol):
         ...
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep it until told to stop; raises `OutageError`."""
+        """Keep it until `stop` is set; raises `OutageError`."""
         ...
 
 

@@ -15,7 +15,7 @@ class History(Protocol):
     def is_complete(self, poll_id: int) -> bool:
         """Whether the round of this poll, or a later one, was recorded to its end.
 
-        Nobody decides behind it: a stream that lost its states folds the past once more.
+        No round is decided behind it: a stream that lost its states folds the past once more.
         """
         ...
 

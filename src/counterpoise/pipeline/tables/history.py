@@ -1,9 +1,10 @@
 """A history's Delta tables, opened to be read, or to be written by the one writer of an epoch.
 
-A process that takes a history over commits the next epoch to every table, as an application transaction
-that each of its commits carries, too. Delta refuses a commit when another has committed the same
-transaction since the table was read. So a writer that was stopped and comes back is refused at its
-next commit to any table, as long as it holds on to what it opened: it never opens a table again.
+A process that takes a history over commits the next epoch to every table, as an application
+transaction that each of its commits carries, too. Delta refuses a commit when another has committed
+the same transaction since the table was read. So a writer that was stopped and comes back is
+refused at its next commit to any table, as long as it holds on to what it opened: it never opens a
+table again.
 """
 
 import json

@@ -22,7 +22,7 @@ from counterpoise.pipeline.tables.faults import (
     HistoryInUseError,
     SupersededError,
 )
-from counterpoise.pipeline.tables.history import HistoryWriter, take_over
+from counterpoise.pipeline.tables.history import TablesWriter, take_over
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import delete_plain, read_plain, write_plain
 from counterpoise.pipeline.tables.probe import expect_conditional_writes
@@ -75,7 +75,7 @@ class Heartbeat:
 @contextlib.asynccontextmanager
 async def writing(
     location: Location, lost: Callable[[], None], options: HeartbeatOptions
-) -> AsyncIterator[HistoryWriter]:
+) -> AsyncIterator[TablesWriter]:
     """Be the writer of a history while the block runs; `lost` is called when another took over.
 
     Raises `HistoryInUseError` while another writer is alive, and `HistoryFaultError`.

@@ -39,7 +39,7 @@ _COMMIT_ID = "counterpoiseCommit"
 _EVER = 2**62
 
 
-class HistoryReader:
+class TablesReader:
     """The tables as they are; each question looks for what was committed since the last."""
 
     def __init__(self, location: Location) -> None:
@@ -85,7 +85,7 @@ class HistoryReader:
             yield self._handles[table]
 
 
-class HistoryWriter(HistoryReader):
+class TablesWriter(TablesReader):
     """The tables of a history that this process has taken over; made by `take_over`."""
 
     def __init__(self, location: Location, handles: Mapping[str, DeltaTable], epoch: int) -> None:
@@ -168,7 +168,7 @@ class HistoryWriter(HistoryReader):
             raise self._ended
 
 
-def take_over(location: Location) -> HistoryWriter:
+def take_over(location: Location) -> TablesWriter:
     """Make this process the writer, by a commit of the next epoch to every table.
 
     Raises `SupersededError` when another does the same at the same time, and `HistoryFaultError`.
@@ -199,7 +199,7 @@ def take_over(location: Location) -> HistoryWriter:
             before = handle.version()
             handle.update_incremental()
             sync_log(location, table, before + 1, handle.version())
-    return HistoryWriter(location, handles, epoch)
+    return TablesWriter(location, handles, epoch)
 
 
 def commit(

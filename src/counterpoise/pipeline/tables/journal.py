@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from counterpoise.decide.balancing.approval import PastMove
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
-from counterpoise.pipeline.tables.history import HistoryReader, HistoryWriter
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.journal_rows import (
     PART,
     decision_row,
@@ -40,7 +40,7 @@ JournalRow = Mapping[str, Any]
 class Journal:
     """A journal to read; raises `HistoryFaultError` for what cannot be."""
 
-    def __init__(self, reader: HistoryReader) -> None:
+    def __init__(self, reader: TablesReader) -> None:
         self._reader = reader
         self._at_hand: OrderedDict[str, pa.Table] = OrderedDict()
         """The rows of small files that were read lately: a data file never changes."""
@@ -160,7 +160,7 @@ _OF_A_ROUND = (JournalKind.ROUND, JournalKind.DECISION, JournalKind.REJECTION)
 class JournalWriter(Journal):
     """The journal of the history's writer; raises `SupersededError` and `HistoryFaultError`."""
 
-    def __init__(self, writer: HistoryWriter) -> None:
+    def __init__(self, writer: TablesWriter) -> None:
         super().__init__(writer)
         self._writer = writer
 

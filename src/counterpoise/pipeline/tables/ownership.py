@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from counterpoise.load.rows import BUNDLE, ReportRows, Table
 from counterpoise.pipeline.tables.data_files import read_file, write_file
-from counterpoise.pipeline.tables.history import HistoryWriter
+from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.reports import newest_poll
 from counterpoise.pipeline.tables.rows_codec import MOMENT
 from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, SCHEMAS
@@ -32,7 +32,7 @@ class BundleOwners:
         self._owners: dict[str, str] = {}
 
     @classmethod
-    def of(cls, writer: HistoryWriter) -> "BundleOwners":
+    def of(cls, writer: TablesWriter) -> "BundleOwners":
         """Those at the newest poll of a history."""
         newest = newest_poll(writer)
         unlanded = [f for f in writer.files(OWNERSHIP_CHANGES, newest) if f.first_poll > newest]
@@ -45,7 +45,7 @@ class BundleOwners:
             made._owners.update(zip(bundles.to_pylist(), brokers.to_pylist(), strict=True))
         return made
 
-    def land(self, writer: HistoryWriter, rows: ReportRows) -> None:
+    def land(self, writer: TablesWriter, rows: ReportRows) -> None:
         """Commit what changed with a poll that is about to be landed."""
         changed = self.changes(rows.columns)
         if len(changed):

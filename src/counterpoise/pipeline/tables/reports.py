@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from counterpoise.load.fold import Batch
 from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, Table
 from counterpoise.pipeline.tables.data_files import DataFile, parsed, write_file
-from counterpoise.pipeline.tables.history import HistoryReader, HistoryWriter
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.rows_codec import columns_of, rows_to_arrow
 from counterpoise.pipeline.tables.schema import REPORTS
@@ -43,7 +43,7 @@ class ReportSlice:
     """Of these files; a compacted one may have rows of other polls, too."""
 
 
-def land(writer: HistoryWriter, rows: ReportRows) -> None:
+def land(writer: TablesWriter, rows: ReportRows) -> None:
     """Commit one poll's rows; raises `FileExistsError` when that poll, or a later one, is there."""
     poll_id = int(rows["poll_id"][0])
     if (writer.transaction(REPORTS, LANDED) or 0) >= poll_id:
@@ -54,12 +54,12 @@ def land(writer: HistoryWriter, rows: ReportRows) -> None:
     writer.commit(REPORTS, [file], transactions={LANDED: poll_id})
 
 
-def newest_poll(reader: HistoryReader) -> int:
+def newest_poll(reader: TablesReader) -> int:
     """The last poll that was landed; 0 when there is none."""
     return reader.transaction(REPORTS, LANDED) or 0
 
 
-def next_slice(reader: HistoryReader, after: int, most_rows: int = ROWS_MOST) -> ReportSlice | None:
+def next_slice(reader: TablesReader, after: int, most_rows: int = ROWS_MOST) -> ReportSlice | None:
     """What a stream takes in next behind a poll, limited by rows; None when there is nothing."""
     chosen: list[DataFile] = []
     rows = 0
@@ -107,7 +107,7 @@ def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -
 
 
 def read_reports(
-    reader: HistoryReader,
+    reader: TablesReader,
     after: int,
     up_to: int,
     columns: Sequence[str] | None = None,

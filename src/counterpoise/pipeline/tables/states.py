@@ -19,7 +19,7 @@ from counterpoise.load.fold import AVERAGES, BROKERS, FoldState, merged, select
 from counterpoise.load.rows import SERVED, Column, Table
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.faults import damaged
-from counterpoise.pipeline.tables.history import HistoryReader, HistoryWriter
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.reports import shard_of
 from counterpoise.pipeline.tables.rows_codec import MOMENT, columns_of
@@ -61,7 +61,7 @@ def write_state(
     return write_file(location, FOLD_STATE, pa.table(rows, schema=SCHEMAS[FOLD_STATE]))
 
 
-def commit_states(writer: HistoryWriter, files: Sequence[DataFile], up_to: int) -> None:
+def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -> None:
     """Replace the states before by those of all shards; a poll that is folded already is left.
 
     The files of the states before are removed at once: a state is megabytes at each micro-batch.
@@ -75,7 +75,7 @@ def commit_states(writer: HistoryWriter, files: Sequence[DataFile], up_to: int) 
             writer.location.filesystem.delete_file(writer.location.path(each.name))
 
 
-def current_states(reader: HistoryReader) -> FoldedStates | None:
+def current_states(reader: TablesReader) -> FoldedStates | None:
     """The newest states; None where nothing was folded yet. Raises `DamagedError`."""
     files = reader.files(FOLD_STATE)
     if not files:
@@ -102,7 +102,7 @@ def read_state(location: Location, file: DataFile) -> FoldState:
         raise damaged(location.where(file.name), location.address, error) from error
 
 
-def resharded(writer: HistoryWriter, shards: int) -> FoldedStates | None:
+def resharded(writer: TablesWriter, shards: int) -> FoldedStates | None:
     """The newest states, divided again when they are of another number of shards."""
     found = current_states(writer)
     if found is None or found.shards == shards:

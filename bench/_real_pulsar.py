@@ -47,6 +47,8 @@ class RealPulsar:
     """The admin address of each broker of a cluster; the log of the first is `broker0.log`."""
     pids: tuple[int, ...] = ()
     """Their processes."""
+    children: "Children | None" = None
+    """All processes of a cluster, to stop and start its brokers."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -175,14 +177,7 @@ def cluster(
                 **settings,
             }
             write_conf(folder / f"broker{index}.conf", own)
-            children.java(
-                f"broker{index}",
-                "-Xmx512m",
-                "-XX:MaxDirectMemorySize=512m",
-                "org.apache.pulsar.PulsarBrokerStarter",
-                "-c",
-                f"broker{index}.conf",
-            )
+            children.start_broker(index)
         for web in webs:
             children.wait_for(f"http://127.0.0.1:{web}/admin/v2/brokers/ready", 120)
         yield RealPulsar(
@@ -192,6 +187,7 @@ def cluster(
             children.pid("broker0"),
             tuple(f"http://127.0.0.1:{port}" for port in webs),
             tuple(children.pid(f"broker{index}") for index in range(brokers)),
+            children,
         )
 
 
@@ -233,8 +229,29 @@ class Children:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def start_broker(self, index: int) -> subprocess.Popen[bytes]:
+        """Start a broker of a cluster by its `broker<index>.conf`, for the first time or again."""
+        return self.java(
+            f"broker{index}",
+            "-Xmx512m",
+            "-XX:MaxDirectMemorySize=512m",
+            "org.apache.pulsar.PulsarBrokerStarter",
+            "-c",
+            f"broker{index}.conf",
+        )
+
+    def stop(self, name: str, how: signal.Signals, within_s: float = 120) -> None:
+        """Send a process a signal, and return when it has ended."""
+        process = self._processes.pop(name)
+        os.killpg(process.pid, how)
+        try:
+            process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
     def java(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        with (self._folder / f"{name}.log").open("wb") as log:
+        with (self._folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 [*self._command, *arguments],
                 cwd=self._folder,

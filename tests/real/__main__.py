@@ -14,6 +14,7 @@ from tests.conformance.jars import pulsar_lib
 from tests.real.alarms import raise_alarms
 from tests.real.harmless import judge_requests
 from tests.real.record import record
+from tests.real.soak import soak
 from tests.real.story import run_story
 
 MANAGERS = ("modular", "extensible")
@@ -29,6 +30,13 @@ def main() -> int:
         default=0.0,
         metavar="MINUTES",
         help="instead, let its own shedder work, and count how we agree with it",
+    )
+    parser.add_argument(
+        "--soak",
+        type=float,
+        default=0.0,
+        metavar="MINUTES",
+        help="instead, balance at Pulsar's default settings, a broker restarted every ten minutes",
     )
     parser.add_argument(
         "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
@@ -53,6 +61,8 @@ def main() -> int:
     for manager in args.manager or MANAGERS:
         if args.harmless:
             failed += judge_requests(lib, home / manager, manager, args.question, args.seed)
+        elif args.soak:
+            failed += soak(lib, home / manager, manager, args.soak)
         elif args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
         elif args.record:

@@ -10,7 +10,6 @@ how this judge was seen to fail.
 import asyncio
 import contextlib
 import json
-import os
 import random
 import re
 import signal
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from bench._real_pulsar import Children, RealPulsar, cluster
+from bench._real_pulsar import RealPulsar, cluster
 
 from counterpoise.pipeline.bundle_lookup import name_in
 from tests.pipeline.requests_table import RequestRow, listed_requests
@@ -48,12 +47,9 @@ STOPS = "/admin/v2/persistent/{namespace}?bundle={bundle}"
 def judge_requests(lib: Path, home: Path, manager: str, questions: Sequence[str], seed: int) -> int:
     """Gives the number of brokers that were stopped, and of those that answer no lookups."""
     conf = settings(manager, loadBalancerSheddingEnabled="false")
-    with (
-        cluster(lib, home / "cluster", 3, **conf) as pulsar,
-        Children(lib, home / "cluster") as children,
-    ):
+    with cluster(lib, home / "cluster", 3, **conf) as pulsar:
         print(f"== {manager}: three brokers up after {pulsar.start_seconds:.0f} s", flush=True)
-        judge = Judge(home, pulsar, children, manager, questions, random.Random(seed))
+        judge = Judge(home, pulsar, manager, questions, random.Random(seed))
         judge.prepare()
         for number in range(ROUNDS):
             failed = asyncio.run(judge.round(number))
@@ -74,7 +70,6 @@ class Judge:
         self,
         home: Path,
         pulsar: RealPulsar,
-        children: Children,
         manager: str,
         questions: Sequence[str],
         chance: random.Random,
@@ -82,7 +77,8 @@ class Judge:
         self._home = home
         self._urls = pulsar.web_urls
         self._pids = list(pulsar.pids)
-        self._children = children
+        assert pulsar.children is not None
+        self._children = pulsar.children
         self._chance = chance
         self._requests = (
             *(each for each in listed_requests() if each.of in ("both", manager)),
@@ -163,14 +159,8 @@ class Judge:
     def _restart(self, index: int) -> None:
         """Kill a broker and start it again; returns once its admin port answers."""
         self._restarted = self._urls[index]
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._pids[index], signal.SIGKILL)
-        name = f"broker{index}-again"  # in the place of one that was killed before
-        made = self._children.java(
-            name, "-Xmx512m", "-XX:MaxDirectMemorySize=512m",
-            "org.apache.pulsar.PulsarBrokerStarter", "-c", f"broker{index}.conf",
-        )  # fmt: skip
-        self._pids[index] = made.pid
+        self._children.stop(f"broker{index}", signal.SIGKILL)
+        self._pids[index] = self._children.start_broker(index).pid
         self._children.wait_for(f"{self._urls[index]}/admin/v2/brokers/version", 240)
 
     async def _ask_everything(self, session: aiohttp.ClientSession) -> None:

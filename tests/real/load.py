@@ -37,6 +37,28 @@ def weights_of(phase: int, seed: int = 0) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
+class Flags:
+    """A flag for each message number: one byte each, so that hours of load stay small."""
+
+    def __init__(self) -> None:
+        self._set = bytearray(1 << 16)
+
+    def raise_at(self, number: int) -> bool:
+        """Set a number's flag; whether it was set before."""
+        while number >= len(self._set):
+            self._set.extend(bytes(len(self._set)))
+        before, self._set[number] = self._set[number], 1
+        return bool(before)
+
+    def missing_of(self, other: "Flags") -> int:
+        """How many flags the other has that are not set here."""
+        mine = self._set.ljust(len(other._set), b"\0")
+        return sum(theirs > own for theirs, own in zip(other._set, mine, strict=False))
+
+    def __len__(self) -> int:
+        return self._set.count(1)
+
+
 class Load:
     """One client that sends and receives it all."""
 
@@ -50,13 +72,14 @@ class Load:
         self._producers = [
             self._client.create_producer(
                 topic, block_if_queue_full=True, send_timeout_millis=0,
-                batching_max_publish_delay_ms=5,
+                # A broker that dies holds its topics up for a minute.
+                max_pending_messages=20_000, batching_max_publish_delay_ms=5,
             )
             for topic in topics
         ]  # fmt: skip
         self.sent = self.failed = 0
-        self.acknowledged: set[tuple[int, int]] = set()
-        self.received: set[tuple[int, int]] = set()
+        self.acknowledged = Flags()
+        self.received = Flags()
         self.redelivered = 0
         self._ended = threading.Event()
         self._receiver = threading.Thread(target=self._receive)
@@ -75,12 +98,12 @@ class Load:
             time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))
 
     def _send(self, topic: int, number: int) -> None:
-        done = partial(self._count, topic, number)
+        done = partial(self._count, number)
         self._producers[topic].send_async(b"%d-%d-" % (topic, number) + PAD, done)
 
-    def _count(self, topic: int, number: int, result: pulsar.Result, _: pulsar.MessageId) -> None:
+    def _count(self, number: int, result: pulsar.Result, _: pulsar.MessageId) -> None:
         if result == pulsar.Result.Ok:
-            self.acknowledged.add((topic, number))
+            self.acknowledged.raise_at(number)
         else:
             self.failed += 1
 
@@ -90,9 +113,7 @@ class Load:
                 message = self._consumer.receive(500)
             except pulsar.Timeout:
                 continue
-            topic, number = message.data().split(b"-")[:2]
-            self.redelivered += (int(topic), int(number)) in self.received
-            self.received.add((int(topic), int(number)))
+            self.redelivered += self.received.raise_at(int(message.data().split(b"-")[1]))
             self._consumer.acknowledge(message)
 
     def end(self) -> dict[str, int]:
@@ -100,8 +121,8 @@ class Load:
         for producer in self._producers:
             producer.flush()
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not self.acknowledged <= self.received:
-            time.sleep(0.2)
+        while time.monotonic() < deadline and self.received.missing_of(self.acknowledged):
+            time.sleep(0.5)
         self._ended.set()
         self._receiver.join()
         self._client.close()
@@ -111,7 +132,7 @@ class Load:
             "failed": self.failed,
             "received": len(self.received),
             "redelivered": self.redelivered,
-            "lost": len(self.acknowledged - self.received),
+            "lost": self.received.missing_of(self.acknowledged),
         }
 
 

@@ -99,10 +99,18 @@ class Started:
 
 
 @contextlib.contextmanager
-def load(url: str, home: Path, phase_s: float = 1e9, seed: int = 0) -> Iterator[Started]:
+def load(
+    url: str,
+    home: Path,
+    phase_s: float = 1e9,
+    seed: int = 0,
+    namespace: str = NAMESPACE,
+    rate: float = MESSAGES_A_SECOND,
+) -> Iterator[Started]:
     """The load, once every producer is there; ended with the block, whatever happens."""
-    words = [sys.executable, "-m", "tests.real.load", url, NAMESPACE]
-    made = Started([*words, str(MESSAGES_A_SECOND), str(phase_s), str(seed)], home / "load.txt")
+    words = [sys.executable, "-m", "tests.real.load", url, namespace]
+    log = home / f"load-{namespace.replace('/', '-')}.txt"
+    made = Started([*words, str(rate), str(phase_s), str(seed)], log)
     try:
         if not made.wait_for("ready", 120):
             raise SystemExit(f"the load did not begin; see {made.log}")

@@ -50,6 +50,9 @@ def main() -> int:
         "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
     )
     parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
+    parser.add_argument(
+        "--statistics", type=int, default=10, metavar="S", help="between two measurements (10)"
+    )
     parser.add_argument("--keep", type=Path, help="the folder (a new one)")
     args = parser.parse_args()
     lib = pulsar_lib()
@@ -66,7 +69,7 @@ def main() -> int:
         elif args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
         elif args.record:
-            record(lib, home / manager, manager, args.record, args.seed)
+            record(lib, home / manager, manager, args.record, args.seed, args.statistics)
         else:
             failed += run_story(lib, home / manager, manager)
     return 1 if failed else 0

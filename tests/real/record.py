@@ -34,10 +34,13 @@ OF_MANAGER = {
 LEADS = re.compile(r"Unloading bundle: \S+ from broker|TransferShedder\] Unload decision result")
 
 
-def record(lib: Path, home: Path, manager: str, minutes: float, seed: int) -> None:
+def record(
+    lib: Path, home: Path, manager: str, minutes: float, seed: int, statistics_s: int
+) -> None:
     """Record for so long; the busiest topics change every four minutes. Then count."""
     conf = settings(
         manager,
+        statsUpdateFrequencyInSecs=statistics_s,
         loadBalancerSheddingIntervalMinutes=1,
         loadBalancerSheddingGracePeriodMinutes=3,
         loadBalancerDebugModeEnabled="true",

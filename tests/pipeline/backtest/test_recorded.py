@@ -15,7 +15,15 @@ from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
-from counterpoise.pipeline.backtest.report import best_trades, change, draw, idle, ranked, table
+from counterpoise.pipeline.backtest.report import (
+    best_trades,
+    calibration,
+    change,
+    draw,
+    idle,
+    ranked,
+    table,
+)
 from counterpoise.pipeline.backtest.run import joined
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.reports import land
@@ -38,16 +46,45 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
         land(open_store(tmp_path), poll(number, brokers, every_ms=MINUTE))
     compact(open_store(tmp_path), "reports", up_to_poll=START + MINUTE, at_least=1)
     trace = Recording(str(tmp_path)).open()
-    assert (trace.steps, trace.start_ms, trace.brokers) == (4, START, ("b1:80", "b2:80"))
-    assert trace.bundles == (ONE, TWO)
+    assert (trace.steps, trace.step_ms, trace.start_ms) == (37, 5000, START)
+    assert (trace.bundles, trace.brokers) == ((ONE, TWO), ("b1:80", "b2:80"))
     assert trace.owners.tolist() == [0, 0], "where each was seen first"
-    seen = [trace.loads(step).throughput_in.tolist() for step in range(4)]
-    # The last report of a bundle counts until there is another one.
-    assert seen == [[100.0, 50.0], [120.0, 60.0], [130.0, 60.0], [140.0, 60.0]]
-    assert [trace.up(step).tolist() for step in range(4)] == [
-        [True, True], [True, True], [True, True], [True, False]
+    seen = [trace.loads(step).throughput_in.tolist() for step in (0, 1, 12, 13, 24, 36, 13)]
+    # A report is about the minute before it, and the last one of a bundle counts until another.
+    assert seen == [[100.0, 50.0], [120.0, 60.0], [120.0, 60.0], [130.0, 60.0], [130.0, 60.0],
+                    [140.0, 60.0], [130.0, 60.0]]  # fmt: skip
+    assert [trace.up(step).tolist() for step in (0, 24, 36)] == [
+        [True, True], [True, True], [True, False]
     ]  # fmt: skip
+    measured = [step for step in range(37) if trace.measured(step)[0]]
+    assert measured == [0, 12, 24, 36]
+    moved = {step: trace.moved(step) for step in range(37) if trace.moved(step)}
+    assert moved == {7: [(1, 0, 1)]}, "between the first minute's report there, and the one here"
     assert trace.hosts.bytes_most.tolist() == [1.25e9] * 2, "too little flowed to say"
+
+
+def test_the_step_that_is_asked_for_does_not_change_what_is_played(tmp_path: Path) -> None:
+    for minute in range(4):
+        busy = {ONE: 1e6 * (1 + minute), TWO: 5e5}
+        land(open_store(tmp_path), poll(minute, {"b1:80": busy, "b2:80": {}}, every_ms=MINUTE))
+    played = [Recording(str(tmp_path), step_ms).open() for step_ms in (5000, 60_000, 120_000)]
+    assert {trace.step_ms for trace in played} == {5000}
+    assert {trace.steps for trace in played} == {37}
+
+
+def test_the_first_report_after_a_move_is_not_what_the_bundle_carries(tmp_path: Path) -> None:
+    """Its clients send what they held back, in the few seconds that the report is about."""
+    store = open_store(tmp_path)
+    polls: list[dict[str, Loads | None]] = [
+        {"b1:80": {ONE: 100.0}, "b2:80": {}},
+        {"b1:80": {}, "b2:80": {ONE: 900.0}},
+        {"b1:80": {}, "b2:80": {ONE: 110.0}},
+    ]
+    for minute, brokers in enumerate(polls):
+        land(store, poll(minute, brokers, every_ms=MINUTE))
+    trace = Recording(str(tmp_path)).open()
+    seen = {trace.loads(step).throughput_in.item(0) for step in range(trace.steps)}
+    assert seen == {100.0, 110.0}
 
 
 def test_the_size_of_a_network_is_learnt_from_what_it_carried(tmp_path: Path) -> None:
@@ -62,8 +99,8 @@ def test_a_load_that_no_broker_reports_any_more_is_forgotten(tmp_path: Path) -> 
     land(store, poll(0, {"b1:80": {ONE: 100.0, TWO: 50.0}}, every_ms=MINUTE))
     land(store, poll(12, {"b1:80": {ONE: 100.0}}, every_ms=MINUTE))
     trace = Recording(str(tmp_path)).open()
-    assert [trace.loads(step).throughput_in[1] for step in (10, 11, 12)] == [50.0, 0.0, 0.0]
-    assert trace.up(6).all(), "no poll is not no broker"
+    assert [trace.loads(step).throughput_in[1] for step in (120, 121, 144)] == [50.0, 0.0, 0.0]
+    assert trace.up(72).all(), "no poll is not no broker"
 
 
 def test_a_history_without_load_is_a_sentence(tmp_path: Path) -> None:
@@ -79,7 +116,7 @@ def test_a_figure_that_is_no_number_counts_for_nothing(tmp_path: Path) -> None:
     land(store, poll(1, {"b1:80": {bundle_name(0): float("inf")}, "b2:80": {}}, every_ms=60_000))
     trace = Recording(str(tmp_path)).open()
     assert trace.bundles == tuple(map(bundle_name, range(3)))
-    for step in range(2):
+    for step in range(13):
         assert trace.loads(step).throughput_in.tolist() == [1e6, 0.0, 2e6]
     assert np.isfinite(
         [trace.hosts.bytes_most, trace.hosts.cpu_idle, trace.hosts.cpu_of_rate]
@@ -93,7 +130,7 @@ def test_a_part_of_a_history_is_played(tmp_path: Path) -> None:
     compact(store, "reports", up_to_poll=START + 4 * 60_000, at_least=1)
     first, last = START + 2 * 60_000, START + 7 * 60_000
     trace = Recording(str(tmp_path), first_ms=first, last_ms=last).open()
-    assert (trace.start_ms, trace.steps) == (first, 6)
+    assert (trace.start_ms, trace.steps) == (first, 61)
     assert trace.bundles == tuple(map(bundle_name, range(2, 8)))
     with pytest.raises(NothingRecordedError, match="no report of any bundle between --from"):
         Recording(str(tmp_path), first_ms=last + 10**9).open()
@@ -104,7 +141,7 @@ def test_more_than_a_process_should_hold_is_a_sentence(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     for when in (0, 10**9):
         land(store, poll(when, {"b1:80": {bundle_name(0): 1e6}}, every_ms=60_000))
-    with pytest.raises(NothingRecordedError, match=r"1,000,000,001 steps.*--from, --to"):
+    with pytest.raises(NothingRecordedError, match=r"12,000,000,001 steps.*--from, --to"):
         Recording(str(tmp_path)).open()
 
 
@@ -131,16 +168,37 @@ def test_spans_are_put_together_by_their_time() -> None:
 
 
 def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:
-    still, lively, worse = result("still", 1.5, 0.0), result("x", 1.2, 0.1), result("y", 1.3, 0.2)
-    assert [one.label for one in ranked([still, worse, lively])] == ["x", "still", "y"]
-    assert best_trades([still, worse, lively]) == [still, lively]
+    still = result("still", 1.5, 0.0, moves=0)
+    lively, worse = result("x", 1.2, 0.1), result("y", 1.3, 0.2)
+    assert [one.label for one in ranked([still, worse, lively])] == ["x", "y", "still"]
+    assert best_trades([still, worse, lively]) == [lively]
     lines = table([still, worse, lively]).splitlines()
-    assert [line.split()[0] for line in lines] == ["rank", "1*", "2*", "3"]
+    assert [line.split()[0] for line in lines] == ["rank", "1*", "2", "3"]
     assert "less even: max/mean 1.200 -> 1.300" in change(lively, worse)
     often = result("z", 1.2, 0.1, moves=10, hours=4.0)
     assert "moves 1.0 -> 2.5 an hour" in change(replace(often, moves=4), often)
     draw([still, worse, lively], "a title", tmp_path / "trade.png")
     assert (tmp_path / "trade.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_doing_nothing_ranks_behind_what_helps_and_before_what_harms() -> None:
+    still, dear = result("still", 1.5, 0.0, moves=0), result("dear", 1.4, 3.0)
+    harmful = result("harmful", 1.6, 0.1)
+    tried = [harmful, still, dear]
+    assert dear.score > still.score, "or this test says nothing"
+    assert [one.label for one in ranked(tried)] == ["dear", "still", "harmful"]
+    assert best_trades(tried) == [dear]
+    assert best_trades([still, harmful]) == []
+
+
+def test_what_was_recorded_has_no_rank_and_says_how_far_plays_are_off() -> None:
+    recorded = result("as recorded", 2.0, 0.3, moves=10, as_recorded=True)
+    near, still = result("near", 1.9, 0.2, moves=11), result("still", 2.2, 0.0, moves=0)
+    assert table([recorded, near, still]).splitlines()[-1].startswith("-     as recorded")
+    said = calibration([still, recorded, near])
+    assert said[0].startswith("recorded: max/mean 2.000, 10 moves")
+    assert said[1:] == ["  -5.0% of max/mean and +10.0% of the moves, if it was near"]
+    assert calibration([still, near]) == []
 
 
 def test_who_moved_nothing_says_why() -> None:

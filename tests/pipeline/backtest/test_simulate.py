@@ -1,5 +1,6 @@
 """A play of a strategy: the same decisions as the balancer's, and figures that add up by hand."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,12 @@ class Plain:
 
     def up(self, step: int) -> Masks:
         return np.array(self.there[step], np.bool_)
+
+    def measured(self, step: int) -> Masks | None:
+        return None
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        return ()
 
 
 def strategy(name: str = "ThresholdShedder", placement: str = "LeastUsage") -> Strategy:

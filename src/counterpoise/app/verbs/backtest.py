@@ -31,7 +31,7 @@ from counterpoise.pipeline.backtest.optimum.report import (
     optimum_of,
 )
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
-from counterpoise.pipeline.backtest.report import change, draw, idle, ranked, table
+from counterpoise.pipeline.backtest.report import calibration, change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import (
     PlayFailedError,
     Source,
@@ -42,7 +42,7 @@ from counterpoise.pipeline.backtest.run import (
     run_tasks,
     tasks_of,
 )
-from counterpoise.pipeline.backtest.simulate import BacktestCandidate
+from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import read_table
@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
     else:
-        sys.stdout.write("\n".join([table(results), *idle(results)]) + "\n")
+        lines = [table(results), *idle(results), *calibration(results)]
+        sys.stdout.write("\n".join(lines) + "\n")
         if args.compare:
             now, then = sides_of(args)
             lines = [*differences(now, then, cut_of(now, then)), change(*results[:2])]
@@ -206,13 +207,19 @@ def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
     """Who plays which load."""
     source = _source(args)
     if not args.compare:
-        return [(candidate, source) for candidate in candidates_of(args)]
+        followed = [AS_RECORDED] if _has_moves(source) else []
+        return [(candidate, source) for candidate in (*candidates_of(args), *followed)]
     now, then = sides_of(args)
     sources = sources_of(source, cut_of(now, then))
     return [
         (candidate_of(side, args.thrash_span), plays)
         for side, plays in zip((now, then), sources, strict=True)
     ]
+
+
+def _has_moves(source: Source) -> bool:
+    """Whether bundles changed brokers while the load was recorded."""
+    return isinstance(source, Recording) and len(source.open().moves.at_ms) > 0
 
 
 def _move_seconds(args: argparse.Namespace) -> float:

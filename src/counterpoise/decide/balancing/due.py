@@ -1,6 +1,6 @@
 """When a round is due: its interval is over, and the reports show what the last moves did."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from counterpoise.load.rows import RATES
 def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether this state calls for a round."""
     poll_id = newest_poll(state)
-    if poll_id < memory.settled_at_ms + options.measured_again_ms and _repeated(state, memory):
-        return False
-    return poll_id > 0 and is_time(poll_id, memory, options)
+    return (
+        poll_id > 0
+        and is_time(poll_id, memory, options)
+        and not unmeasured(poll_id, traffic(state), memory, options)
+    )
 
 
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
@@ -35,9 +37,7 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
             "the next round waits for reports that were measured after the last moves "
             "(loadBalancerReportUpdateMinIntervalMillis)"
         )
-    if poll_id < memory.settled_at_ms + options.measured_again_ms and (
-        same := _repeated(state, memory)
-    ):
+    if same := unmeasured(poll_id, traffic(state), memory, options):
         return (
             f"the next round waits for {', '.join(same)}, which still report what they did before "
             "the last moves (statsUpdateFrequencyInSecs)"
@@ -75,11 +75,14 @@ def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
     return dict(zip(averages["bundle"][rows].tolist(), figures.tolist(), strict=True))
 
 
-def _repeated(state: FoldState, memory: RoundMemory) -> list[str]:
+def unmeasured(
+    now_ms: int, now: Mapping[str, float], memory: RoundMemory, options: BalanceOptions
+) -> list[str]:
     """The brokers that gave or got a bundle and still report what they did before.
 
     Pulsar's brokers measure rates once a minute and answer with the old ones until then. To decide
-    on those again would move the same load twice.
+    on those again would move the same load twice. ``now`` is the `traffic` of the present.
     """
-    now = traffic(state)
+    if now_ms >= memory.settled_at_ms + options.measured_again_ms:
+        return []
     return sorted(name for name, before in memory.traffic_before.items() if now.get(name) == before)

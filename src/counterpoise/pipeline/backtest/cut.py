@@ -6,6 +6,7 @@ it is cut.
 """
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -100,6 +101,14 @@ class CutTrace:
     def up(self, step: int) -> Masks:
         """Which brokers are there."""
         return self._whole.up(step)
+
+    def measured(self, step: int) -> Masks | None:
+        """See `LoadTrace.measured`."""
+        return self._whole.measured(step)
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        """Nothing: no bundle of the recording is one of these."""
+        return ()
 
 
 @lru_cache(maxsize=1)

@@ -61,6 +61,8 @@ class BacktestResult:
     converged_min: float = 0.0
     """Minutes from the last change of brokers, or the start, until the largest ÷ mean first was
     within 0.05 of the median of what followed."""
+    as_recorded: bool = False
+    """Whether this is what a recording's own balancer did."""
 
     @property
     def excess(self) -> float:

@@ -1,6 +1,11 @@
-"""A recorded history as a trace: each bundle's load by the minute, whichever broker had it."""
+"""A recorded history as a trace: each bundle's load, whichever broker had it.
 
-from collections.abc import Iterable
+A step of a recording is at most five seconds long, however long the one that was asked for: brokers
+measure and bundles move within a minute, and what a play finds must not depend on the step.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,23 +14,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from counterpoise.load.fold import FORGET_AFTER_MS
 from counterpoise.load.rates import Floats, Indices, Rates
-from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES
+from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, RESOURCES, USAGE
+from counterpoise.load.usage import BANDWIDTH_IN, CPU
 from counterpoise.load.view import Integers, Masks
+from counterpoise.pipeline.backtest.recorded_load import (
+    BundleReports,
+    LoadChanges,
+    OwnerChanges,
+    changes_of,
+)
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.names import EVER, span
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.tables.parquet import read_rows
 
-_COLUMNS = (
-    *("poll_id", "kind", "broker", "bundle", "topics", *RATES),
-    *("cpu_usage", "cpu_limit", "bandwidth_in_usage", "bandwidth_in_limit"),
-)
-ROOM = 4e9
+_COLUMNS = (*("poll_id", "kind", "broker", "bundle", "fresh", "topics", *RATES, *USAGE),)
+ROOM = 8e9
 """Bytes of loads: a month of 100 brokers with 5,000 bundles by the minute."""
-_BYTES_A_LOAD = 16
+_BYTES_A_LOAD = 32
+_BYTES_A_STEP = 24
+"""Of each broker: whether it is listed and measures, and what it uses."""
+STEP_MS = 5000
 _BYTES_MOST = 1.25e9
 """Bytes/s that a network carries where no report says: ten Gbit/s."""
 
@@ -56,30 +67,82 @@ class Recording:
 
 
 class RecordedTrace:
-    """A trace of a recording: a load stays what it was until the bundle is reported again."""
+    """A trace of a recording: a load stays what it was until the bundle is measured again."""
 
     def __init__(self, name: str, start_ms: int, step_ms: int, table: "_Table") -> None:
         self.name = name
         self.start_ms = start_ms
         self.step_ms = step_ms
-        self.steps = len(table.loads)
+        self.steps = len(table.up)
         self.brokers = table.brokers
         self.bundles = table.bundles
         self.topics: Integers = table.topics
         self.owners: Indices = table.owners
         self.hosts = table.hosts
-        self._loads = table.loads
-        self._up = table.up
+        self.moves = table.moves
+        self._table = table
+        self._changes = np.searchsorted(self._at(table.loads.from_ms), np.arange(self.steps + 1))
+        self._went = np.searchsorted(self._at(table.moves.at_ms), np.arange(self.steps + 1))
+        self._step = -1
+        self._now = np.zeros((len(self.bundles), 4))
+
+    def _at(self, moments: Integers) -> Integers:
+        """The first step at which what began at these moments is seen."""
+        return (moments - self.start_ms) // self.step_ms + 1
 
     def loads(self, step: int) -> Rates:
         """What flows through each bundle."""
-        columns = self._loads[step].astype(np.float64)
-        return Rates(*(np.ascontiguousarray(columns[:, i]) for i in range(4)))
+        if step < self._step:
+            self._step = -1
+            self._now[:] = 0.0
+        changes = self._table.loads
+        begun = self._changes[self._step + 1] if self._step >= 0 else 0
+        rows = slice(begun, self._changes[step + 1])
+        # The last of several changes of a bundle is what stays.
+        self._now[changes.bundle[rows]] = changes.rates[rows]
+        self._step = step
+        return Rates(*(self._now[:, i].copy() for i in range(4)))
 
     def up(self, step: int) -> Masks:
         """The brokers that were listed."""
-        listed: Masks = self._up[step]
+        listed: Masks = self._table.up[step]
         return listed
+
+    def measured(self, step: int) -> Masks:
+        """The brokers that had measured by the end of the step."""
+        found: Masks = self._table.measured[step]
+        return found
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        """The bundles that changed brokers in the recording: bundle, source, destination."""
+        rows = slice(self._went[step], self._went[step + 1])
+        moves = self.moves
+        return [
+            (int(bundle), int(source), int(destination))
+            for bundle, source, destination in zip(
+                moves.bundle[rows], moves.source[rows], moves.destination[rows], strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class RecordedHosts(Hosts):
+    """Brokers that use what they used in the recording, and more or less as load was moved."""
+
+    used: Any
+    """Per cent, by step, broker and resource."""
+    carried: Any
+    """The rates that the brokers reported then, by step and broker."""
+
+    def usage(self, loads: Rates, step: int = 0) -> Floats:
+        """What was recorded, with what the difference of the loads costs on top."""
+        known = self.carried[step].astype(np.float64)
+        used: Floats = self.used[step].astype(np.float64)
+        used[:, 0] += self.cpu_of_rate * (loads.rate() - known[:, 0] - known[:, 1])
+        used[:, 3] += 100.0 * (loads.throughput_in - known[:, 2]) / self.bytes_most
+        used[:, 4] += 100.0 * (loads.throughput_out - known[:, 3]) / self.bytes_most
+        used[:, 0] = np.minimum(100.0, used[:, 0])
+        return np.maximum(used, 0.0)
 
 
 @dataclass(frozen=True)
@@ -89,8 +152,10 @@ class _Table:
     topics: Any
     owners: Any
     hosts: Hosts
-    loads: Any
+    loads: LoadChanges
+    moves: OwnerChanges
     up: Any
+    measured: Any
 
 
 @lru_cache(maxsize=1)
@@ -103,32 +168,86 @@ def _read(recording: Recording) -> RecordedTrace:
             f"{store.address} has no report of any bundle{recording.when}: `counterpoise watch "
             "--history` or `counterpoise balance --history` records one"
         )
+    return trace_of(whole, recording)
+
+
+def trace_of(whole: pa.Table, recording: Recording) -> RecordedTrace:
+    """The trace of a recording's reports."""
     polls = whole.column("poll_id").to_numpy()
     start_ms = int(polls.min())
-    steps = ((polls - start_ms) // recording.step_ms).astype(np.int64)
+    step_ms = max(1, round(recording.step_ms / math.ceil(recording.step_ms / STEP_MS)))
+    steps = -((start_ms - polls) // step_ms)
     count = int(steps.max()) + 1
     kinds = np.asarray(whole.column("kind").to_numpy())
     of_bundle, of_broker = kinds == BUNDLE, kinds == BROKER
     brokers, broker_of = _codes(whole.column("broker"), of_bundle | of_broker | (kinds == GAP))
     bundles, bundle_of = _codes(whole.column("bundle"), of_bundle)
-    at = np.flatnonzero(of_bundle)
-    _expect_room(count, len(bundles), recording)
-    rates = np.stack([whole.column(name).to_numpy()[at] for name in RATES], axis=1)
+    at, seen = np.flatnonzero(of_bundle), np.flatnonzero(of_broker)
+    _expect_room(len(at), count * len(brokers))
+    rates = np.stack([whole.column(name).to_numpy() for name in RATES], axis=1)
     topics = np.zeros(len(bundles), np.int64)
     topics[bundle_of[at]] = whole.column("topics").to_numpy()[at]
     # The first report of each bundle: rows from the last to the first, so that it is what stays.
     owners = np.zeros(len(bundles), np.intp)
     owners[bundle_of[at[::-1]]] = broker_of[at[::-1]]
-    table = _Table(
-        brokers,
-        bundles,
-        topics,
-        owners,
-        _hosts(whole, broker_of, np.flatnonzero(of_broker), len(brokers)),
-        _held(steps[at], bundle_of[at], rates, (count, len(bundles)), recording.step_ms),
-        _listed(steps, broker_of, np.flatnonzero(of_broker | (kinds == GAP)), count, len(brokers)),
+    fresh = np.flatnonzero(of_broker & whole.column("fresh").to_numpy(zero_copy_only=False))
+    reports = BundleReports(
+        polls[at], broker_of[at], bundle_of[at], rates[at], polls[fresh], broker_of[fresh]
     )
-    return RecordedTrace(recording.uri, start_ms, recording.step_ms, table)
+    loads, moves = changes_of(reports.sound())
+    shape = (count, len(brokers))
+    measured = np.zeros(shape, np.bool_)
+    measured[steps[fresh], broker_of[fresh]] = True
+    hosts = _hosts(whole, broker_of, seen, len(brokers))
+    return RecordedTrace(
+        recording.uri,
+        start_ms,
+        step_ms,
+        _Table(
+            brokers,
+            bundles,
+            topics,
+            owners,
+            RecordedHosts(
+                hosts.bytes_most,
+                hosts.cpu_idle,
+                hosts.cpu_of_rate,
+                _kept(steps[seen], broker_of[seen], _used(whole, seen), shape),
+                _kept(steps[seen], broker_of[seen], rates[seen], shape),
+            ),
+            loads,
+            moves,
+            _listed(
+                steps, broker_of, np.flatnonzero(of_broker | (kinds == GAP)), count, len(brokers)
+            ),
+            measured,
+        ),
+    )
+
+
+def _kept(steps: Any, brokers: Any, values: Any, shape: tuple[int, int]) -> Any:
+    """Values by step and broker; each holds until the next one, and before the first as well."""
+    found = np.full((*shape, values.shape[1]), np.nan, np.float32)
+    sound = np.isfinite(values).all(axis=1)
+    found[steps[sound], brokers[sound]] = values[sound]
+    for broker in range(shape[1]):
+        known = np.flatnonzero(np.isfinite(found[:, broker, 0]))
+        if not len(known):
+            found[:, broker] = 0.0
+            continue
+        place = np.searchsorted(known, np.arange(shape[0]), side="right") - 1
+        found[:, broker] = found[known[np.maximum(place, 0)], broker]
+    return found
+
+
+def _used(whole: pa.Table, rows: Any) -> Floats:
+    """Per cent used by resource."""
+    columns = []
+    for name in RESOURCES:
+        usage = whole.column(f"{name}_usage").to_numpy()[rows]
+        limit = whole.column(f"{name}_limit").to_numpy()[rows]
+        columns.append(np.divide(100.0 * usage, limit, out=np.zeros(len(rows)), where=limit > 0))
+    return np.stack(columns, axis=1)
 
 
 def _files(store: Store, recording: Recording) -> list[str]:
@@ -139,14 +258,14 @@ def _files(store: Store, recording: Recording) -> list[str]:
     return [name for name in files(store, "reports") if played(name)]
 
 
-def _expect_room(steps: int, bundles: int, recording: Recording) -> None:
+def _expect_room(reports: int, steps: int) -> None:
     """Raise `NothingRecordedError` for more than a process should hold."""
-    size = steps * bundles * _BYTES_A_LOAD
+    size = reports * _BYTES_A_LOAD + steps * _BYTES_A_STEP
     if size > ROOM:
         raise NothingRecordedError(
-            f"{steps:,} steps of {recording.step_ms / 1000:g} s and {bundles:,} bundles are "
+            f"{reports:,} reports of bundles and {steps:,} steps of brokers are "
             f"{size / 1e9:.1f} GB in every process that plays, and {ROOM / 1e9:.0f} GB are allowed:"
-            " play a part of it (--from, --to), or a longer --step"
+            " play a part of it (--from, --to)"
         )
 
 
@@ -170,28 +289,6 @@ def _codes(column: Any, rows: Any) -> tuple[tuple[str, ...], Any]:
     return tuple(used), np.array([place.get(word, 0) for word in words], np.intp)[codes]
 
 
-def _held(steps: Any, bundles: Any, rates: Any, shape: tuple[int, int], step_ms: int) -> Any:
-    """Loads by step and bundle; a report counts until the next one, or until it is forgotten.
-
-    One with a figure that is no number is left out: it would be the sum of all brokers.
-    """
-    count, size = shape
-    sound = np.isfinite(rates).all(axis=1)
-    steps, bundles, rates = steps[sound], bundles[sound], rates[sound]
-    loads = np.zeros((count, size, 4), np.float32)
-    loads[steps, bundles] = rates
-    reported = np.zeros((count, size), np.bool_)
-    reported[steps, bundles] = True
-    last = np.full(size, -(10**9))
-    for step in range(count):
-        silent = ~reported[step]
-        if step:
-            kept = silent & ((step - last) * step_ms <= FORGET_AFTER_MS)
-            loads[step, kept] = loads[step - 1, kept]
-        last[reported[step]] = step
-    return loads
-
-
 def _listed(steps: Any, brokers: Any, rows: Any, count: int, size: int) -> Any:
     up = np.zeros((count, size), np.bool_)
     up[steps[rows], brokers[rows]] = True
@@ -204,14 +301,10 @@ def _listed(steps: Any, brokers: Any, rows: Any, count: int, size: int) -> Any:
 def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
     """What load cost in the recording: the network's size, and a line for the processor."""
 
-    def percent(name: str) -> Floats:
-        usage = whole.column(f"{name}_usage").to_numpy()[rows]
-        limit = whole.column(f"{name}_limit").to_numpy()[rows]
-        used: Floats = np.divide(100.0 * usage, limit, out=np.zeros(len(rows)), where=limit > 0)
-        return np.where(np.isfinite(used), used, 0.0)
-
+    usage = _used(whole, rows)
+    usage[~np.isfinite(usage)] = 0.0
     through = whole.column("msg_throughput_in").to_numpy()[rows]
-    used, owner = percent("bandwidth_in"), brokers[rows]
+    used, owner = usage[:, BANDWIDTH_IN], brokers[rows]
     loaded = (used > 0.5) & np.isfinite(through)
     each = np.divide(100.0 * through, used, out=np.zeros(len(rows)), where=loaded)
     # A broker that hardly carried anything is taken for one like the others.
@@ -222,7 +315,7 @@ def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
             size[broker] = float(np.median(mine))
     rate = sum(whole.column(name).to_numpy()[rows] for name in ("msg_rate_in", "msg_rate_out"))
     known = np.isfinite(rate)
-    slope, idle = _line(np.asarray(rate, np.float64)[known], percent("cpu")[known])
+    slope, idle = _line(np.asarray(rate, np.float64)[known], usage[known, CPU])
     return Hosts(np.maximum(size, 1.0), np.full(count, idle), np.full(count, slope))
 
 

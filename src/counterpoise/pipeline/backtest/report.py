@@ -1,5 +1,6 @@
 """A backtest's results for a person: ranked, compared, drawn."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,21 +16,66 @@ NAMED = 24
 
 
 def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """The best first: by score, then by the fewer moves, then by name."""
-    return sorted(results, key=lambda result: (result.score, result.moves, result.label))
+    """The best first: by score, then by the fewer moves, then by name.
+
+    What moved nothing comes behind all that made the brokers more even than that; and what was
+    recorded, which is no choice, comes last.
+    """
+    idle = _still(results)
+    return sorted(
+        results,
+        key=lambda one: (
+            one.as_recorded, not _helped(one, idle), one.moves > 0, one.score, one.moves, one.label
+        ),
+    )  # fmt: skip
 
 
 def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """Those that no other beats in both: no evener with fewer load moved."""
+    """Those that no other beats in both: no evener with fewer load moved.
+
+    Only what moved something, and left the brokers more even than they would have been, is one.
+    """
+    idle = _still(results)
+    tried = [one for one in results if _helped(one, idle) and not one.as_recorded]
     return [
         one
-        for one in results
+        for one in tried
         if not any(
             (other.imbalance <= one.imbalance and other.moved <= one.moved)
             and (other.imbalance < one.imbalance or other.moved < one.moved)
-            for other in results
+            for other in tried
         )
     ]
+
+
+def _still(results: Sequence[BacktestResult]) -> float:
+    """How even the brokers are when nothing moves; infinite where that was not tried."""
+    return min((one.imbalance for one in results if not one.moves), default=math.inf)
+
+
+def _helped(result: BacktestResult, idle: float) -> bool:
+    return result.moves > 0 and result.imbalance < idle
+
+
+def calibration(results: Sequence[BacktestResult]) -> list[str]:
+    """How far each play is from what was recorded: its error, if the recording's balancer was it.
+
+    Empty where nothing was recorded to be moved.
+    """
+    recorded = next((one for one in results if one.as_recorded), None)
+    if recorded is None:
+        return []
+    lines = [
+        f"recorded: max/mean {recorded.imbalance:.3f}, {recorded.moves:,} moves; a play of the "
+        "balancer that did this, by its settings, is off by"
+    ]
+    lines += [
+        f"  {each.imbalance / recorded.imbalance - 1:+.1%} of max/mean and "
+        f"{each.moves / recorded.moves - 1:+.1%} of the moves, if it was {each.label}"
+        for each in ranked(results)
+        if each.moves and not each.as_recorded
+    ]
+    return lines
 
 
 def table(results: Sequence[BacktestResult]) -> str:
@@ -39,7 +85,7 @@ def table(results: Sequence[BacktestResult]) -> str:
     for place, result in enumerate(ranked(results), 1):
         rows.append(
             (
-                f"{place}{'*' if result.label in best else ''}",
+                "-" if result.as_recorded else f"{place}{'*' if result.label in best else ''}",
                 result.label,
                 f"{result.imbalance:.3f}",
                 f"{result.worst:.2f}",
@@ -96,7 +142,8 @@ def draw(results: Sequence[BacktestResult], title: str, path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    best = sorted(best_trades(results), key=lambda result: result.moved)
+    still = [one for one in results if not one.moves and not one.as_recorded]
+    best = sorted([*best_trades(results), *still[:1]], key=lambda result: result.moved)
     figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
     axes.plot(
         [result.moved for result in best],

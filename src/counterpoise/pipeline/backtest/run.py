@@ -142,4 +142,5 @@ def _together(group: Sequence[BacktestResult]) -> BacktestResult:
         late_moves=sum(result.late_moves for result in group),
         needed=sum(result.needed for result in group),
         converged_min=average("converged_min"),
+        as_recorded=first.as_recorded,
     )

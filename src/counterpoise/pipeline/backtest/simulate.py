@@ -1,12 +1,14 @@
 """One strategy over one trace: the same averages, the same decisions, owners that follow them.
 
-What is modelled, because it hurts: reports come once a step, and a decision sees the load of the
-last one; averages lag behind the load; a bundle that moved is left alone for the grace period and
-unavailable for a moment; the bundles of a broker that leaves are placed one by one, as lookups
-would, by the strategy's own placement; where a strategy plays Pulsar's own leader, destinations are
-chosen as that does (`decide/balancing/as_leader.py`). What is not: isolation policies and
-anti-affinity groups, which no history has; that a client reconnects later than others; or that load
-changes because it was moved.
+What is modelled, because it hurts: a decision goes by what brokers reported last, and each broker
+measures when it did in the recording (on made-up load, once a step); a bundle that moved is in the
+old broker's report until that measures again, and in the new one's from its next measurement on,
+which is about the time since its clients came back and what they had held back by then; averages
+lag behind the load; a bundle that moved is left alone for the grace period and unavailable for a
+moment; the bundles of a broker that leaves are placed one by one, as lookups would, by the
+strategy's own placement; where a strategy plays Pulsar's own leader, destinations are chosen as
+that does (`decide/balancing/as_leader.py`). What is not: isolation policies and anti-affinity
+groups, which no history has; or that load changes because it was moved.
 """
 
 from collections import Counter
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.balancing.as_leader import select_as_leader
-from counterpoise.decide.balancing.due import is_time
+from counterpoise.decide.balancing.due import is_time, unmeasured
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
@@ -37,6 +39,8 @@ from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
 from counterpoise.pipeline.backtest.trace import LoadTrace
 
 _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
+_NEAR_STEPS = 12
+"""A broker that is not listed so many steps around a change of owner was leaving."""
 _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
@@ -47,6 +51,12 @@ class BacktestCandidate:
     label: str
     strategy: Strategy | None
     """None: the baseline, in which no bundle moves."""
+    as_recorded: bool = False
+    """Whether bundles move when and where they did in the recording."""
+
+
+AS_RECORDED = BacktestCandidate("as recorded", None, as_recorded=True)
+"""What the balancer did that was at work when the load was recorded."""
 
 
 def simulate(
@@ -62,7 +72,8 @@ def simulate(
     play = _Simulation(candidate, trace, move_s, seed)
     for step in range(first, last):
         play.step(step)
-    return play.measure.result(candidate.label, trace, first, last)
+    result = play.measure.result(candidate.label, trace, first, last)
+    return replace(result, as_recorded=candidate.as_recorded)
 
 
 class _Simulation:
@@ -77,7 +88,17 @@ class _Simulation:
         self._rank = {name: rank for rank, name in enumerate(self._brokers)}
         self._movable = movable_mask(self._bundles)
         self._unmarked = np.zeros(len(self._bundles), np.bool_)
+        self._as_recorded = candidate.as_recorded
         self._owners = trace.owners.copy()
+        self._listed = self._owners
+        """By bundle: the broker whose last report has it; -1 for none."""
+        self._reported = np.zeros((len(self._bundles), 4))
+        self._flow = np.zeros((len(self._bundles), 4))
+        """What flowed since the last measurement, or since the bundle came; a sum of steps."""
+        self._flowed = np.zeros(len(self._bundles), np.int64)
+        """For how many steps."""
+        self._arrived = np.zeros(len(self._bundles), np.bool_)
+        self._step: int | None = None
         self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
         self._averages = [np.zeros((len(self._bundles), 4)) for _ in _TERMS]
         self._memory = RoundMemory()
@@ -90,43 +111,103 @@ class _Simulation:
         trace = self._trace
         now_ms = trace.start_ms + step * trace.step_ms
         loads, up = trace.loads(step), trace.up(step)
-        sample = np.stack(
-            [loads.rate_in, loads.rate_out, loads.throughput_in, loads.throughput_out], axis=1
-        )
-        for term, limit in enumerate(_TERMS):
-            folded = fold_samples(self._counts[term], self._averages[term], sample, limit)
-            self._counts[term], self._averages[term] = folded
-        self._place_orphans(now_ms, loads, up)
+        self._measure(trace.measured(step), loads)
+        self._step = step
+        if self._as_recorded:
+            self._follow(step, loads)
+        else:
+            self._place_orphans(now_ms, loads, up)
         self.measure.step(loads.throughput(), self._owners, up, trace.hosts.bytes_most)
         if self._strategy is None or not is_time(now_ms, self._memory, self._strategy.balance):
             return
-        view = self._seen(now_ms, loads, up)
+        view = self._seen(now_ms, up)
+        if self._waits(view):
+            return
         made = self._strategy.plan(ClusterSnapshot(view, view.brokers), self._memory)
         self.measure.refused(made.rejections)
         for move in made.moves:
             row = self._row[move.bundle]
+            if self._owners[row] != self._rank[move.source]:
+                continue  # it has gone already, and its old broker's report still has it
             self.measure.moved(step, row, loads)
-            self._owners[row] = self._rank[move.destination]
+            self._bring(row, self._rank[move.destination])
         self._memory = self._after(made, view)
+
+    def _measure(self, measured: Masks | None, loads: Rates) -> None:
+        """Let brokers measure: what flowed through their bundles since they did the last time."""
+        sample = np.stack([getattr(loads, name) for name in _RATES], axis=1)
+        if measured is None:
+            self._reported = sample
+            self._sample(slice(None))
+            return
+        if self._step is None:  # the first reports
+            self._listed = self._owners.copy()
+            measured = np.ones_like(measured)
+        self._flow += sample
+        self._flowed += 1
+        self._listed[(self._listed != self._owners) & measured[self._listed]] = -1
+        mine = np.flatnonzero(measured[self._owners])
+        steps = self._flowed[mine, np.newaxis]
+        held_back = self.measure.move_s * 1000 / self._trace.step_ms * self._arrived[mine]
+        self._reported[mine] = self._flow[mine] / steps * (1 + held_back[:, np.newaxis] / steps)
+        self._listed[mine] = self._owners[mine]
+        self._forget_flow(mine)
+        if len(mine):
+            # Pulsar's leader averages all reports again whenever there is a new one.
+            leads = self._strategy is not None and self._strategy.as_leader is not None
+            self._sample(np.flatnonzero(self._listed >= 0) if leads else mine)
+
+    def _sample(self, rows: Any) -> None:
+        """Fold the last reports of these bundles into their averages."""
+        for term, limit in enumerate(_TERMS):
+            counts, averages = self._counts[term], self._averages[term]
+            folded = fold_samples(counts[rows], averages[rows], self._reported[rows], limit)
+            counts[rows], averages[rows] = folded
+
+    def _forget_flow(self, rows: Any, *, arrived: bool = False) -> None:
+        self._flow[rows] = 0.0
+        self._flowed[rows] = 0
+        self._arrived[rows] = arrived
+
+    def _bring(self, row: int, broker: int) -> None:
+        """Give a bundle to a broker, whose clients come back there."""
+        self._owners[row] = broker
+        self._forget_flow(row, arrived=True)
+
+    def _follow(self, step: int, loads: Rates) -> None:
+        """Move what moved in the recording; not by a balancer where the source was leaving."""
+        around = range(max(0, step - _NEAR_STEPS), min(self._trace.steps, step + _NEAR_STEPS))
+        for row, source, destination in self._trace.moved(step):
+            if all(self._trace.up(each)[source] for each in around):
+                self.measure.moved(step, row, loads)
+            else:
+                self.measure.orphan()
+            self._bring(row, destination)
+
+    def _waits(self, view: ClusterView) -> bool:
+        """Whether brokers of the last moves have not measured again; Pulsar's leader cares not."""
+        if self._strategy is None or self._strategy.as_leader is not None:
+            return False
+        options = self._strategy.balance
+        return bool(unmeasured(view.now_ms, _traffic(view), self._memory, options))
 
     def _after(self, made: Round, view: ClusterView) -> RoundMemory:
         """The memory once the round's moves have all succeeded."""
         if self._strategy is None or not made.moves:
             return made.memory
-        traffic = (view.broker.traffic.rate() + view.broker.traffic.throughput()).tolist()
         return made.memory.after(
             made.as_moved(made.poll_id + round(self.measure.move_s * 1000)),
             self._strategy.balance.thrash_span_ms,
-            dict(zip(view.brokers, traffic, strict=True)),
+            _traffic(view),
             {move.bundle: view.carried(move.bundle) for move in made.moves},
         )
 
-    def _seen(self, now_ms: int, loads: Rates, up: Masks) -> ClusterView:
+    def _seen(self, now_ms: int, up: Masks) -> ClusterView:
         """What brokers report, as the view that strategies decide on."""
         there = np.flatnonzero(up)
         rank = np.full(len(up), -1, np.intp)
         rank[there] = np.arange(len(there))
-        owner = rank[self._owners]
+        owner = np.where(self._listed >= 0, rank[self._listed], -1)
         served = np.flatnonzero(owner >= 0)
         # NumPy sorts numbers of 16 bits by counting them, and there are few brokers.
         narrow = owner[served].astype(np.min_scalar_type(len(there)))
@@ -134,7 +215,7 @@ class _Simulation:
         counts = np.bincount(owner[served], minlength=len(there))
         offsets = np.zeros(len(there) + 1, np.intp)
         np.cumsum(counts, out=offsets[1:])
-        broker = self._broker_columns(loads, owner, served, there, counts)
+        broker = self._broker_columns(owner, served, there, counts)
         bundle = BundleColumns(
             _rates(self._averages[0]),
             _rates(self._averages[1]),
@@ -168,7 +249,7 @@ class _Simulation:
         return np.stack(columns, axis=1)
 
     def _broker_columns(
-        self, loads: Rates, owner: Indices, served: Indices, there: Indices, counts: Indices
+        self, owner: Indices, served: Indices, there: Indices, counts: Indices
     ) -> BrokerColumns:
         owners, size = owner[served], len(there)
 
@@ -179,12 +260,12 @@ class _Simulation:
             return Rates(*(added(getattr(columns, name)) for name in _RATES))
 
         carried = Rates.zeros(len(self._brokers))
-        traffic = summed(loads)
+        traffic = summed(_rates(self._reported))
         for name in _RATES:
             getattr(carried, name)[there] = getattr(traffic, name)
         topics = np.bincount(owner[served], self._trace.topics[served], minlength=len(there))
         return BrokerColumns.of(
-            self._trace.hosts.usage(carried)[there].astype(np.float32),
+            self._trace.hosts.usage(carried, self._step or 0)[there].astype(np.float32),
             traffic,
             counts,
             topics=topics.astype(np.int64),
@@ -197,13 +278,13 @@ class _Simulation:
         orphans = np.flatnonzero(~up[self._owners])
         if not len(orphans):
             return
-        view = self._seen(now_ms, loads, up)
+        view = self._seen(now_ms, up)
         extra = np.zeros(len(view.brokers))
         self._given: dict[str, Counter[str]] = {}
         usage = view.broker.usage.copy()
         for row in orphans.tolist():
             chosen = self._placed(self._bundles[row], view, usage, extra)
-            self._owners[row] = self._rank[view.brokers[chosen]]
+            self._bring(row, self._rank[view.brokers[chosen]])
             extra[chosen] += self._averages[1][row, :2].sum()
             # What the bundle will cost there, so that the next one sees it.
             usage[chosen] += self._trace.hosts.more(int(self._owners[row]), loads, row)
@@ -232,6 +313,12 @@ class _Simulation:
         if placed.broker is None:
             return self._rng.randrange(len(view.brokers))
         return view.row_of[placed.broker]
+
+
+def _traffic(view: ClusterView) -> dict[str, float]:
+    """As `due.traffic`: messages/s and bytes/s by broker."""
+    figures = view.broker.traffic.rate() + view.broker.traffic.throughput()
+    return dict(zip(view.brokers, figures.tolist(), strict=True))
 
 
 def _rates(columns: Floats) -> Rates:

@@ -1,5 +1,6 @@
 """Loads that are made up from a seed: the shapes that clusters have, and those that hurt."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -130,6 +131,14 @@ class SyntheticTrace:
             through[made.hottest] = share * min(1.0, (step + 1) / max(1, self.steps) * 3)
         messages = through / 1000.0
         return Rates(messages, messages, through, through)
+
+    def measured(self, step: int) -> Masks | None:
+        """All of them, at each step."""
+        return None
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        """Nothing: no balancer was there."""
+        return ()
 
     def up(self, step: int) -> Masks:
         """Everybody, but for the kinds in which brokers come and go."""

@@ -1,5 +1,6 @@
 """What a backtest plays: the load of each bundle at each step, and which brokers there are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Integers, Masks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hosts:
     """What load costs each broker: per cent of its resources, at best a line through what was seen.
 
@@ -22,8 +23,8 @@ class Hosts:
     cpu_idle: Floats
     cpu_of_rate: Floats
 
-    def usage(self, loads: Rates) -> Floats:
-        """Per cent used, one row per broker, columns in the order of `load/usage.py`."""
+    def usage(self, loads: Rates, step: int = 0) -> Floats:
+        """Per cent used at a step, one row per broker, columns in the order of `load/usage.py`."""
         used = np.zeros((len(loads), 5))
         used[:, 0] = np.minimum(100.0, self.cpu_idle + self.cpu_of_rate * loads.rate())
         used[:, 3] = 100.0 * loads.throughput_in / self.bytes_most
@@ -96,6 +97,14 @@ class LoadTrace(Protocol):
 
     def up(self, step: int) -> Masks:
         """Which brokers are there."""
+        ...
+
+    def measured(self, step: int) -> Masks | None:
+        """Which brokers measure at the end of the step; None: all of them, at each step."""
+        ...
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        """What changed brokers where the load was recorded: bundle, source, destination."""
         ...
 
 

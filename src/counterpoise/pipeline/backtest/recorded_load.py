@@ -1,0 +1,120 @@
+"""Load and owners by the moment, from measurements that each cover the time before them.
+
+A broker measures rates once in a while, once a minute by default, and a report is about the time
+since the measurement before. So what flowed is known later than it flowed; and the first report of
+a bundle after a move is about a part of that time only, with all that clients had held back: it is
+replaced by the next one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.load.fold import FORGET_AFTER_MS
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.view import Integers, Masks
+
+
+@dataclass(frozen=True)
+class BundleReports:
+    """Each report of each bundle, and each measurement of each broker; columns, in any order."""
+
+    poll_ms: Integers
+    broker: Indices
+    bundle: Indices
+    rates: Floats
+    """A row of four for each report."""
+    measured_ms: Integers
+    measured_by: Indices
+    """When which broker measured, by the poll that read it first."""
+
+    def sound(self) -> "BundleReports":
+        """Without the reports that have a figure that is no number."""
+        kept = np.isfinite(self.rates).all(axis=1)
+        return BundleReports(
+            self.poll_ms[kept], self.broker[kept], self.bundle[kept], self.rates[kept],
+            self.measured_ms, self.measured_by,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LoadChanges:
+    """From when on a bundle carries what; in the order of time."""
+
+    from_ms: Integers
+    bundle: Indices
+    rates: Floats
+
+
+@dataclass(frozen=True)
+class OwnerChanges:
+    """When which bundle went to which broker; in the order of time."""
+
+    at_ms: Integers
+    bundle: Indices
+    source: Indices
+    destination: Indices
+
+
+def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
+    """What each bundle carried, and where it went, by the reports."""
+    order = np.lexsort((reports.poll_ms, reports.bundle))
+    at_ms, owner = reports.poll_ms[order], reports.broker[order]
+    bundle, rates = reports.bundle[order], reports.rates[order].copy()
+    before_ms = _measured_before(reports, at_ms, owner)
+    count = len(at_ms)
+    same = np.zeros(count, np.bool_)
+    same[1:] = bundle[1:] == bundle[:-1]
+    moved = same.copy()
+    moved[1:] &= owner[1:] != owner[:-1]
+    # The first report after a move: the next one of the same broker says what it really carries.
+    repeated = np.zeros(count, np.bool_)
+    repeated[:-1] = moved[:-1] & same[1:] & (owner[1:] == owner[:-1])
+    rates[:-1][repeated[:-1]] = rates[1:][repeated[:-1]]
+    last_ms = np.where(same, np.concatenate([at_ms[:1], at_ms[:-1]]), before_ms)
+    known = same & (at_ms - last_ms <= FORGET_AFTER_MS)
+    start_ms = np.where(known, last_ms, before_ms)
+    loads = _with_ends(at_ms, start_ms, bundle, rates, same)
+    # It went at some moment between the last report there and the first one here, and not before
+    # the measurement here that did not have it yet.
+    left_ms = np.maximum(before_ms, last_ms)[moved]
+    middle = (left_ms + at_ms[moved]) // 2
+    source = owner[np.flatnonzero(moved) - 1]
+    by_time = np.argsort(middle, kind="stable")
+    went = OwnerChanges(
+        middle[by_time], bundle[moved][by_time], source[by_time], owner[moved][by_time]
+    )
+    return loads, went
+
+
+def _measured_before(reports: BundleReports, at_ms: Integers, owner: Indices) -> Integers:
+    """When the broker of each report had measured the last time before it."""
+    times = np.sort(np.unique(reports.measured_ms))
+    if not len(times):
+        return at_ms - 1
+    # One number for broker and time, so that one search finds both.
+    width = int(times[-1] - times[0]) + 2
+    first = int(times[0])
+    keys = np.unique(reports.measured_by.astype(np.int64) * width + (reports.measured_ms - first))
+    wanted = owner.astype(np.int64) * width + (at_ms - first)
+    place = np.searchsorted(keys, wanted, side="left") - 1
+    found = keys[np.maximum(place, 0)]
+    mine = (place >= 0) & (found // width == owner)
+    spans = np.diff(keys)[np.diff(keys // width) == 0]
+    usual = int(np.median(spans)) if len(spans) else 1
+    before: Integers = np.where(mine, found % width + first, at_ms - usual)
+    return before
+
+
+def _with_ends(
+    at_ms: Integers, start_ms: Integers, bundle: Indices, rates: Floats, same: Masks
+) -> LoadChanges:
+    """The loads, each forgotten a while after the last report of its bundle."""
+    next_ms = np.full(len(at_ms), np.iinfo(np.int64).max)
+    next_ms[:-1][same[1:]] = start_ms[1:][same[1:]]
+    ends = next_ms > at_ms + FORGET_AFTER_MS
+    from_ms = np.concatenate([start_ms, at_ms[ends] + FORGET_AFTER_MS])
+    bundles = np.concatenate([bundle, bundle[ends]])
+    values = np.concatenate([rates, np.zeros((int(ends.sum()), rates.shape[1]))])
+    order = np.argsort(from_ms, kind="stable")
+    return LoadChanges(from_ms[order], bundles[order], values[order].astype(np.float32))

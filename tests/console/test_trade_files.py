@@ -11,7 +11,8 @@ from counterpoise.pipeline.backtest.measure import BacktestResult
 
 def result(label: str, imbalance: float, moved: float) -> dict[str, object]:
     row: dict[str, object] = dict.fromkeys((each.name for each in fields(BacktestResult)), 1)
-    return {**row, "label": label, "imbalance": imbalance, "moved": moved, "score": 0.0}
+    return {**row, "label": label, "imbalance": imbalance, "moved": moved, "score": 0.0,
+            "as_recorded": False}  # fmt: skip
 
 
 def test_results_are_read_again_when_they_change(tmp_path: Path) -> None:

@@ -126,6 +126,12 @@ class Swing:
     def up(self, step: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         return np.ones(2, np.bool_)
 
+    def measured(self, step: int) -> None:
+        return None
+
+    def moved(self, step: int) -> tuple[()]:
+        return ()
+
 
 def moves_of(span_ms: int) -> tuple[int, int]:
     """How often bundles move in six hours of a swinging load, and how often back."""

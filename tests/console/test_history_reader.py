@@ -12,10 +12,10 @@ from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary, summarize_round
 from counterpoise.picture.treemap import TileKind
 from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.control import Wish, read_control
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.tables.control import Wish, read_control
 from tests.console.reports import report
 from tests.picture.rounds import made, move, outcome, stays
 

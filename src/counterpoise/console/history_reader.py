@@ -20,11 +20,11 @@ from counterpoise.picture.round_summary import (
 )
 from counterpoise.picture.treemap import TileKind
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.names import is_archive, span
 from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.rows_codec import columns_of
 

@@ -24,7 +24,6 @@ from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
-from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
@@ -43,6 +42,7 @@ from counterpoise.pipeline.stream.session import (
 )
 from counterpoise.pipeline.stream.source import FILES_MOST
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
+from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling

@@ -27,9 +27,9 @@ from counterpoise.pipeline.drive.approved import (
     PlanRefusedError,
 )
 from counterpoise.pipeline.drive.snapshot import CannotSeeError
-from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 

@@ -16,13 +16,13 @@ from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.status import read_status
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import FakeCluster

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from counterpoise.app.main import main
-from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 OFF = json.dumps({"loadBalancerSheddingEnabled": "false"}).encode()

@@ -10,10 +10,10 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.layout import files
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.faults import HistoryInUseError
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics

@@ -7,8 +7,8 @@ import sys
 
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.control import Control, Wish, write_control
 from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 

@@ -20,7 +20,6 @@ from counterpoise.names.options import from_conf
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.moved import moved_since
 from counterpoise.pipeline.history.reports import land
@@ -28,6 +27,7 @@ from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.rounds import RoundRunner
+from counterpoise.pipeline.tables.control import read_control
 
 SPAN_MOST_MS = 24 * HOUR_MS
 """How long a plan's moves are remembered, whatever span a balancer goes by."""

@@ -3,28 +3,16 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
 from counterpoise.pipeline.history.compaction import compact, retain
 from counterpoise.pipeline.history.names import TABLES
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.keeping import KeepingOptions
+
+__all__ = ["FileKeeping", "Keeping", "KeepingOptions"]
 
 
-@dataclass(frozen=True, slots=True)
-class KeepingOptions:
-    """When files are compacted, and for how long they stay."""
-
-    compact_from: int = 720
-    """How many small files of a table are made few."""
-    look_every: int = 60
-    """How many micro-batches lie between two looks at what there is to do."""
-    retain_days: int = 0
-    """How many days stay; 0: all of them."""
-    rounds_at_hand: int = 20
-    """Small files of rounds that stay, for a round that is taken up again."""
-
-
-class Keeping:
+class FileKeeping:
     """Compacts and retains one history, at most one of both at a time.
 
     `tell` gets a sentence when that fails, once for each reason: it is tried again later.
@@ -70,3 +58,6 @@ class Keeping:
                     f"{reason}"
                 )
             self._failed = reason
+
+
+Keeping = FileKeeping

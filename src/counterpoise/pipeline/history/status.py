@@ -1,8 +1,6 @@
 """What a balancer is doing, by its history alone: it need not run here, or at all."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -10,104 +8,18 @@ import pyarrow as pa
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.load.rows import BROKER, GAP, POLL
 from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.control import Control, read_control
 from counterpoise.pipeline.history.layout import files, newest_poll
 from counterpoise.pipeline.history.names import file_of
 from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.parquet import read_rows
+from counterpoise.pipeline.tables.status import BalancerStatus, LastPoll, LastRound
+
+__all__ = ["BalancerStatus", "LastPoll", "LastRound", "read_status"]
 
 HOUR_MS = 3_600_000
 REPORT_COLUMNS = ["poll_id", "kind", "broker", "note"]
 FAILURES_MOST = 10
-
-
-@dataclass(frozen=True, slots=True)
-class LastPoll:
-    """The last look at the cluster; times are milliseconds since 1970."""
-
-    at_ms: int
-    brokers: int
-    """How many told their load."""
-    silent: Mapping[str, str]
-    """Who did not, and why."""
-    trouble: str
-    """Why nobody could be asked; empty when the cluster answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class LastRound:
-    """The last round of decisions, whether it moved anything or not."""
-
-    at_ms: int
-    strategy: str
-    imbalance: float
-    moves: int
-    rejections: tuple[str, ...]
-    complete: bool
-    """False while its moves are under way, or where it was cut off."""
-
-
-@dataclass(frozen=True, slots=True)
-class BalancerStatus:
-    """All of it, as of `now_ms`."""
-
-    history: str
-    now_ms: int
-    control: Control
-    poll: LastPoll | None
-    round: LastRound | None
-    outcomes: Mapping[str, int] = field(default_factory=dict)
-    """How many moves of the last hour ended in which way."""
-    seconds: tuple[float, ...] = ()
-    """How long each move of the last hour took that was carried out, the shortest first."""
-    withheld: Mapping[str, int] = field(default_factory=dict)
-    """Moves of the last hour that a rule withheld, by the rule."""
-    failures: tuple[tuple[str, str], ...] = ()
-    """The latest of the last hour: the bundle, and what the cluster said."""
-    gaps: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Of the last hour: polls without an answer by broker, and the latest reason."""
-
-    @property
-    def held(self) -> str:
-        """Why nothing is moved, by an operator's order; empty when none is in force."""
-        return self.control.in_force(self.poll.at_ms if self.poll else 0)
-
-    def to_json(self) -> dict[str, Any]:
-        """The status as a JSON object."""
-        poll, made = self.poll, self.round
-        return {
-            "history": self.history,
-            "now": self.now_ms,
-            "control": {
-                "wish": self.control.wish.value,
-                "since": self.control.since_ms,
-                "why": self.control.why,
-                "inForce": bool(self.held),
-            },
-            "lastPoll": poll
-            and {
-                "at": poll.at_ms,
-                "brokers": poll.brokers,
-                "silent": dict(poll.silent),
-                "trouble": poll.trouble,
-            },
-            "lastRound": made
-            and {
-                "at": made.at_ms,
-                "strategy": made.strategy,
-                "imbalance": made.imbalance,
-                "moves": made.moves,
-                "rejections": list(made.rejections),
-                "complete": made.complete,
-            },
-            "lastHour": {
-                "outcomes": dict(self.outcomes),
-                "seconds": list(self.seconds),
-                "withheld": dict(self.withheld),
-                "failures": [{"bundle": b, "error": e} for b, e in self.failures],
-                "gaps": {b: {"polls": n, "note": why} for b, (n, why) in self.gaps.items()},
-            },
-        }
 
 
 def read_status(store: Store, now_ms: int) -> BalancerStatus:

@@ -50,7 +50,7 @@ class Store:
         view: View | None = None,
     ) -> None:
         """`guard` is called before anything is changed, and raises where nothing may be."""
-        self.filesystem = filesystem
+        self.filesystem: Any = filesystem
         self.root = root
         self.uri = uri
         self._disk = disk or Disk()

@@ -9,3 +9,4 @@ if TYPE_CHECKING:  # a task that writes a data file needs no delta-rs
     from counterpoise.pipeline.tables.heartbeat import writing as writing
     from counterpoise.pipeline.tables.journal import JournalWriter as JournalWriter
     from counterpoise.pipeline.tables.ownership import BundleOwners as BundleOwners
+    from counterpoise.pipeline.tables.status import read_status as read_status

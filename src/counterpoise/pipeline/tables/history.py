@@ -124,6 +124,27 @@ class TablesWriter(TablesReader):
                 self._ended = error
                 raise
 
+    def vacuum(self, table: str, *, at_once: bool = False) -> int:
+        """Remove the data files that no version within the log's time needs; gives their number.
+
+        With `at_once` all that the newest version does not need, as files that no commit named.
+        """
+        with self._locks[table]:
+            self._expect_going_on()
+            with trouble(self.location, table):
+                handle = self._handles[table]
+                gone = handle.vacuum(
+                    retention_hours=0 if at_once else None,
+                    dry_run=False,
+                    enforce_retention_duration=not at_once,
+                    commit_properties=CommitProperties(
+                        app_transactions=[Transaction(WRITER, self.epoch)]
+                    ),
+                )
+                handle.update_incremental()
+                self._expect_epoch(handle)
+        return len(gone)
+
     def expect_held(self) -> None:
         """Raise `SupersededError` when another writer has taken the history over."""
         self._expect_going_on()

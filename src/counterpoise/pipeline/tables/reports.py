@@ -7,7 +7,6 @@ so an offset stays valid whatever was compacted, and however much of the log is 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, T
 from counterpoise.pipeline.tables.data_files import DataFile, parsed, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, rows_of
 from counterpoise.pipeline.tables.rows_codec import columns_of, rows_to_arrow
 from counterpoise.pipeline.tables.schema import REPORTS
 
@@ -122,7 +122,8 @@ def read_reports(
     for file in reader.files(REPORTS, after):
         if file.first_poll > up_to:
             continue
-        for group in row_groups(reader.location, file, asked):
+        part = NO_BUNDLES if kinds and BUNDLE not in kinds else ALL_ROWS
+        for group in rows_of(reader.location, file, part, asked):
             polls = group.column("poll_id")
             kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
             if kinds:
@@ -132,35 +133,15 @@ def read_reports(
                 yield found if columns is None else found.select(list(columns))
 
 
-def row_groups(
-    location: Location, file: DataFile, columns: Sequence[str] | None = None
-) -> Iterator[pa.Table]:
-    """A data file's rows, a row group at a time."""
-    names = list(columns) if columns is not None else None
-    count: int = parsed(location, file.name, lambda it: it.num_row_groups)
-    for number in range(count):
-        read = partial(pq.ParquetFile.read_row_group, i=number, columns=names)
-        yield parsed(location, file.name, read)
-
-
 def _groups_of(parquet: pq.ParquetFile, shard: int, shards: int) -> list[pa.Table]:
     """The row groups that may have rows for a shard; those of bundles alone by fewer columns."""
-    names = parquet.schema_arrow.names
-    kind, digest = names.index("kind"), names.index("digest")
     groups = []
     for number in range(parquet.num_row_groups):
-        said = parquet.metadata.row_group(number)
-        alone = _extent(said, kind) == (BUNDLE, BUNDLE)
-        extent = _extent(said, digest)
-        if alone and extent is not None:
-            first, last = shard_of(np.array(extent), shards).tolist()
+        alone = extent(parquet, number, "kind") == (BUNDLE, BUNDLE)
+        digests = extent(parquet, number, "digest")
+        if alone and digests is not None:
+            first, last = shard_of(np.array(digests), shards).tolist()
             if not first <= shard <= last:
                 continue
         groups.append(parquet.read_row_group(number, columns=_OF_BUNDLES if alone else _OF_ALL))
     return groups
-
-
-def _extent(group: Any, column: int) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a row group's column, where its statistics have them."""
-    found = group.column(column).statistics
-    return (found.min, found.max) if found is not None and found.has_min_max else None

@@ -9,12 +9,12 @@ from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.history.control import read_control
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.history.layout import newest_poll
 from counterpoise.pipeline.history.lease import LeaseOptions, lease
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.version import expect_version
+from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling

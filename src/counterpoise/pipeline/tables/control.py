@@ -1,4 +1,4 @@
-"""What an operator told the balancer of a history: go on, pause, or stop.
+"""What an operator asked of the balancer of a history: go on, pause, or stop.
 
 A record of its own in the history (`HISTORY/control`), which the balancer reads before each move,
 wherever the two run. A pause outlives the balancer: one that is started again is still paused. A
@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.plain_files import PlainPlace, read_plain, write_plain
 
 NAME = "control"
 STOP_TAKES_MS = 120_000
@@ -42,7 +42,7 @@ class Control:
         """Why a balancer that began then may not move anything; empty when it may."""
         if self.wish is Wish.GO or (self.wish is Wish.STOP and self.since_ms < began_ms):
             return ""
-        verb = "paused" if self.wish is Wish.PAUSE else "told to stop"
+        verb = "paused" if self.wish is Wish.PAUSE else "ordered to stop"
         why = f": {self.why}" if self.why else ""
         since = f" since {datetime.fromtimestamp(self.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
         return f"{verb}{since if self.since_ms else ''}{why} (counterpoise control)"
@@ -61,27 +61,22 @@ class Control:
         return self.wish is Wish.STOP and self.since_ms >= began_ms
 
 
-def read_control(store: Store) -> Control:
-    """The last word; what cannot be read is a pause, as nobody knows what was meant."""
-    if not store.exists(NAME):
-        return Control()
+def read_control(location: PlainPlace) -> Control:
+    """The operator's last word; what cannot be read is a pause, as it may have been one."""
     try:
-        told = store.read(NAME, _parsed)
-    except FileNotFoundError:
-        return Control()
-    except HistoryFaultError:
+        said = read_plain(location, NAME)
+        return Control() if said is None else _parsed(said)
+    except (HistoryFaultError, ValueError, KeyError, TypeError):
         return Control(
-            Wish.PAUSE, why=f"{store.where(NAME)} is unreadable; say resume to replace it"
+            Wish.PAUSE, why=f"{location.where(NAME)} is unreadable; say resume to replace it"
         )
-    return Control(Wish(told["wish"]), int(told["since_ms"]), str(told["why"]))
 
 
-def write_control(store: Store, control: Control) -> None:
-    """Let the balancer know; raises `HistoryFaultError`."""
-    store.write(NAME, json.dumps(asdict(control)).encode())
+def write_control(location: PlainPlace, control: Control) -> None:
+    """Notify the balancer; raises `HistoryFaultError`."""
+    write_plain(location, NAME, json.dumps(asdict(control)).encode())
 
 
-def _parsed(file: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(file.read())
-    Wish(told["wish"]), int(told["since_ms"]), told["why"]
-    return told
+def _parsed(said: bytes) -> Control:
+    read: dict[str, Any] = json.loads(said)
+    return Control(Wish(read["wish"]), int(read["since_ms"]), str(read["why"]))

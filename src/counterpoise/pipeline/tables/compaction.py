@@ -1,0 +1,126 @@
+"""Many small data files into few, in bounded memory; and days long past away.
+
+A compaction writes the file that replaces others, and one commit names it and drops them: a reader
+sees either. Each file has a level, how often its rows were compacted; `PER_LEVEL` of a day's files
+of one level become one of the next, so a row is written a few times, however long the day.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import chain, groupby
+
+import pyarrow as pa
+
+from counterpoise.pipeline.tables.data_files import (
+    DataFile,
+    DataFileWriter,
+    writing_file,
+)
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.row_groups import ALL_ROWS, BY_SLOT, NO_BUNDLES, rows_of
+from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, SCHEMAS, TABLES, day_of
+
+ROWS_MOST = 1_000_000
+"""Rows of a compacted file, at most (but a file stays whole)."""
+GROUP_ROWS = 131_072
+"""Rows of a group in it, about: what is in memory at once while it is written."""
+PER_LEVEL = 100
+"""Files of one level that become one."""
+
+
+def compact(
+    writer: TablesWriter,
+    table: str,
+    *,
+    up_to_poll: int,
+    at_least: int = PER_LEVEL,
+    keep: int = 0,
+    end_day: bool = True,
+) -> int:
+    """Compact a table's files up to this poll, and give the number of files that went away.
+
+    Of a day's files of one level nothing is done before there are `at_least`, or the day is over;
+    the newest `keep` stay as they are. Raises `HistoryFaultError`.
+    """
+    files = [file for file in writer.files(table) if file.last_poll <= up_to_poll]
+    small = [file for file in files[: len(files) - keep] if file.rows < ROWS_MOST // 2]
+    today = day_of(up_to_poll)
+    gone = 0
+    for day, of_day in groupby(small, key=lambda file: file.day):
+        those = list(of_day)
+        if end_day and day != today:
+            gone += _merge_all(writer, table, those) if len(those) > 1 else 0
+            continue
+        for level in sorted({file.level for file in those}):
+            same = [file for file in those if file.level == level]
+            if len(same) >= max(2, at_least):
+                gone += _merge_all(writer, table, same)
+    return gone
+
+
+def retain(writer: TablesWriter, keep_days: int, now_ms: int) -> list[str]:
+    """Drop all that is older than so many days, but the newest day of a table; gives the days.
+
+    Their files go with the next `vacuum`.
+    """
+    oldest = f"{datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(days=keep_days):%Y-%m-%d}"
+    gone = []
+    for table in TABLES:
+        files = [] if table == FOLD_STATE else writer.files(table)
+        newest = max((file.day for file in files), default="")
+        old = [file for file in files if file.day < min(oldest, newest)]
+        if old:
+            writer.commit(table, [], removed=old)
+            gone += [f"{table}/{day}" for day in sorted({file.day for file in old})]
+    return gone
+
+
+def _merge_all(writer: TablesWriter, table: str, files: Sequence[DataFile]) -> int:
+    gone = 0
+    for group in _groups(files):
+        if len(group) > 1:
+            writer.commit(table, [_merged(writer, table, group)], removed=group, data_change=False)
+            gone += len(group)
+    return gone
+
+
+def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+    """Files that become one, by the number of their rows.
+
+    Those of few rows become files that are divided by slots, of which large ones are then made slot
+    by slot.
+    """
+    group: list[DataFile] = []
+    rows = 0
+    for file in files:
+        is_small = all(each.rows < GROUP_ROWS // 2 for each in (*group, file))
+        if group and rows + file.rows > (GROUP_ROWS if is_small else ROWS_MOST):
+            yield group
+            group, rows = [], 0
+        group.append(file)
+        rows += file.rows
+    if group:
+        yield group
+
+
+def _merged(writer: TablesWriter, table: str, files: Sequence[DataFile]) -> DataFile:
+    location, schema = writer.location, SCHEMAS[table]
+    level, rows = max(file.level for file in files) + 1, sum(file.rows for file in files)
+    with writing_file(location, table, schema, files[0].first_poll, level) as made:
+        whole = table != REPORTS or rows <= GROUP_ROWS
+        for part in (ALL_ROWS,) if whole else (NO_BUNDLES, *BY_SLOT):
+            read = (rows_of(location, file, part) for file in files)
+            _write(made, chain.from_iterable(read))
+    return made.written
+
+
+def _write(made: DataFileWriter, tables: Iterable[pa.Table]) -> None:
+    """Write tables, put together to groups that are worth it."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(map(len, held)) >= GROUP_ROWS:
+            made.write(pa.concat_tables(held))
+            held = []
+    if held:
+        made.write(pa.concat_tables(held))

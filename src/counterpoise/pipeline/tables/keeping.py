@@ -1,0 +1,83 @@
+"""Keeping a history tidy while it grows: in a thread of its own, never inside a batch."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from counterpoise.pipeline.tables.compaction import PER_LEVEL, compact, retain
+from counterpoise.pipeline.tables.faults import SupersededError
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class KeepingOptions:
+    """When files are compacted, and for how long they stay."""
+
+    compact_from: int = PER_LEVEL
+    """How many small files of a table are made few."""
+    look_every: int = 60
+    """How many batches lie between two looks at what there is to do."""
+    retain_days: int = 0
+    """How many days stay; 0: all of them."""
+    rounds_at_hand: int = 20
+    """Small files of the journal that stay, for a round that is taken up again."""
+    vacuum_every: int = 60
+    """How many looks lie between two removals of files that no version needs any more."""
+
+
+class Keeping:
+    """Compacts, retains and vacuums one history, one at a time.
+
+    `log` gets a sentence when that fails, once for each reason: it is tried again later.
+    """
+
+    def __init__(
+        self, writer: TablesWriter, options: KeepingOptions, log: Callable[[str], None]
+    ) -> None:
+        self._log = log
+        self._failed = ""
+        self._writer = writer
+        self._options = options
+        self._batches = self._looks = 0
+        self._thread = ThreadPoolExecutor(1, "keep-history")
+        self._running: Future[None] | None = None
+
+    def folded(self, up_to_poll: int) -> None:
+        """The stream has taken everything in up to this poll; returns at once."""
+        self._batches += 1
+        busy = self._running is not None and not self._running.done()
+        if not busy and self._batches % self._options.look_every == 0:
+            self._running = self._thread.submit(self._keep, up_to_poll)
+
+    def _keep(self, up_to_poll: int) -> None:
+        options = self._options
+        try:
+            for table in TABLES:
+                if table != FOLD_STATE:
+                    compact(
+                        self._writer,
+                        table,
+                        up_to_poll=up_to_poll,
+                        at_least=options.compact_from,
+                        keep=0 if table == REPORTS else options.rounds_at_hand,
+                    )
+            if options.retain_days:
+                retain(self._writer, options.retain_days, time.time_ns() // 1_000_000)
+            if self._looks % options.vacuum_every == 0:
+                for table in TABLES:
+                    self._writer.vacuum(table)
+            self._looks += 1
+            self._failed = ""
+        except SupersededError:
+            return  # the balancer is refused itself, and ends
+        except Exception as error:
+            # Whatever it is, the balancer runs into it itself where it matters, and ends there.
+            reason = str(error) or type(error).__name__
+            if reason != self._failed:
+                self._log(
+                    f"{self._writer.location.address} could not be compacted, it is tried again "
+                    f"later: {reason}"
+                )
+            self._failed = reason

@@ -1,0 +1,178 @@
+"""What a balancer is doing, by its history alone: it need not run here, or at all."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.load.rows import BROKER, GAP, POLL
+from counterpoise.pipeline.tables.control import Control, read_control
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import EVER, Journal
+from counterpoise.pipeline.tables.reports import newest_poll, read_reports
+from counterpoise.pipeline.tables.schema import JournalKind
+
+HOUR_MS = 3_600_000
+FAILURES_MOST = 10
+_REPORT_COLUMNS = ("poll_id", "kind", "broker", "note")
+_NO_BUNDLES = (BROKER, GAP, POLL)
+
+
+@dataclass(frozen=True, slots=True)
+class LastPoll:
+    """The last look at the cluster; times are milliseconds since 1970."""
+
+    at_ms: int
+    brokers: int
+    """How many reported their load."""
+    silent: Mapping[str, str]
+    """Those that did not, and why."""
+    trouble: str
+    """Why no broker could be asked; empty when the cluster answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastRound:
+    """The last round of decisions, whether it moved anything or not."""
+
+    at_ms: int
+    strategy: str
+    imbalance: float
+    moves: int
+    rejections: tuple[str, ...]
+    complete: bool
+    """False while its moves are under way, or where it was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalancerStatus:
+    """All of it, as of `now_ms`."""
+
+    history: str
+    now_ms: int
+    control: Control
+    poll: LastPoll | None
+    round: LastRound | None
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """How many moves of the last hour ended in which way."""
+    seconds: tuple[float, ...] = ()
+    """How long each move of the last hour took that was carried out, the shortest first."""
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    """Moves of the last hour that a rule withheld, by the rule."""
+    failures: tuple[tuple[str, str], ...] = ()
+    """The latest of the last hour: the bundle, and what the cluster said."""
+    gaps: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """Of the last hour: polls without an answer by broker, and the latest reason."""
+
+    @property
+    def held(self) -> str:
+        """Why nothing is moved, by an operator's order; empty when none is in force."""
+        return self.control.in_force(self.poll.at_ms if self.poll else 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The status as a JSON object."""
+        poll, made = self.poll, self.round
+        return {
+            "history": self.history,
+            "now": self.now_ms,
+            "control": {
+                "wish": self.control.wish.value,
+                "since": self.control.since_ms,
+                "why": self.control.why,
+                "inForce": bool(self.held),
+            },
+            "lastPoll": poll
+            and {
+                "at": poll.at_ms,
+                "brokers": poll.brokers,
+                "silent": dict(poll.silent),
+                "trouble": poll.trouble,
+            },
+            "lastRound": made
+            and {
+                "at": made.at_ms,
+                "strategy": made.strategy,
+                "imbalance": made.imbalance,
+                "moves": made.moves,
+                "rejections": list(made.rejections),
+                "complete": made.complete,
+            },
+            "lastHour": {
+                "outcomes": dict(self.outcomes),
+                "seconds": list(self.seconds),
+                "withheld": dict(self.withheld),
+                "failures": [{"bundle": b, "error": e} for b, e in self.failures],
+                "gaps": {b: {"polls": n, "note": why} for b, (n, why) in self.gaps.items()},
+            },
+        }
+
+
+def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
+    """The status at a time; raises `HistoryFaultError` for a damaged file."""
+    hour, journal = now_ms - HOUR_MS, Journal(reader)
+    rows = [
+        row
+        for row in journal.rows(JournalKind.OUTCOME, after=hour - 1)
+        if row["ended_at_ms"] >= hour
+    ]
+    withheld = [row for row in rows if row["status"] == MoveStatus.WITHHELD.value]
+    failed = [row for row in rows if row["status"] == MoveStatus.FAILED.value]
+    failed.sort(key=lambda row: -int(row["ended_at_ms"]))
+    took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["carried_out"]]
+    reports = list(_reports(reader, hour - 1))
+    return BalancerStatus(
+        history=reader.location.address,
+        now_ms=now_ms,
+        control=read_control(reader.location),
+        poll=_last_poll(reader),
+        round=_last_round(journal),
+        outcomes=dict(sorted(Counter(row["status"] for row in rows).items())),
+        seconds=tuple(sorted(each / 1000 for each in took)),
+        withheld=dict(Counter(row["error"] for row in withheld).most_common()),
+        failures=tuple((row["bundle"], row["error"]) for row in failed[:FAILURES_MOST]),
+        gaps=_gaps(reports),
+    )
+
+
+def _reports(reader: TablesReader, after: int) -> Iterable[Mapping[str, Any]]:
+    """What polls say beside the figures of bundles."""
+    for part in read_reports(reader, after, EVER, _REPORT_COLUMNS, _NO_BUNDLES):
+        yield from part.to_pylist()
+
+
+def _last_poll(reader: TablesReader) -> LastPoll | None:
+    newest = newest_poll(reader)
+    if not newest:
+        return None
+    rows = list(_reports(reader, newest - 1))
+    return LastPoll(
+        at_ms=newest,
+        brokers=sum(row["kind"] == BROKER for row in rows),
+        silent={row["broker"]: row["note"] for row in rows if row["kind"] == GAP},
+        trouble=next((row["note"] for row in rows if row["kind"] == POLL and row["note"]), ""),
+    )
+
+
+def _last_round(journal: Journal) -> LastRound | None:
+    made = journal.round(journal.newest_round())
+    if made is None:
+        return None
+    return LastRound(
+        at_ms=made.poll_id,
+        strategy=made.strategy,
+        imbalance=made.imbalance,
+        moves=len(made.moves),
+        rejections=tuple(each.sentence for each in made.rejections),
+        complete=journal.is_complete(made.poll_id),
+    )
+
+
+def _gaps(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, str]]:
+    """How many polls each broker did not answer, and the latest reason."""
+    gaps: dict[str, tuple[int, str]] = {}
+    for row in rows:
+        if row["kind"] == GAP or (row["kind"] == POLL and row["note"]):
+            name = row["broker"] or "the cluster"
+            gaps[name] = (gaps.get(name, (0, ""))[0] + 1, row["note"])
+    return dict(sorted(gaps.items()))

@@ -1,0 +1,117 @@
+"""Compaction and retention: every row once, in order, whatever was compacted when."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from counterpoise.load.rows import BROKER, BUNDLE
+from counterpoise.pipeline.tables import compaction, data_files
+from counterpoise.pipeline.tables.compaction import compact, retain
+from counterpoise.pipeline.tables.data_files import read_file
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import (
+    land,
+    newest_poll,
+    next_slice,
+    read_reports,
+    read_shard,
+)
+from tests.load.story import poll
+
+EVER = 2**60
+DAY_MS = 86_400_000
+
+
+def landed(writer: TablesWriter, number: int, every_ms: int, bundles: int = 4) -> int:
+    """Land a poll of this number, and give its time."""
+    loads = {f"public/default/0x{n:08x}_0x{n + 1:08x}": 1.0 + n for n in range(bundles)}
+    rows = poll(number, {"a:1": loads, "b:1": {}}, every_ms=every_ms)
+    land(writer, rows)
+    return int(rows["poll_id"][0])
+
+
+def rows_of(reader: TablesReader) -> list[tuple[int, int]]:
+    parts = list(read_reports(reader, -1, EVER, ("poll_id", "seq")))
+    return [(row["poll_id"], row["seq"]) for part in parts for row in part.to_pylist()]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(st.sampled_from(["land", "land", "land", "compact", "next day"]), max_size=20),
+    at_least=st.integers(2, 4),
+    keep=st.integers(0, 2),
+)
+def test_no_row_is_lost_or_doubled(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str], at_least: int, keep: int
+) -> None:
+    location = open_location(tmp_path_factory.mktemp("history"))
+    writer = take_over(location)
+    number, expected = 0, list[int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "ROWS_MOST", 60)
+        patch.setattr(compaction, "GROUP_ROWS", 20)
+        patch.setattr(data_files, "SLOTTED_FROM", 8)
+        for step in steps:
+            if step == "land":
+                expected.append(landed(writer, number, 60_000))
+                number += 1
+            elif step == "next day":
+                number += 1440
+            elif expected:
+                compact(writer, "reports", up_to_poll=expected[-1], at_least=at_least, keep=keep)
+    found = rows_of(TablesReader(location))
+    assert sorted(found) == sorted(set(found))
+    assert sorted({poll_id for poll_id, _ in found}) == expected
+    assert len(found) == 7 * len(expected)
+    for shards in (1, 3):
+        part = next_slice(writer, 0)
+        if part is None:
+            assert not expected
+            continue
+        batches = [read_shard(location, part, shard, shards) for shard in range(shards)]
+        assert sum(len(batch.samples["bundle"]) for batch in batches) == 4 * len(expected)
+        assert all(len(batch.reports["broker"]) == 3 * len(expected) for batch in batches)
+
+
+def test_a_compacted_file_has_a_row_group_for_each_slot(tmp_path: Path) -> None:
+    """So a shard reads its own: rows of others come only from groups that are not divided."""
+    writer = take_over(open_location(tmp_path))
+    last = [landed(writer, n, 5000, bundles=9000) for n in range(2)][-1]
+    assert compact(writer, "reports", up_to_poll=last, at_least=2) == 2
+    [file] = writer.files("reports")
+    assert (file.level, file.rows) == (1, 2 * 9003)
+    import pyarrow.parquet as pq
+
+    whole = pq.ParquetFile(tmp_path / file.name)
+    kinds = [whole.read_row_group(n, columns=["kind"]) for n in range(whole.num_row_groups)]
+    assert [set(group["kind"].to_pylist()) == {BUNDLE} for group in kinds] == [False] + [True] * 16
+    assert BROKER in kinds[0]["kind"].to_pylist()
+
+
+def test_days_long_past_go_and_the_newest_day_stays(tmp_path: Path) -> None:
+    writer = take_over(open_location(tmp_path))
+    polls = [landed(writer, n, DAY_MS) for n in range(4)]
+    gone = retain(writer, 1, polls[-1])
+    assert [each.partition("/")[0] for each in gone] == ["reports"] * 2
+    assert sorted({poll_id for poll_id, _ in rows_of(writer)}) == polls[2:]
+    retain(writer, 1, polls[-1] + 100 * DAY_MS)
+    assert newest_poll(writer) == polls[-1]
+    assert {poll_id for poll_id, _ in rows_of(writer)} == {polls[-1]}
+
+
+def test_a_vacuum_at_once_leaves_what_the_newest_version_names(tmp_path: Path) -> None:
+    writer = take_over(open_location(tmp_path))
+    last = [landed(writer, n, 5000) for n in range(3)][-1]
+    compact(writer, "reports", up_to_poll=last, at_least=2)
+    before = rows_of(writer)
+    writer.vacuum("reports")
+    assert len(list(tmp_path.glob("reports/day=*/*.parquet"))) == 4
+    assert writer.vacuum("reports", at_once=True) == 3
+    assert len(list(tmp_path.glob("reports/day=*/*.parquet"))) == 1
+    assert rows_of(TablesReader(writer.location)) == before
+    [file] = writer.files("reports")
+    assert isinstance(read_file(writer.location, file), pa.Table)

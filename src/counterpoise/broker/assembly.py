@@ -6,42 +6,35 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from counterpoise.broker.assembly_balancing import balancing_parts
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundle_topics import BundleTopics
-from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
-from counterpoise.broker.bundles.placement import LoadPlacer
-from counterpoise.broker.bundles.record_orders import RecordOrders
+from counterpoise.broker.bundles.placement import LoadPlacer, PolicyPlacer
+from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
-from counterpoise.broker.bundles.shedding import BundleUnloader, LeaderShedding, SheddingSource
-from counterpoise.broker.bundles.shedding_options import SheddingConfig
-from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
 from counterpoise.broker.bundles.split_points import SplitPointFinder
-from counterpoise.broker.bundles.unload_orders import RecordUnloads, UnloadOrders
+from counterpoise.broker.bundles.store_placement import StorePlacer
 from counterpoise.broker.connection import Services
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.context import BrokerContext
 from counterpoise.broker.leadership import LeaderDuties, Leadership, LeadershipProgram
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.policies import LimitPolicies
-from counterpoise.broker.load import BundleRates, LoadReporter, ProcessUsage, SampledUsage
+from counterpoise.broker.load import BundleRates
 from counterpoise.broker.load.cluster_load import ClusterLoad
-from counterpoise.broker.load.config import LoadReportConfig
-from counterpoise.broker.load.keeper import LoadKeeper
 from counterpoise.broker.load.registry import BrokerRegistry
-from counterpoise.broker.load.self_report import TopicCounts, blank_report
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.parts import (
-    BalancingParts,
     BrokerParts,
     BundleParts,
     LoadParts,
@@ -68,7 +61,9 @@ def assemble(
     context: BrokerContext, addresses: Addresses, program: LeadershipProgram
 ) -> BrokerParts:
     """Make every part of a broker; ``program`` runs beside it while it leads."""
-    registry = BrokerRegistry(context.metadata, addresses.broker_id)
+    registry = BrokerRegistry(
+        context.metadata, addresses.broker_id, with_load=not context.is_extensible
+    )
     ownership = _ownership(context, addresses, registry)
     load = _load(context, addresses, registry, ownership.leadership)
     catalog = TopicCatalog(context.policies, context.live.options(AutoTopicCreation))
@@ -76,7 +71,7 @@ def assemble(
     topics = _topics(context, addresses, ownership, bundles, catalog)
     ownership.topics.attach(topics.loaded)
     listener = _listener(context, bundles, topics)
-    balancing = _balancing(context, addresses, ownership, load, bundles, topics, listener)
+    balancing = balancing_parts(context, addresses, ownership, load, bundles, topics, listener)
     if load.exchange is not None:
         load.exchange.report_from(balancing.reporter)
     duties = LeaderDuties(
@@ -180,15 +175,7 @@ def _bundles(
     context: BrokerContext, ownership: OwnershipParts, load: LoadParts, catalog: TopicCatalog
 ) -> BundleParts:
     config, live = context.config, context.live
-    placer = LoadPlacer(
-        load.cluster,
-        context.policies,
-        cluster=config.cluster_name,
-        filters=live.options(FilterOptions),
-        placement=live.options(PlacementOptions),
-        rng=Random(),
-        usage_ema=load.exchange.usage_ema if load.exchange is not None else None,
-    )
+    placer = _placer(context, ownership, load)
 
     def repairs_at_once() -> int:
         return context.config.ownership.overrides_at_once
@@ -228,6 +215,19 @@ def _bundles(
     leads = None if ownership.records is None else ownership.leadership.is_leader
     namespaces = NamespaceService(ownership.cache, ownership.bundles, lookups, moves, leads)
     return BundleParts(placer, repairs, split_points, moves, namespaces)
+
+
+def _placer(context: BrokerContext, ownership: OwnershipParts, load: LoadParts) -> PolicyPlacer:
+    live = context.live
+    policies = PlacementPolicyReader(
+        context.policies, context.config.cluster_name, live.options(FilterOptions)
+    )
+    placement, rng = live.options(PlacementOptions), Random()
+    if load.exchange is None:
+        return LoadPlacer(load.cluster, policies, placement=placement, rng=rng)
+    return StorePlacer(
+        load.registry, load.exchange, ownership.bundles, policies, placement=placement, rng=rng
+    )
 
 
 def _topics(
@@ -279,120 +279,3 @@ def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) 
         authenticate_original=authentication.authenticate_original,
     )
     return ClientListener(services, options, context.background)
-
-
-def _balancing(
-    context: BrokerContext,
-    addresses: Addresses,
-    ownership: OwnershipParts,
-    load: LoadParts,
-    bundles: BundleParts,
-    topics: TopicParts,
-    listener: ClientListener,
-) -> BalancingParts:
-    live, options = context.live, context.config.load_report
-
-    def usage_every_s() -> float:
-        return context.config.load_report.host_usage_minutes * 60.0
-
-    def owned() -> list[str]:
-        return [str(bundle) for bundle in ownership.bundles.owned()]
-
-    def bundles_in_report() -> int:
-        return context.config.load_report.bundles_in_report
-
-    usage = ProcessUsage(
-        listener.traffic, context.process, nic_gbps=options.override_nic_speed_gbps
-    )
-    reporter = LoadReporter(
-        blank_report(context.config.filters, addresses),
-        rates=load.rates,
-        counts=TopicCounts(topics.loaded, bundles.namespaces).read,
-        bundles=owned,
-        host=SampledUsage(usage, every_s=usage_every_s),
-        publish=load.registry.register,
-        config=live.options(LoadReportConfig),
-        background=context.background,
-        publishes=context.config.load_balancer_enabled,
-    )
-    keeper = LoadKeeper(
-        context.metadata,
-        load.cluster,
-        me=addresses.broker_id,
-        is_leader=ownership.leadership.is_leader,
-        write_every_minutes=options.averages_interval_minutes,
-        bundles_a_broker=bundles_in_report,
-        background=context.background,
-    )
-    auto_split = AutoSplit(
-        addresses.broker_id,
-        _split_finder(addresses, ownership, load, bundles, reporter),
-        bundles.moves,
-        live.options(SplitOptions),
-        context.policies,
-        context.tally,
-    )
-    shedding = _shedding(context, addresses, ownership, load, bundles)
-    return BalancingParts(reporter, keeper, auto_split, shedding)
-
-
-def _split_finder(
-    addresses: Addresses,
-    ownership: OwnershipParts,
-    load: LoadParts,
-    bundles: BundleParts,
-    reporter: LoadReporter,
-) -> Finder:
-    me = addresses.broker_id
-    if load.exchange is None:
-        return ReportFinder(load.cluster, ownership.cache, me)
-    return OwnFinder(
-        me,
-        report=reporter.last,
-        owned=ownership.bundles.owned,
-        splitting=ownership.bundles.splitting,
-        bundles=ownership.cache,
-        points=bundles.split_points.found,
-    )
-
-
-def _shedding(
-    context: BrokerContext,
-    addresses: Addresses,
-    ownership: OwnershipParts,
-    load: LoadParts,
-    bundles: BundleParts,
-) -> LeaderShedding:
-    live, placer = context.live, bundles.placer
-
-    def source() -> SheddingSource:
-        # Imported here: only the leader needs it.
-        from counterpoise.broker.bundles.shedding_sources import (
-            LoadStoreSheddingSource,
-            ReportSheddingSource,
-        )
-
-        if load.exchange is None:
-            return ReportSheddingSource(load.cluster, placer, live.options(PlacementOptions))
-        return LoadStoreSheddingSource(load.exchange, load.cluster, placer, ownership.bundles)
-
-    unload: BundleUnloader
-    if ownership.protocol.changes_by_record:
-        unload = RecordUnloads(RecordOrders(ownership.bundles), placer)
-    else:
-        unload = UnloadOrders(
-            addresses.broker_id,
-            load.registry,
-            bundles.namespaces,
-            context.tally,
-            security=context.as_client,
-            within_s=context.drain_within_s,
-        )
-    return LeaderShedding(
-        source,
-        unload,
-        leads=ownership.leadership.is_connected_leader,
-        config=live.options(SheddingConfig),
-        background=context.background,
-        tally=context.tally,
-    )

@@ -228,11 +228,12 @@ class Broker:
         await parts.ownership.election.start()
         parts.bundles.repairs.start()
         if self.config.load_balancer_enabled:
-            parts.balancing.keeper.start()
+            if self.load_data is None:
+                parts.balancing.keeper.start()
+            else:
+                self.load_data.start()
             self.background.keep("automatic splits", parts.balancing.auto_split.run)
             self.background.keep("shedding", self.shedding.run)
-            if self.load_data is not None:
-                self.load_data.start()
         self._leave_session = self.metadata.subscribe_session(self._on_session)
 
     def _follow_settings(self) -> None:

@@ -12,7 +12,7 @@ from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.bundles.ownership import BundleOwnership
-from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.placement import PolicyPlacer
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
@@ -68,7 +68,7 @@ class LoadParts:
 class BundleParts:
     """How bundles are looked up, placed, moved, split and repaired."""
 
-    placer: LoadPlacer
+    placer: PolicyPlacer
     repairs: OwnershipRepairs
     split_points: SplitPointFinder
     moves: BundleMoves

@@ -10,6 +10,7 @@ import pytest
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry, write_report
 from counterpoise.broker.namespaces.policies import Policies
@@ -56,9 +57,11 @@ class Cluster:
         )
         self.placer = LoadPlacer(
             self.load,
-            self.policies,
-            cluster="c",
-            filters=lambda: FilterOptions(**filters),  # type: ignore[arg-type]
+            PlacementPolicyReader(
+                self.policies,
+                "c",
+                lambda: FilterOptions(**filters),  # type: ignore[arg-type]
+            ),
             placement=PlacementOptions,
             rng=Random(1),
         )

@@ -386,7 +386,7 @@ async def test_a_bundle_on_its_way_out_counts_as_owned_by_no_broker(
     top = TopBundlesLoadData((BundleLoadData(bundle, NamespaceBundleStats(500.0, 5e7)),))
     stores = LoadStoresOfTest({broker.id: BrokerLoadData()}, {broker.id: top})
     source = LoadStoreSheddingSource(
-        stores, parts.load.cluster, parts.bundles.placer, parts.ownership.bundles
+        stores, parts.load.registry, parts.bundles.placer, parts.ownership.bundles
     )
     view = await source.view((), {})
     assert view.rules.owners == ({} if leaves else {bundle: broker.id})

@@ -130,15 +130,15 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
 
 
 async def test_001_l111_l136_a_brokers_time_average_appears_at_its_start_and_goes_with_it(
-    any_brokers: BrokersOfTest,
+    brokers: BrokersOfTest,
 ) -> None:
-    leader, other = await any_brokers.start_many(2)
+    leader, other = await brokers.start_many(2)
     node = paths.time_average(other.id)
     await appeared(leader, node)
     stored = await leader.metadata.get(node)
     assert stored is not None
     assert json.loads(stored.value)["shortTermMsgRateIn"] == 0.0
-    await any_brokers.kill(other)
+    await brokers.kill(other)
     await vanished(leader, node)
     assert await leader.metadata.exists(paths.time_average(leader.id))
 

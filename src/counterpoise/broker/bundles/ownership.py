@@ -153,14 +153,21 @@ class BundleOwnership:
         finally:
             self._tally.looked_up(where)
 
-    async def splitting(self, namespaces: Collection[str]) -> list[str]:
-        """The bundles of some namespaces that are being split; raises `StoreUnavailable`."""
-        found = []
+    async def locations(
+        self, namespaces: Collection[str] | None = None
+    ) -> dict[str, BundleLocation]:
+        """Where each bundle with a record is, of some namespaces; raises `StoreUnavailable`."""
+        found = {}
         for path, bundle in (await record_paths(self._store, self._protocol, namespaces)).items():
             value = await self._value(path)
-            if value is not None and self._protocol.locate({path: value}).splitting:
-                found.append(bundle)
-        return sorted(found)
+            if value is not None:
+                found[bundle] = self._protocol.locate({path: value})
+        return found
+
+    async def splitting(self, namespaces: Collection[str]) -> list[str]:
+        """The bundles of some namespaces that are being split; raises `StoreUnavailable`."""
+        found = await self.locations(namespaces)
+        return sorted(bundle for bundle, where in found.items() if where.splitting)
 
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float

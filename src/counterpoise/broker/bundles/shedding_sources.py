@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundles.ownership import BundleOwnership
-from counterpoise.broker.bundles.placement import LoadPlacer
+from counterpoise.broker.bundles.placement import PolicyPlacer
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
+from counterpoise.broker.bundles.store_placement import LoadStores
 from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.round import Shed, Strategy
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.shedding import SHEDDERS, Shedder
-from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.bundle import BundleName
@@ -49,7 +50,7 @@ class ReportSheddingSource:
     """Under the modular load manager: every broker's report, every bundle's averages."""
 
     def __init__(
-        self, load: ClusterLoad, placer: LoadPlacer, placement: Callable[[], PlacementOptions]
+        self, load: ClusterLoad, placer: PolicyPlacer, placement: Callable[[], PlacementOptions]
     ) -> None:
         self._load = load
         self._placer = placer
@@ -79,33 +80,19 @@ class ReportSheddingSource:
         return await self._placer.policies_of(map(bundle_namespace, bundles)) if bundles else None
 
 
-class LoadStores(Protocol):
-    """What brokers published of their load."""
-
-    @property
-    def brokers(self) -> Mapping[str, BrokerLoadData]:
-        """What each published last, by its id."""
-        ...
-
-    @property
-    def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:
-        """The busiest bundles of each, by its id."""
-        ...
-
-
 class LoadStoreSheddingSource:
     """Under the extensible load manager: what brokers published on the topics of load data."""
 
     def __init__(
         self,
         stores: LoadStores,
-        load: ClusterLoad,
-        placer: LoadPlacer,
+        registry: BrokerRegistry,
+        placer: PolicyPlacer,
         ownership: BundleOwnership,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._stores = stores
-        self._load = load
+        self._registry = registry
         self._placer = placer
         self._ownership = ownership
         self._clock_ms = clock_ms
@@ -119,14 +106,13 @@ class LoadStoreSheddingSource:
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
         """See `SheddingSource.view`."""
-        await self._load.refresh()
-        alive = self._load.reports.keys()
+        alive = await self._registry.active()
         top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
         return LoadStoreView.of(
             self._clock_ms(),
             {broker: said for broker, said in self._stores.brokers.items() if broker in alive},
             top,
-            available=list(alive),
+            available=alive,
             recently_unloaded=dict.fromkeys(recent),
             unloaded_brokers={broker: at for broker, at in unloaded.items() if broker in alive},
             rules=await self._rules(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.load.average import BundleData
 from counterpoise.load.broker_average import TimeAverageBrokerData, broker_averages
 from counterpoise.load.ranking import bundle_key
@@ -40,20 +41,15 @@ class LoadKeeper:
         *,
         me: str,
         is_leader: Callable[[], bool],
-        write_every_minutes: float,
-        bundles_a_broker: Callable[[], int],
+        config: Callable[[], LoadReportConfig],
         background: BackgroundTasks,
     ) -> None:
-        """``me``: this broker's id.
-
-        ``bundles_a_broker``: how many bundles are written for each broker; 0 means all.
-        """
+        """``me``: this broker's id."""
         self._store = store
         self._load = load
         self._me = me
         self._is_leader = is_leader
-        self._write_every_s = write_every_minutes * MINUTE_S
-        self._bundles_a_broker = bundles_a_broker
+        self._config = config
         self._background = background
         self._news = asyncio.Event()
         #: Bundles with a node, as the leader knows them; None until it has listed them.
@@ -128,7 +124,7 @@ class LoadKeeper:
         ordered = sorted(
             self._load.bundles().items(), key=lambda item: bundle_key(item[1]), reverse=True
         )
-        wanted = self._bundles_a_broker()
+        wanted = self._config().bundles_in_report
         if wanted <= 0:
             return ordered
         return ordered[: wanted * max(1, len(self._load.reports))]
@@ -162,7 +158,7 @@ class LoadKeeper:
 
     async def _write_regularly(self) -> None:
         while True:
-            await asyncio.sleep(self._write_every_s)
+            await asyncio.sleep(self._config().averages_interval_minutes * MINUTE_S)
             if self._is_leader():
                 try:
                     await self.write()

@@ -14,10 +14,15 @@ from counterpoise.metadata.own_node import put_own
 
 
 class BrokerRegistry:
-    """The brokers of the cluster; this one registers itself with its load report."""
+    """The brokers of the cluster; this one registers itself, with its load report or without.
 
-    def __init__(self, store: MetadataStore, my_id: str) -> None:
+    Without load, as under the extensible load manager, a report is what lookups need of a broker
+    (``BrokerLookupData``): its addresses, listeners, load manager and version.
+    """
+
+    def __init__(self, store: MetadataStore, my_id: str, *, with_load: bool = True) -> None:
         self.my_id: Final = my_id
+        self._write: Final = write_report if with_load else write_lookup_data
         self._store = store
         self._reports = MetadataCache(store, paths.BROKERS + "/", read_report)
         self._active: list[str] | None = None
@@ -32,7 +37,7 @@ class BrokerRegistry:
 
         A node left by a former life of this broker is replaced.
         """
-        await put_own(self._store, paths.broker(self.my_id), write_report(report))
+        await put_own(self._store, paths.broker(self.my_id), self._write(report))
 
     async def unregister(self) -> None:
         """Disappear: no bundle is placed here any more."""
@@ -81,10 +86,26 @@ class BrokerRegistry:
 
 
 def read_report(value: bytes) -> LocalBrokerData:
-    """A report as it stands in the metadata store."""
-    return LocalBrokerData.from_json(json.loads(value))
+    """A broker's node, a load report or what lookups need; raises `LoadDataError`, ValueError."""
+    read = json.loads(value)
+    if isinstance(read, dict) and "brokerVersion" in read:
+        read = {**read, "brokerVersionString": read["brokerVersion"]}
+    return LocalBrokerData.from_json(read)
 
 
 def write_report(report: LocalBrokerData) -> bytes:
     """A report as it stands in the metadata store."""
     return json.dumps(report.to_json(), separators=(",", ":")).encode()
+
+
+def write_lookup_data(report: LocalBrokerData) -> bytes:
+    """What lookups need of a broker, in the order of Pulsar's ``BrokerLookupData``."""
+    said = report.to_json()
+    names = (
+        *("webServiceUrl", "webServiceUrlTls", "pulsarServiceUrl", "pulsarServiceUrlTls"),
+        *("advertisedListeners", "protocols", "persistentTopicsEnabled"),
+        *("nonPersistentTopicsEnabled", "loadManagerClassName", "startTimestamp"),
+    )
+    written = {name: said[name] for name in names if said.get(name) is not None}
+    written["brokerVersion"] = report.broker_version_string
+    return json.dumps({**written, "properties": {}}, separators=(",", ":")).encode()

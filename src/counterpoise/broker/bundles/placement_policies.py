@@ -1,0 +1,49 @@
+"""Reads what placing bundles depends on besides load: isolation, anti-affinity, failure domains."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.decide.filters import FilterOptions, IsolationPolicy
+from counterpoise.load.fields import LoadDataError
+from counterpoise.names.namespace import NamespaceName
+
+log = logging.getLogger(__name__)
+
+
+class PlacementPolicyReader:
+    """The policies of one cluster, as they are now; its methods raise `StoreUnavailable`."""
+
+    def __init__(
+        self, policies: Policies, cluster: str, filters: Callable[[], FilterOptions]
+    ) -> None:
+        self._policies = policies
+        self._cluster = cluster
+        self.filters = filters
+
+    async def domains(self) -> dict[str, str]:
+        """The failure domain of each broker, where domains count."""
+        if not self.filters().failure_domains:
+            return {}
+        return await self._policies.failure_domains(self._cluster)
+
+    async def isolation(self) -> dict[str, IsolationPolicy]:
+        """The isolation policies by name."""
+        policies = {}
+        stored = await self._policies.isolation_policies(self._cluster) or {}
+        for name, value in stored.items():
+            try:
+                policies[name] = IsolationPolicy.from_json(value, name)
+            except LoadDataError as error:
+                log.warning("ignoring the namespace isolation policy %s: %s", name, error)
+        return policies
+
+    async def groups(self, namespaces: Iterable[str]) -> dict[str, str]:
+        """The anti-affinity group of each namespace that is in one."""
+        groups: dict[str, str] = {}
+        for name in dict.fromkeys(namespaces):
+            if group := await self._policies.anti_affinity_group(NamespaceName.parse(name)):
+                groups[name] = group
+        return groups

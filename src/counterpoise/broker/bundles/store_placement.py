@@ -1,0 +1,109 @@
+"""Chooses the broker for a bundle under the extensible load manager: by what brokers publish."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from random import Random
+from typing import Protocol
+
+from counterpoise.broker.bundles.ownership import BundleOwnership
+from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
+from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.decide.balancing.policies import PlacementPolicies
+from counterpoise.decide.filters import BrokerFacts
+from counterpoise.decide.filters.anti_affinity import bundles_in_group
+from counterpoise.decide.placement import PlacementOptions
+from counterpoise.decide.placement.selection import select_extensible
+from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
+from counterpoise.names.bundle import BundleName, namespace_of
+
+log = logging.getLogger(__name__)
+
+_NO_LOAD = BrokerLoadData()
+
+
+class LoadStores(Protocol):
+    """What brokers published of their load."""
+
+    @property
+    def brokers(self) -> Mapping[str, BrokerLoadData]:
+        """What each published last, by its id."""
+        ...
+
+    @property
+    def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:
+        """The busiest bundles of each, by its id."""
+        ...
+
+
+class StorePlacer:
+    """Chooses by policies and published load (``ExtensibleLoadManagerImpl.selectAsync``).
+
+    Every broker of the cluster has one, and chooses for the lookups that it is asked.
+    """
+
+    def __init__(
+        self,
+        registry: BrokerRegistry,
+        stores: LoadStores,
+        ownership: BundleOwnership,
+        policies: PlacementPolicyReader,
+        *,
+        placement: Callable[[], PlacementOptions],
+        rng: Random,
+    ) -> None:
+        self._registry = registry
+        self._stores = stores
+        self._ownership = ownership
+        self._policies = policies
+        self._placement = placement
+        self._rng = rng
+
+    async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
+        """See `Placer.choose`."""
+        namespace = str(bundle.namespace)
+        around = (await self.policies_of([namespace])).around(namespace, without)
+        usage = {broker: load.weighted_max_ema for broker, load in self._stores.brokers.items()}
+        filters, placement = self._policies.filters(), self._placement()
+        selection = select_extensible(str(bundle), around, usage, filters, placement, self._rng)
+        log.info("%s goes to %s: %s", bundle, selection.broker, selection.placement.reason)
+        return selection.broker
+
+    async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
+        """See `PolicyPlacer.policies_of`."""
+        groups = await self._policies.groups(namespaces)
+        held: Mapping[str, Mapping[str, int]] = await self._held() if groups else {}
+        if groups:
+            groups |= await self._policies.groups(sorted(set().union(*held.values())))
+        return PlacementPolicies(
+            facts=await self._facts(),
+            held=held,
+            isolation=await self._policies.isolation(),
+            groups=groups,
+            domains=await self._policies.domains(),
+            filters=self._policies.filters(),
+            count=bundles_in_group,
+        )
+
+    async def _facts(self) -> dict[str, BrokerFacts]:
+        return {
+            broker_id: BrokerFacts(
+                load_manager_class=lookup_data.load_manager_class_name,
+                version=lookup_data.broker_version_string,
+                persistent_topics=lookup_data.persistent_topics_enabled,
+                non_persistent_topics=lookup_data.non_persistent_topics_enabled,
+                topics=self._stores.brokers.get(broker_id, _NO_LOAD).topics,
+            )
+            for broker_id, lookup_data in (await self._registry.reports()).items()
+        }
+
+    async def _held(self) -> dict[str, Counter[str]]:
+        """How many bundles of each namespace each broker has, by the state channel."""
+        held = defaultdict[str, Counter[str]](Counter)
+        for bundle, where in (await self._ownership.locations()).items():
+            broker = where.successor or (where.owner.broker_id if where.owner is not None else None)
+            if broker is not None:
+                held[broker][namespace_of(bundle)] += 1
+        return held

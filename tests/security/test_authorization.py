@@ -46,6 +46,8 @@ async def may(found: Authorization, role: str | None, topic: TopicName, **proxy:
         ("*ce", "alice", True, True, False),
         ("al*", "alice", False, False, False),
         ("al*", "bob", True, False, False),
+        ("al*", "malice", True, False, False),
+        ("*ce", "alicent", True, False, False),
         ("*", "bob", True, True, False),
     ],
 )
@@ -67,6 +69,12 @@ async def test_a_pattern_on_the_partition_itself_or_on_the_namespace_counts() ->
     ):
         assert await may(rules(granted, wildcards=True), "alice", PART)
         assert not await may(rules(granted), "alice", PART)
+        assert not await may(rules(granted, wildcards=True), None, PART)
+
+
+async def test_a_grant_on_the_whole_counts_for_its_first_partition() -> None:
+    granted = Granted(destination_auth={str(WHOLE): {"alice": ["consume"]}})
+    assert await may(rules(granted), "alice", TopicName.parse(f"{WHOLE}-partition-0"))
 
 
 async def test_a_client_of_a_proxy_needs_both_roles_to_be_allowed() -> None:
@@ -80,6 +88,25 @@ async def test_a_client_of_a_proxy_needs_both_roles_to_be_allowed() -> None:
     weak = rules(Granted(namespace_auth={"alice": ["consume"]}), proxies=("proxy",))
     assert not await may(weak, "proxy", WHOLE, original="alice")
     assert not await may(rules(granted, proxies=("proxy", "p2")), "proxy", WHOLE, original="p2")
+    assert "must be provided" in str(found.why_invalid(Caller("proxy", "")))
+
+
+@pytest.mark.parametrize(
+    ("caller", "named"),
+    [
+        (Caller("root"), True),
+        (Caller("root", "admin"), True),
+        (Caller("root", "alice"), False),
+        (Caller("alice", "root"), False),
+        (Caller(None), False),
+    ],
+)
+@pytest.mark.parametrize("enabled", [True, False])
+def test_super_users_are_named_whether_or_not_roles_are_checked(
+    caller: Caller, named: bool, enabled: bool
+) -> None:
+    options = AuthorizationOptions(enabled=enabled, super_users=("root", "admin"))
+    assert Authorization(lambda: options, Granted()).names_super_user(caller) is named
 
 
 async def test_a_subscription_for_named_roles_or_with_a_prefix() -> None:
@@ -98,6 +125,10 @@ async def test_a_subscription_for_named_roles_or_with_a_prefix() -> None:
     assert await subscribe(found, "alice", "alice-1")
     with pytest.raises(SubscriptionRefused, match="like alice-xxxx for topic: persistent://acme"):
         await subscribe(found, "alice", "bob-1")
+    # A proxy that may not hand it on, too: the refusal of its client's name says more than "no".
+    of_proxy = rules(granted, proxies=("proxy",))
+    with pytest.raises(SubscriptionRefused, match="like alice-xxxx"):
+        await of_proxy.topic(Caller("proxy", "alice"), WHOLE, "SUBSCRIBE", "proxy-1")
     # It holds for consuming alone, and not for those who administer the tenant.
     assert await subscribe(found, "boss", "bob-1")
     assert await found.topic(Caller("alice"), WHOLE, "LOOKUP", "bob-1")

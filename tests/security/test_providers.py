@@ -66,13 +66,20 @@ async def test_a_request_that_names_its_method_is_authenticated_by_that_alone() 
     assert await role(found, named) == "basic-x:y"
     with pytest.raises(AuthenticationError, match="Invalid HTTP Authorization"):
         await role(found, {**named, "Authorization": "Bearer a"})
+    with pytest.raises(AuthenticationError, match="Base64 decoded"):
+        await role(found, {**named, "Authorization": f"{BASIC}!"})
     with pytest.raises(AuthenticationError, match=r"Unsupported authentication method: \[sasl\]"):
         await role(found, {**named, "X-Pulsar-Auth-Method-Name": "sasl"})
+    with pytest.raises(AuthenticationError, match=r"\[s{40}\]"):
+        await role(found, {**named, "X-Pulsar-Auth-Method-Name": "s" * 100_000})
 
 
 async def test_a_connection_without_a_known_method_is_anonymous_or_refused() -> None:
     shown = Credentials("none", b"")
     assert (await of(Believing("a"), anonymous="anon").of_command(shown)).role == "anon"
+    with pytest.raises(AuthenticationError, match="not a"):
+        # Wrong credentials are no missing ones.
+        await of(Believing("a"), anonymous="anon").of_command(Credentials("token", b"b"))
     with pytest.raises(AuthenticationError, match="No anonymous role"):
         await of(Believing("a")).of_command(shown)
     with pytest.raises(ConfigError, match="authenticationProviders"):
@@ -98,6 +105,11 @@ async def test_a_certificates_role_is_its_common_name(subject: Any, expected: st
         return
     with pytest.raises(AuthenticationError, match="TLS certificate"):
         await CertificateProvider().authenticate(shown)
+
+
+def test_credentials_are_in_no_text_of_themselves() -> None:
+    shown = Credentials("token", b"t0ken", {"subject": ((("commonName", "alice"),),)})
+    assert repr(shown) == str(shown) == "Credentials(method='token')"
 
 
 async def test_without_a_certificate_there_is_no_role() -> None:

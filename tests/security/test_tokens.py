@@ -144,6 +144,7 @@ async def test_an_rsa_token_is_none_for_a_curve_and_none_for_a_secret() -> None:
         ({"iat": NOW + 9999}, 0, True),
         ({"exp": "soon"}, 0, False),
         ({"exp": True}, 0, False),
+        ({"nbf": True}, 0, False),
     ],
 )
 async def test_the_times_of_a_token(claims: dict[str, Any], skew: int, believed: bool) -> None:
@@ -210,6 +211,7 @@ def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
     for named in (
         SECRET_SETTING,
         "data:," + SECRET.decode(),
+        "data:," + "".join(f"%{each:02x}" for each in SECRET),
         f"file://{tmp_path}/secret%20key",
         str(file),
         base64.b64encode(SECRET).decode(),

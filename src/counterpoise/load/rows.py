@@ -69,7 +69,11 @@ SAMPLE: Final = (
     *("topics", "producers", "consumers", "cache_size"),
 )
 # What is remembered of the bundles of a broker's latest report.
-SERVED: Final = ("poll_id", "seq", "broker", "bundle", "topics", "producers", "consumers")
+SERVED: Final = (
+    *("poll_id", "seq", "broker", "bundle"),
+    *RATES,
+    *("topics", "producers", "consumers"),
+)
 # What the row of a broker, or of a gap, says.
 USAGE: Final = tuple(f"{name}_{part}" for name in RESOURCES for part in ("usage", "limit"))
 REPORT: Final = (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import ApprovalRules, PastMove
 from counterpoise.decide.balancing.due import is_due, is_time, waits_for
-from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
@@ -128,7 +127,7 @@ class Balancer:
         self._history.record_round(made)
         if self._metrics:
             self._metrics.decided(made)
-        self._explain(made, state)
+        self._explain(made)
         await self._runner.see_through(made, brokers, state)
         self._looked = True
         return made
@@ -147,14 +146,14 @@ class Balancer:
             )
         self._unseen = bool(reason)
 
-    def _explain(self, made: Round, state: FoldState) -> None:
+    def _explain(self, made: Round) -> None:
         held = {bundle for bundle, _ in self._runner.withheld}
         for move in made.moves:
             if move.bundle in held:
                 continue  # said when it was decided first, and withheld ever since
             self._log(
                 f"decided {move.bundle}: {move.source} -> {move.destination or 'any broker'}: "
-                f"{move.decision.sentence}; {move.placement} ({basis_of(move, state)})"
+                f"{move.decision.sentence}; {move.placement} ({move.basis_text})"
             )
         # The figures change with every report; who stays and by which rule is said once.
         refused = frozenset((each.subject, each.rule) for each in made.rejections)

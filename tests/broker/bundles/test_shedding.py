@@ -28,6 +28,7 @@ from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.load.view import ClusterView
 from counterpoise.metadata import StoreUnavailable
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.units import bytes_text
 from counterpoise.ownership.port import BundleLocation
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
@@ -304,7 +305,11 @@ async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
     assert made is not None
     said = caplog.messages
     for move in made.moves:
-        assert sum(f"{move.bundle} moves from {move.source}" in each for each in said) == 1
+        assert move.basis is not None
+        assert move.basis.source is not None
+        [line] = [each for each in said if f"{move.bundle} moves from {move.source}" in each]
+        assert f"(it carries {bytes_text(move.basis.average)} on average of" in line
+        assert f"{move.source} reported {bytes_text(move.basis.source.bytes_per_s)}" in line
     rest = [each.sentence for each in made.rejections]
     assert rest
     assert set(rest) <= set(said)

@@ -18,6 +18,8 @@ from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
 from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.names.units import bytes_text
+from counterpoise.pipeline.advise.text import lines_of
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import bundle_name
@@ -54,6 +56,19 @@ def test_what_a_plan_promises_is_what_its_steps_come_to() -> None:
     assert made.steps[-1].imbalance_after == pytest.approx(made.after.imbalance)
     assert made.after.imbalance < made.before.imbalance
     assert made.before.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
+
+
+def test_each_step_says_what_is_measured_beside_the_average_it_rests_on() -> None:
+    grown = {name: 10 * load for name, load in HOT.items()}
+    state = fold(FoldState.empty(), Batch.of(poll(0, UNEVEN)))
+    state = fold(state, Batch.of(poll(1, {**UNEVEN, "b1:80": grown}, repeated=["b3:80"])))
+    made = advise(snapshot_of(state), strategy("ThresholdShedder"), TOOK, START + 6000)
+    assert made.steps
+    for step in made.steps:
+        average, newest = (bytes_text(3 * n * HOT[step.bundle]) for n in (5.5, 10))
+        carries = f"it carries {average} on average of its last 2 reports, {newest} 0 s ago"
+        assert step.basis.startswith(carries)
+        assert step.basis in "\n".join(lines_of(made))
 
 
 def test_the_first_round_of_a_plan_is_the_round_that_the_balancer_would_decide() -> None:

@@ -10,6 +10,7 @@ from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy, decide, left_alone
+from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -212,11 +213,32 @@ def test_a_move_says_what_is_measured_now_beside_its_average_and_its_age() -> No
     made = decide(seen(UNEVEN), RoundMemory(), strategy())
     move = next(each for each in made.moves if each.destination == "b2:80")
     carries = bytes_text(3 * HOT[move.bundle])
-    assert basis_of(move, state) == (
-        f"it carries {carries} on average of its only report, 5 s old; "
+    basis = basis_of(move, state, newest_poll(state))
+    assert basis is not None
+    assert basis.sentence_of(move.source, move.destination) == (
+        f"it carries {carries} on average of its only report, {carries} 5 s ago by the newest; "
         f"b1:80 reported {bytes_text(3 * sum(HOT.values()))} 5 s ago; "
         "b2:80 reported 300 B/s 0 s ago"
     )
+
+
+def test_the_figures_of_a_move_are_those_of_the_newest_report_where_the_average_lags() -> None:
+    """Ten times the load since the second look: the average is halfway there."""
+    grown = {name: 10 * load for name, load in HOT.items()}
+    state = fold(seen(UNEVEN), Batch.of(poll(1, {**UNEVEN, "b1:80": grown})))
+    made = decide(state, RoundMemory(), strategy())
+    move = next(each for each in made.moves if each.source == "b1:80")
+    assert move.basis is not None
+    assert move.basis.average == pytest.approx(3 * 5.5 * HOT[move.bundle])
+    assert move.basis.measured == (pytest.approx(30 * HOT[move.bundle]), 0.0)
+    assert move.basis.source == (pytest.approx(30 * sum(HOT.values())), 0.0)
+
+
+def test_nothing_is_taken_from_a_broker_that_gave_no_report_at_the_newest_poll() -> None:
+    state = fold(seen(UNEVEN), Batch.of(poll(1, {**UNEVEN, "b1:80": None})))
+    assert not decide(state, RoundMemory(), strategy()).moves
+    again = fold(state, Batch.of(poll(2, UNEVEN)))
+    assert decide(again, RoundMemory(), strategy()).moves
 
 
 @pytest.mark.parametrize("former", PLACEMENTS)

@@ -9,7 +9,8 @@ import pytest
 
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.snapshot import snapshot_of
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.measured import measured_of
 from counterpoise.load.poll_rows import Fetched, poll_rows
@@ -135,7 +136,8 @@ def test_keystone_a_backtest_decides_what_the_balancer_decides_on_the_same_repor
     with monkeypatch.context() as patch:
         patch.setattr(Strategy, "plan", spied)
         result = played(trace, strategy(name, placement))
-    expected = decide(as_reported(trace, 0), RoundMemory(), strategy(name, placement))
+    snapshot = snapshot_of(as_reported(trace, 0))
+    expected = strategy(name, placement).plan(snapshot, RoundMemory())
     assert [one.moves for one in made] == [expected.moves]
     assert [one.rejections for one in made] == [expected.rejections]
     assert result.moves == len(expected.moves)

@@ -145,6 +145,7 @@ class LeaderShedding:
         """One round, seen through; None when it is none's time. Raises `MetadataError`."""
         # Imported here, by a broker that leads: most never do.
         from counterpoise.decide.balancing.due import may_decide
+        from counterpoise.decide.balancing.measured import with_basis_in_view
         from counterpoise.decide.balancing.round import left_alone, placed, shed
 
         config, now_ms = self._config(), self._clock_ms()
@@ -156,6 +157,7 @@ class LeaderShedding:
         asked = shed(view, self._memory, strategy)
         policies = await self.source.policies(asked)
         made = placed(asked, view.brokers, self._memory, strategy, policies)
+        made = with_basis_in_view(made, view)
         self._memory = made.memory
         self._log_once(made.rejections)
         await self._carry_out(made)
@@ -185,7 +187,8 @@ class LeaderShedding:
         if not self._leads():
             return False
         why, to = move.decision.sentence, move.destination or "wherever placement wants it"
-        log.info("%s moves from %s to %s: %s", move.bundle, move.source, to, why)
+        basis = f" ({move.basis_text})" if move.basis else ""
+        log.info("%s moves from %s to %s: %s%s", move.bundle, move.source, to, why, basis)
         reason = move.decision.reason
         try:
             await self._unload(move)

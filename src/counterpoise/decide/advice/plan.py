@@ -66,6 +66,8 @@ class PlanStep:
     """Why this destination."""
     cost: Cost
     imbalance_after: float
+    basis: str = ""
+    """What is measured now beside the average that the step rests on, and its age."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from counterpoise.decide.advice.plan import (
 )
 from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, approve
 from counterpoise.decide.balancing.goal import Goal
+from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance_of
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection, with_owners
@@ -213,9 +214,16 @@ class _PlanDraft:
         for move in made.moves:
             projection = projection.after(move.decision)
             cost = cost_of(self.view, move.bundle, self._snapshot.connections, self._took)
-            steps.append(step_of(number, move, cost, projection.view))
+            steps.append(step_of(number, self._based(move), cost, projection.view))
         owners = {move.bundle: move.destination for move in made.moves}
         return steps, with_owners(projection.view, owners)
+
+    def _based(self, move: Move) -> Move:
+        """The move with what was measured of it, which no later round of a plan changes."""
+        state = self._snapshot.state
+        if state is None:
+            return move
+        return replace(move, basis=basis_of(move, state, self._snapshot.view.now_ms))
 
     def _refused(self, rejections: Iterable[Rejection], withheld: Iterable[WhyNot]) -> None:
         refused = [WhyNot(r.subject, r.rule, r.sentence, r.setting) for r in rejections]
@@ -278,6 +286,7 @@ def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep
         move.placement,
         cost,
         imbalance_of(after),
+        move.basis_text,
     )
 
 

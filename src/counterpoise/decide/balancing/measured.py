@@ -1,38 +1,82 @@
-"""What a move rests on, as a sentence: averages with their age, beside what is measured now."""
+"""The basis of a round's moves, from the folded reports or from the view that was decided on."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from counterpoise.decide.balancing.moves import Move
-from counterpoise.decide.balancing.snapshot import newest_poll
+from counterpoise.decide.balancing.basis import Measurement, MoveBasis
+from counterpoise.decide.balancing.moves import Move, Round
 from counterpoise.load.fold import FoldState
-from counterpoise.load.rows import RATES
-from counterpoise.names.units import bytes_text
+from counterpoise.load.rows import RATES, Table
+from counterpoise.load.view import ClusterView
 
 THROUGHPUT = tuple(name for name in RATES if "throughput" in name)
 
 
-def basis_of(move: Move, state: FoldState) -> str:
-    """The bundle's average and its age, and what both brokers reported last."""
-    averages, now_ms = state.averages, newest_poll(state)
-    found = np.flatnonzero(averages["bundle"] == move.bundle)
-    said = []
-    if len(found):
-        row = int(found[0])
-        carried = sum(float(averages[f"short_{name}"][row]) for name in THROUGHPUT)
+def with_basis(made: Round, state: FoldState) -> Round:
+    """The round, with the figures that each of its moves rests on."""
+    moves = tuple(replace(move, basis=basis_of(move, state, made.poll_id)) for move in made.moves)
+    return replace(made, moves=moves)
+
+
+def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
+    """The bundle's average, its newest measurement, and what both brokers reported last.
+
+    None for a bundle that was never reported.
+    """
+    averages, served = state.averages, state.served
+    row = _row(averages, "bundle", move.bundle)
+    if row is None:
+        return None
+    newest = np.flatnonzero(served["bundle"] == move.bundle)
+    measured = None
+    if len(newest):
+        last = int(newest[np.argmax(served["poll_id"][newest])])
         age_s = max(0, now_ms - int(averages["seen_at_ms"][row])) / 1000
-        count = int(averages["short_samples"][row])
-        reports = "its only report" if count == 1 else f"its last {count} reports"
-        said.append(f"it carries {bytes_text(carried)} on average of {reports}, {age_s:.0f} s old")
-    said += [_reported(broker, state, now_ms) for broker in (move.source, move.destination)]
-    return "; ".join(filter(None, said))
+        measured = Measurement(_throughput(served, last), age_s)
+    return MoveBasis(
+        sum(float(averages[f"short_{name}"][row]) for name in THROUGHPUT),
+        int(averages["short_samples"][row]),
+        measured,
+        _reported(state.brokers, move.source, now_ms),
+        _reported(state.brokers, move.destination, now_ms),
+    )
 
 
-def _reported(broker: str, state: FoldState, now_ms: int) -> str:
-    brokers = state.brokers
-    found = np.flatnonzero(brokers["broker"] == broker)
-    if not len(found):
-        return ""
-    row = int(found[0])
-    carried = sum(float(brokers[name][row]) for name in THROUGHPUT)
+def with_basis_in_view(made: Round, view: object) -> Round:
+    """The round of a view; as it is where that holds no reports (the load stores of PIP-192)."""
+    if not isinstance(view, ClusterView):
+        return made
+    moves = tuple(replace(move, basis=basis_in_view(move, view)) for move in made.moves)
+    return replace(made, moves=moves)
+
+
+def basis_in_view(move: Move, view: ClusterView) -> MoveBasis | None:
+    """The same of a view, which knows no ages; None for a bundle without a place in it."""
+    row = view.bundle_index(move.bundle)
+    if row is None:
+        return None
+    loads = view.broker.traffic.throughput()
+    indices = (view.broker_index(move.source), view.broker_index(move.destination))
+    source, destination = (
+        None if index is None else Measurement(float(loads[index])) for index in indices
+    )
+    samples = int(view.bundle.samples[row, 1])
+    return MoveBasis(view.carried(move.bundle), samples, None, source, destination)
+
+
+def _reported(brokers: Table, broker: str, now_ms: int) -> Measurement | None:
+    row = _row(brokers, "broker", broker)
+    if row is None:
+        return None
     age_s = max(0, now_ms - int(brokers["report_poll"][row])) / 1000
-    return f"{broker} reported {bytes_text(carried)} {age_s:.0f} s ago"
+    return Measurement(_throughput(brokers, row), age_s)
+
+
+def _row(table: Table, column: str, name: str) -> int | None:
+    found = np.flatnonzero(table[column] == name)
+    return int(found[0]) if len(found) else None
+
+
+def _throughput(table: Table, row: int) -> float:
+    return sum(float(table[name][row]) for name in THROUGHPUT)

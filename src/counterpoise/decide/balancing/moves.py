@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from counterpoise.decide.balancing.basis import MoveBasis
 from counterpoise.decide.balancing.thrash import Hop, Trails, trailed
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.store_of_reports import Ema
@@ -27,6 +28,13 @@ class Move:
     """Why this destination, for a person."""
     part: float = 0.0
     """How much of the cluster's bytes/s the bundle carries; 1 is all."""
+    basis: MoveBasis | None = None
+    """What it rests on; None where that is not known."""
+
+    @property
+    def basis_text(self) -> str:
+        """What it rests on, for a person; empty where that is not known."""
+        return self.basis.sentence_of(self.source, self.destination) if self.basis else ""
 
     @property
     def bundle(self) -> str:
@@ -261,7 +269,12 @@ class Round:
             "brokers": self.brokers,
             "bundles": self.bundles,
             "moves": [
-                {**move.decision.to_json(), "id": move.id, "placement": move.placement}
+                {
+                    **move.decision.to_json(),
+                    "id": move.id,
+                    "placement": move.placement,
+                    "basis": move.basis and move.basis.to_json(),
+                }
                 for move in self.moves
             ],
             "rejections": [each.to_json() for each in self.rejections],

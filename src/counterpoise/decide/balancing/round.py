@@ -7,6 +7,7 @@ from typing import Any
 
 from counterpoise.decide.balancing.as_leader import select_as_leader, stays
 from counterpoise.decide.balancing.destination import Destinations
+from counterpoise.decide.balancing.measured import with_basis
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
@@ -61,13 +62,17 @@ class Strategy:
         return self.shedder.view is LoadStoreView
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """See `Goal.plan`. Bundles that moved within the grace period, or too often, stay."""
+        """See `Goal.plan`. Bundles that moved within the grace period, or too often, stay.
+
+        So do those of a broker that gave no report at the newest poll: what is known of them is of
+        the time before.
+        """
         now_ms = snapshot.view.now_ms
         memory = _after_gap(memory, now_ms, self.balance)
         guarded = thrashing(now_ms, memory.trails, self.balance.thrash_span_ms)
         kept = left_alone(now_ms, memory, self.balance).keys() | guarded.keys()
         if self.as_leader is None:  # Pulsar's own leader moves what is in pulsar/system as well
-            kept |= set(_in_place(snapshot.view))
+            kept |= {*_in_place(snapshot.view), *_of_silent(snapshot)}
         view = _marked(snapshot.view, kept)
         policies = snapshot.policies and snapshot.policies.as_reported(view)
         if self.reads_stores:
@@ -87,7 +92,7 @@ def decide(
     policies: PlacementPolicies | None = None,
 ) -> Round:
     """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
-    return strategy.plan(snapshot_of(state, policies), memory)
+    return with_basis(strategy.plan(snapshot_of(state, policies), memory), state)
 
 
 def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
@@ -101,6 +106,14 @@ def _in_place(view: ClusterView) -> Iterator[str]:
     for bundle in view.bundles:
         if bundle.startswith(BOUND_TENANTS) and is_left_in_place(bundle_namespace(bundle)):
             yield bundle
+
+
+def _of_silent(snapshot: ClusterSnapshot) -> Iterator[str]:
+    """The bundles of the brokers that gave no report at the newest poll."""
+    view = snapshot.view
+    for index, broker in enumerate(view.brokers):
+        if broker not in snapshot.answering:
+            yield from (view.bundles[row] for row in view.reported_by(index).tolist())
 
 
 def _with_rules(

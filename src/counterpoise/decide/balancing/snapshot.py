@@ -34,6 +34,8 @@ class ClusterSnapshot:
     """Producers and consumers by bundle."""
     source: str = ""
     """Where it was read, for a person."""
+    state: FoldState | None = None
+    """The reports that it was made of."""
 
     @property
     def brokers(self) -> tuple[str, ...]:
@@ -44,7 +46,7 @@ class ClusterSnapshot:
 def snapshot_of(state: FoldState, policies: PlacementPolicies | None = None) -> ClusterSnapshot:
     """What the folded reports show at the newest poll."""
     view = cluster_view(state, newest_poll(state))
-    return ClusterSnapshot(view, answering_brokers(state), policies=policies)
+    return ClusterSnapshot(view, answering_brokers(state), policies=policies, state=state)
 
 
 def newest_poll(state: FoldState) -> int:

@@ -57,6 +57,8 @@ def step_lines(number: int, step: PlanStep) -> Iterator[str]:
         f"connections; imbalance then {step.imbalance_after:.2f})"
     )
     yield f"     {step.why}; {step.placement}"
+    if step.basis:
+        yield f"     {step.basis}"
 
 
 def split_lines(advice: SplitAdvice) -> Iterator[str]:

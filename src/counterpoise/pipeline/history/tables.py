@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from counterpoise.decide.balancing.basis import MoveBasis
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.pipeline.history.compaction import read_table_parts
@@ -35,6 +36,8 @@ from counterpoise.pipeline.tables.rows_codec import MOMENT
 
 PART = "partOfLoad"
 """Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""
+BASIS = "basis"
+"""Among them: what the move rests on (`MoveBasis`)."""
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -229,14 +232,17 @@ def _move_row(move: Move) -> dict[str, Any]:
         "reason": decision.reason,
         "sentence": decision.sentence,
         "template": decision.template,
-        "figures": json.dumps({**decision.figures, PART: move.part}),
+        "figures": json.dumps(
+            {**decision.figures, PART: move.part, BASIS: move.basis and move.basis.to_json()}
+        ),
         "placement": move.placement,
     }
 
 
 def _move(row: Mapping[str, Any]) -> Move:
     figures = json.loads(row["figures"])
-    part = figures.pop(PART, 0.0)
+    part, written = figures.pop(PART, 0.0), figures.pop(BASIS, None)
+    basis = MoveBasis.from_json(written) if written else None
     decision = Decision(
         kind=DecisionKind(row["kind"]),
         bundle=row["bundle"],
@@ -246,7 +252,14 @@ def _move(row: Mapping[str, Any]) -> Move:
         template=row["template"],
         figures=figures,
     )
-    return Move(row["id"], row["poll_id"], decision, row["placement"], part)
+    return Move(
+        row["id"],
+        row["poll_id"],
+        decision,
+        row["placement"],
+        part,
+        basis,
+    )
 
 
 def _rejection_row(made: Round, rejection: Rejection) -> dict[str, Any]:

@@ -4,12 +4,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from counterpoise.decide.balancing.basis import MoveBasis
 from counterpoise.decide.balancing.moves import Move, MoveOutcome
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.pipeline.tables.schema import OUTCOME, JournalKind
 
 PART = "partOfLoad"
 """Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""
+BASIS = "basis"
+"""Among them: what the move rests on (`MoveBasis`)."""
 
 _OF_REJECTION = ("subject", "rule", "value", "limit", "setting", "template")
 
@@ -27,7 +30,9 @@ def decision_row(move: Move) -> dict[str, Any]:
         "reason": decision.reason,
         "sentence": decision.sentence,
         "template": decision.template,
-        "figures": json.dumps({**decision.figures, PART: move.part}),
+        "figures": json.dumps(
+            {**decision.figures, PART: move.part, BASIS: move.basis and move.basis.to_json()}
+        ),
         "placement": move.placement,
     }
 
@@ -35,7 +40,8 @@ def decision_row(move: Move) -> dict[str, Any]:
 def move_of(row: Mapping[str, Any]) -> Move:
     """The move of a row."""
     figures = json.loads(row["figures"])
-    part = figures.pop(PART, 0.0)
+    part, written = figures.pop(PART, 0.0), figures.pop(BASIS, None)
+    basis = MoveBasis.from_json(written) if written else None
     decision = Decision(
         kind=DecisionKind(row["action"]),
         bundle=row["bundle"],
@@ -45,7 +51,14 @@ def move_of(row: Mapping[str, Any]) -> Move:
         template=row["template"],
         figures=figures,
     )
-    return Move(row["id"], row["poll_id"], decision, row["placement"], part)
+    return Move(
+        row["id"],
+        row["poll_id"],
+        decision,
+        row["placement"],
+        part,
+        basis,
+    )
 
 
 def rejection_row(rejection: Rejection) -> dict[str, Any]:

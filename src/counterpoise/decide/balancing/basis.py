@@ -1,0 +1,61 @@
+"""What a move rests on: the bundle's average and its age, beside what is measured now."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from counterpoise.names.units import bytes_text
+
+
+class Measurement(NamedTuple):
+    """Bytes/s in and out, and how long ago that was read; None where that is not known."""
+
+    bytes_per_s: float
+    age_s: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The figure with its age, for a person."""
+        age = "" if self.age_s is None else f" {self.age_s:.0f} s ago"
+        return f"{bytes_text(self.bytes_per_s)}{age}"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBasis:
+    """The figures behind one move, at the moment of the decision."""
+
+    average: float
+    """Bytes/s in and out of the bundle, by its short average."""
+    samples: int
+    """How many reports it is of."""
+    measured: Measurement | None = None
+    """The bundle in the newest report that has it."""
+    source: Measurement | None = None
+    """What the source reported last."""
+    destination: Measurement | None = None
+    """What the destination reported last."""
+
+    def sentence_of(self, source: str, destination: str) -> str:
+        """The figures for a person, with the names of the brokers."""
+        reports = "its only report" if self.samples == 1 else f"its last {self.samples} reports"
+        carries = f"it carries {bytes_text(self.average)} on average of {reports}"
+        if self.measured is not None:
+            carries += f", {self.measured.sentence} by the newest"
+        brokers = ((source, self.source), (destination, self.destination))
+        reported = [f"{name} reported {seen.sentence}" for name, seen in brokers if seen]
+        return "; ".join([carries, *reported])
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as a JSON object."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "MoveBasis":
+        """The reverse of `to_json`."""
+        measured, source, destination = (
+            None if value.get(name) is None else Measurement(*value[name])
+            for name in ("measured", "source", "destination")
+        )
+        return MoveBasis(
+            float(value["average"]), int(value["samples"]), measured, source, destination
+        )

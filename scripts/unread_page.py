@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from textwrap import fill
 
-from counterpoise.admin.policies import POLICIES, is_read
-from counterpoise.admin.rest import topic_policies
+from counterpoise.admin.policies import POLICIES, TOPIC_POLICIES
 from counterpoise.app.settings.accepted import unread
 
 HEAD = """\
@@ -24,13 +23,10 @@ def page() -> str:
     """The page's text."""
     explained = {name: why for name, why in sorted(unread().items()) if why}
     others = sorted(name for name, why in unread().items() if not why)
-    policies = sorted(["backlogQuota", *(each.path for each in POLICIES if not is_read(each))])
-    unread_of_topics = (
-        each.path
-        for each in topic_policies.POLICIES
-        if each.name not in topic_policies.READ_POLICIES
+    policies, of_topics = (
+        sorted(["backlogQuota", *(each.path for each in table if not each.is_read)])
+        for table in (POLICIES, TOPIC_POLICIES)
     )
-    of_topics = sorted(["backlogQuota", *unread_of_topics])
     rows = "\n".join(f"| `{name}` | {why} |" for name, why in explained.items())
     return "\n".join(
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.admin.rest.topic_policies import POLICIES
+from counterpoise.admin.policies import TOPIC_POLICIES
 from tests.admin.conftest import Api
 
 VALUES = {
@@ -17,7 +17,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.path)
+@pytest.mark.parametrize("policy", TOPIC_POLICIES, ids=lambda policy: policy.path)
 def test_each_is_set_read_and_removed(api: Api, namespace: str, policy: object) -> None:
     path, method, by_query = policy.path, policy.method, policy.by_query  # type: ignore[attr-defined]
     topic = f"/admin/v2/persistent/{namespace}/one"

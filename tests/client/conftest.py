@@ -7,10 +7,12 @@ Apache Pulsar standalone, which is what the expectations were written down from.
 
 import json
 import os
+import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import pulsar
 import pytest
@@ -30,14 +32,21 @@ class Target:
 
     def admin(self, method: str, path: str, body: object = None) -> object:
         """Call the admin API below ``/admin/v2``; returns what it answers."""
-        request = urllib.request.Request(
-            f"{self.admin_url}/admin/v2/{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=15) as response:
-            text = response.read()
+        return self._call(method, f"{self.admin_url}/admin/v2/{path}", body)
+
+    def _call(self, method: str, url: str, body: object) -> object:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(url, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=15) as response:
+                text = response.read()
+        except urllib.error.HTTPError as error:
+            # urllib follows a redirect of what reads, and of nothing else.
+            if error.code != HTTPStatus.TEMPORARY_REDIRECT:
+                raise
+            with error:
+                return self._call(method, error.headers["Location"], body)
         return json.loads(text) if text else None
 
     def create_partitioned_topic(self, topic: str, partitions: int) -> None:
@@ -70,6 +79,14 @@ def client(target: Target) -> Iterator[pulsar.Client]:
 def topic() -> str:
     """A topic that was not used before."""
     return f"persistent://public/default/client-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def namespace(target: Target) -> str:
+    """A namespace that was not used before."""
+    name = f"public/n-{uuid.uuid4().hex[:12]}"
+    target.admin("PUT", f"namespaces/{name}")
+    return name
 
 
 Drain = Callable[..., list[bytes]]

@@ -1,9 +1,10 @@
-"""The policies of a namespace that are one value each: path, name, and what the value may be."""
+"""The policies of namespaces and topics that are one value each: path, name, and shape."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from counterpoise.admin.shapes import (
     FLAG,
@@ -19,7 +20,7 @@ from counterpoise.admin.shapes import (
     text,
     whole,
 )
-from counterpoise.broker.face import PARTITIONS_MAX
+from counterpoise.broker.face import OF_NAMESPACE, PARTITIONS_MAX, PER_CLUSTER
 
 RATE_PERIOD: Mapping[str, Schema] = {"ratePeriodInSecond": whole()}
 PUBLISH_RATE = object_of(
@@ -83,67 +84,63 @@ BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One member of the policies: its path, its JSON name, and how it is written."""
+    """One member of the policies of a namespace or of a topic."""
 
     path: str
     name: str
     shape: Schema
     method: str = "POST"
     """How it is set; empty where a route of its own does."""
-    per_cluster: bool = False
-    """Kept as a map from cluster to value; the API speaks of this cluster's."""
     unset: Json = None
-    """What a namespace that never set it answers; None is an empty body."""
+    """What is answered where it was never set; None is an empty body."""
     low: int | None = None
     """The least value that is accepted, for numbers."""
     value_by_path: Json = None
     """The value that a request without a body sets."""
+    by_query: str | None = None
+    """The value stands in this query parameter instead of the body."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether setting it changes anything but what is listed (``docs/UNREAD.md``)."""
+        return OF_NAMESPACE.get(self.name, self.name) in READ_POLICIES
+
+
+def _count(path: str, name: str, method: str = "POST", unset: Json = None) -> Policy:
+    return Policy(path, name, whole(), method, unset, low=0)
 
 
 POLICIES: tuple[Policy, ...] = (
-    Policy("messageTTL", "message_ttl_in_seconds", whole(), low=0),
-    Policy("subscriptionExpirationTime", "subscription_expiration_time_minutes", whole(), low=0),
+    _count("messageTTL", "message_ttl_in_seconds"),
+    _count("subscriptionExpirationTime", "subscription_expiration_time_minutes"),
     Policy("deduplication", "deduplicationEnabled", FLAG),
-    Policy("deduplicationSnapshotInterval", "deduplicationSnapshotIntervalSeconds", whole(), low=0),
+    _count("deduplicationSnapshotInterval", "deduplicationSnapshotIntervalSeconds"),
     Policy("autoTopicCreation", "autoTopicCreationOverride", AUTO_TOPIC_CREATION),
     Policy(
         "autoSubscriptionCreation", "autoSubscriptionCreationOverride", AUTO_SUBSCRIPTION_CREATION
     ),
-    Policy("publishRate", "publishMaxMessageRate", PUBLISH_RATE, per_cluster=True),
-    Policy("dispatchRate", "topicDispatchRate", DISPATCH_RATE, per_cluster=True),
-    Policy("subscriptionDispatchRate", "subscriptionDispatchRate", DISPATCH_RATE, per_cluster=True),
-    Policy("replicatorDispatchRate", "replicatorDispatchRate", DISPATCH_RATE, per_cluster=True),
-    Policy("subscribeRate", "clusterSubscribeRate", SUBSCRIBE_RATE, per_cluster=True),
+    Policy("publishRate", "publishMaxMessageRate", PUBLISH_RATE),
+    Policy("dispatchRate", "topicDispatchRate", DISPATCH_RATE),
+    Policy("subscriptionDispatchRate", "subscriptionDispatchRate", DISPATCH_RATE),
+    Policy("replicatorDispatchRate", "replicatorDispatchRate", DISPATCH_RATE),
+    Policy("subscribeRate", "clusterSubscribeRate", SUBSCRIBE_RATE),
     Policy("retention", "retention_policies", RETENTION),
     Policy("persistence", "persistence", PERSISTENCE),
     Policy("subscriptionAuthMode", "subscription_auth_mode", text("None", "Prefix"), unset="None"),
     Policy("encryptionRequired", "encryption_required", FLAG, unset=False),
     Policy("delayedDelivery", "delayed_delivery_policies", DELAYED_DELIVERY),
     Policy("inactiveTopicPolicies", "inactive_topic_policies", INACTIVE_TOPICS),
-    Policy("maxProducersPerTopic", "max_producers_per_topic", whole(), low=0),
-    Policy("maxConsumersPerTopic", "max_consumers_per_topic", whole(), low=0),
-    Policy("maxConsumersPerSubscription", "max_consumers_per_subscription", whole(), low=0),
-    Policy("maxUnackedMessagesPerConsumer", "max_unacked_messages_per_consumer", whole(), low=0),
-    Policy(
-        "maxUnackedMessagesPerSubscription",
-        "max_unacked_messages_per_subscription",
-        whole(),
-        low=0,
-    ),
-    Policy("maxSubscriptionsPerTopic", "max_subscriptions_per_topic", whole(), low=0),
-    Policy("maxTopicsPerNamespace", "max_topics_per_namespace", whole(), unset=0, low=0),
-    Policy("compactionThreshold", "compaction_threshold", whole(INT64), low=0, method="PUT"),
-    Policy("offloadThreshold", "offload_threshold", whole(INT64), method="PUT", unset=-1),
-    Policy(
-        "offloadThresholdInSeconds",
-        "offload_threshold_in_seconds",
-        whole(INT64),
-        method="PUT",
-        unset=-1,
-    ),
-    Policy(
-        "schemaCompatibilityStrategy", "schema_compatibility_strategy", COMPATIBILITY, method="PUT"
-    ),
+    _count("maxProducersPerTopic", "max_producers_per_topic"),
+    _count("maxConsumersPerTopic", "max_consumers_per_topic"),
+    _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),
+    _count("maxUnackedMessagesPerConsumer", "max_unacked_messages_per_consumer"),
+    _count("maxUnackedMessagesPerSubscription", "max_unacked_messages_per_subscription"),
+    _count("maxSubscriptionsPerTopic", "max_subscriptions_per_topic"),
+    _count("maxTopicsPerNamespace", "max_topics_per_namespace", unset=0),
+    Policy("compactionThreshold", "compaction_threshold", whole(INT64), "PUT", low=0),
+    Policy("offloadThreshold", "offload_threshold", whole(INT64), "PUT", -1),
+    Policy("offloadThresholdInSeconds", "offload_threshold_in_seconds", whole(INT64), "PUT", -1),
+    Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", COMPATIBILITY, "PUT"),
     Policy(
         "schemaAutoUpdateCompatibilityStrategy",
         "schema_auto_update_compatibility_strategy",
@@ -151,7 +148,7 @@ POLICIES: tuple[Policy, ...] = (
             *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
             *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
         ),
-        method="PUT",
+        "PUT",
     ),
     Policy("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", FLAG, unset=True),
     Policy("schemaValidationEnforced", "schema_validation_enforced", FLAG, unset=False),
@@ -168,14 +165,43 @@ POLICIES: tuple[Policy, ...] = (
         unset=False,
     ),
 )
+"""The policies of namespaces that are one value each."""
+
+_ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
+    "maxProducersPerTopic": {"path": "maxProducers"},
+    "maxConsumersPerTopic": {"path": "maxConsumers"},
+    "maxUnackedMessagesPerConsumer": {"path": "maxUnackedMessagesOnConsumer"},
+    "maxUnackedMessagesPerSubscription": {"path": "maxUnackedMessagesOnSubscription"},
+    "deduplication": {"path": "deduplicationEnabled"},
+    "messageTTL": {"by_query": "messageTTL"},
+    "compactionThreshold": {"method": "POST"},
+    "replication": {"unset": None},
+    "dispatcherPauseOnAckStatePersistent": {"unset": None},
+}
+"""What of a policy is different for a topic."""
+_NAME_ON_TOPICS = {of_namespace: name for name, of_namespace in OF_NAMESPACE.items()}
+
+TOPIC_POLICIES: tuple[Policy, ...] = (
+    *(
+        replace(each, name=_NAME_ON_TOPICS[each.name], **_ON_TOPICS.get(each.path, {}))
+        for each in POLICIES
+        if each.name in _NAME_ON_TOPICS
+    ),
+    _count("maxMessageSize", "maxMessageSize"),
+)
+"""Those of topics."""
 
 READ_POLICIES = frozenset(
     {
+        "autoSubscriptionCreationOverride",
         "autoTopicCreationOverride",
         "clusterSubscribeRate",
+        "encryption_required",
+        "maxMessageSize",
         "max_consumers_per_subscription",
         "max_consumers_per_topic",
         "max_producers_per_topic",
+        "max_subscriptions_per_topic",
         "max_unacked_messages_per_consumer",
         "max_unacked_messages_per_subscription",
         "properties",
@@ -183,6 +209,7 @@ READ_POLICIES = frozenset(
         "replication_clusters",
         "resource_group_name",
         "subscriptionDispatchRate",
+        "subscription_types_enabled",
         "topicDispatchRate",
     }
 )
@@ -208,11 +235,6 @@ def why_refused(name: str, value: Json) -> str | None:
         case ("message_ttl_in_seconds" | "messageTTLInSeconds", int()) if value < 0:
             return "Invalid value for message TTL, message TTL must >= 0"
     return None
-
-
-def is_read(policy: Policy) -> bool:
-    """Whether setting it changes anything but what is listed; ``docs/UNREAD.md`` names the rest."""
-    return policy.name in READ_POLICIES
 
 
 NEW_POLICIES: Mapping[str, Json] = {
@@ -260,7 +282,7 @@ ALL_POLICIES = Shape(
                     }
                 ),
                 **{
-                    each.name: map_of(each.shape) if each.per_cluster else each.shape
+                    each.name: map_of(each.shape) if each.name in PER_CLUSTER else each.shape
                     for each in POLICIES
                 },
             }

@@ -66,7 +66,9 @@ def assemble(
     )
     ownership = _ownership(context, addresses, registry)
     load = _load(context, addresses, registry, ownership.leadership)
-    catalog = TopicCatalog(context.policies, context.live.options(AutoTopicCreation))
+    catalog = TopicCatalog(
+        context.policies, context.live.options(AutoTopicCreation), context.config.cluster_name
+    )
     bundles = _bundles(context, ownership, load, catalog)
     topics = _topics(context, addresses, ownership, bundles, catalog)
     ownership.topics.attach(topics.loaded)
@@ -259,6 +261,7 @@ def _topics(
         compaction=None if ownership.records is None else ownership.records.compaction,
         ids=ClusterLedgerIds(context.metadata, context.ledgers, context.background),
     )
+    limits.follow_too(loaded)
     return TopicParts(catalog, SchemaRegistry(context.metadata), limits, loaded)
 
 

@@ -152,10 +152,10 @@ async def test_a_waiting_subscription_goes_on_when_it_counts_no_longer(
 def test_policies_and_settings_may_make_a_rate_relative() -> None:
     policy = {"dispatchThrottlingRateInMsg": 5, "relativeToPublishRate": True}
     options = RateOptions(subscription_dispatch_messages=7, dispatch_relative=True)
-    found = rates_of({"dispatchRate": policy}, None, "here", options)
+    found = rates_of({"dispatchRate": policy}, options)
     assert found.dispatch == Rate(5, 0, 1, relative=True)
     assert found.subscription_dispatch == Rate(7, 0, 1, relative=True)
-    plain = rates_of({"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}, None, "here", options)
+    plain = rates_of({"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}, options)
     assert plain.dispatch == Rate(5)
 
 
@@ -349,9 +349,7 @@ async def test_a_subscriptions_own_rate_comes_before_the_one_of_all(
 def test_what_a_topic_says_of_subscriptions_may_be_anything() -> None:
     rate = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1}
     own = {"a": {"dispatchRate": rate}, "b": {"dispatchRate": None}, "c": {}, "d": "odd", "e": None}
-    found = rates_of({"subscriptionPolicies": own}, None, "here", RateOptions())
+    found = rates_of({"subscriptionPolicies": own}, RateOptions())
     assert found.subscriptions == {"a": Rate(5)}
     for odd in (None, [], "x", 5):
-        assert not rates_of(
-            {"subscriptionPolicies": odd}, None, "here", RateOptions()
-        ).subscriptions
+        assert not rates_of({"subscriptionPolicies": odd}, RateOptions()).subscriptions

@@ -11,6 +11,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.policies import LimitPolicies
 from counterpoise.broker.limits.rates import Rate, Use, group_rate, rates_of
+from counterpoise.broker.namespaces.policies.applied import applied_policies
 from counterpoise.metadata import MemoryTree, SessionEvent, StoreUnavailable
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -46,16 +47,12 @@ class Policies:
         self.failures = 0
         self.reads = 0
 
-    async def namespace(self, name: NamespaceName) -> Mapping[str, Any] | None:
+    async def applied(self, topic: TopicName, cluster: str) -> Mapping[str, Any]:
         self.reads += 1
         if self.failures:
             self.failures -= 1
-            raise StoreUnavailable(str(name), "away")
-        rate = {"publishThrottlingRateInMsg": self.rate}
-        return {"publishMaxMessageRate": {"here": rate}}
-
-    async def topic_policies(self, topic: TopicName) -> Mapping[str, Any] | None:
-        return None
+            raise StoreUnavailable(str(topic), "away")
+        return {"publishRate": {"publishThrottlingRateInMsg": self.rate}}
 
     async def resource_group(self, name: str) -> Mapping[str, Any] | None:
         return self.group
@@ -219,7 +216,7 @@ def namespace(**rates: Mapping[str, int]) -> dict[str, Any]:
 def test_a_topics_rates_come_before_its_namespaces_and_those_before_settings(
     own: dict[str, Any], shared: dict[str, Any], publish: Rate, dispatch: Rate, each: Rate
 ) -> None:
-    found = rates_of(own, shared, "here", OPTIONS)
+    found = rates_of(applied_policies(own, shared, "here"), OPTIONS)
     assert (found.publish, found.dispatch, found.subscription_dispatch) == (publish, dispatch, each)
 
 

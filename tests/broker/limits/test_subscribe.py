@@ -8,6 +8,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
 from counterpoise.broker.limits.subscribe import SWEEP, SubscribeLimits
+from counterpoise.broker.namespaces.policies.applied import applied_policies
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Bucket
@@ -156,6 +157,6 @@ def test_the_topics_policy_comes_before_its_namespaces(
 ) -> None:
     own = {"subscribeRate": topic} if topic else None
     shared = {"clusterSubscribeRate": {"here": namespace, "there": policy(9, 9)}}
-    found = rates_of(own, shared, "here", RateOptions(subscribes=7)).subscribe
+    found = rates_of(applied_policies(own, shared, "here"), RateOptions(subscribes=7)).subscribe
     assert bool(found) is bool(expected)
     assert not found or found == expected

@@ -33,7 +33,7 @@ async def policies() -> Policies:
 
 
 def catalog(policies: Policies, **rule: object) -> TopicCatalog:
-    return TopicCatalog(policies, lambda: AutoTopicCreation(**rule))  # type: ignore[arg-type]
+    return TopicCatalog(policies, lambda: AutoTopicCreation(**rule), "here")  # type: ignore[arg-type]
 
 
 async def test_an_unknown_topic_becomes_an_ordinary_one(policies: Policies) -> None:

@@ -151,6 +151,7 @@ class ClientProducers:
             address=self._link.address,
             client_version=self._link.client_version,
             initial_subscription=event.initial_subscription,
+            encrypted=event.encrypted,
         )
 
     def send(self, event: Send) -> None:

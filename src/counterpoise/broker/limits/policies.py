@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from counterpoise.broker.base import paths
@@ -20,7 +20,6 @@ from counterpoise.broker.limits.rates import (
     rates_of,
 )
 from counterpoise.metadata import MetadataStore, Notification, SessionEvent
-from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
 _FOLLOWED: Final = tuple(
@@ -31,11 +30,15 @@ _FOLLOWED: Final = tuple(
 class RatePolicies(GroupSource, Protocol):
     """Policies, as the metadata store has them."""
 
-    async def namespace(self, name: NamespaceName) -> Mapping[str, Any] | None:
-        """A namespace's ``Policies``."""
+    async def applied(self, topic: TopicName, cluster: str) -> Mapping[str, Any]:
+        """Those that hold for a topic; those of a partitioned topic hold for each partition."""
 
-    async def topic_policies(self, topic: TopicName) -> Mapping[str, Any] | None:
-        """A topic's ``TopicPolicies``; those of a partitioned topic hold for each partition."""
+
+class PolicyFollower(Protocol):
+    """What follows other policies of topics than their rates."""
+
+    async def policies_changed(self, names: Iterable[TopicName]) -> None:
+        """The policies of these topics may have changed."""
 
 
 class LimitPolicies:
@@ -69,10 +72,15 @@ class LimitPolicies:
             lambda: options().share_interval_s,
             clock_ns,
         )
+        self._followers: list[PolicyFollower] = []
         self._changed = asyncio.Event()
         #: Paths of the metadata store that changed; None for everything.
         self._paths: set[str | None] = set()
         self._unsubscribe: tuple[Callable[[], None], ...] = ()
+
+    def follow_too(self, follower: PolicyFollower) -> None:
+        """Call a part of the broker, too, when policies of topics have changed."""
+        self._followers.append(follower)
 
     def start(self, background: BackgroundTasks) -> None:
         """Set the broker's own rate, and follow every change from now on."""
@@ -106,9 +114,8 @@ class LimitPolicies:
     async def rates_of(self, topic: TopicName) -> TopicRates:
         """What holds for a topic now."""
         with store_errors_as_not_ready():
-            own = await self._policies.topic_policies(topic)
-            shared = await self._policies.namespace(topic.namespace_name)
-            rates = rates_of(own, shared, self._cluster, self._options())
+            policies = await self._policies.applied(topic, self._cluster)
+            rates = rates_of(policies, self._options())
             if rates.resource_group is not None:
                 await self.groups.know(rates.resource_group)
         return rates
@@ -145,10 +152,13 @@ class LimitPolicies:
         for group in self.groups.names:
             if None in changed or paths.resource_group(group) in changed:
                 await self.groups.refresh(group)
-        await self.publish.refresh(
+        topics = [
             each
             for each in self.publish.topics
             if None in changed
             or paths.policies(each.name.namespace_name) in changed
             or paths.topic_policies(each.name) in changed
-        )
+        ]
+        await self.publish.refresh(topics)
+        for follower in self._followers:
+            await follower.policies_changed([each.name for each in topics])

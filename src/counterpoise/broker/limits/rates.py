@@ -56,28 +56,21 @@ def broker_rate(options: RateOptions) -> Rate:
     return _rate(options.broker_publish_messages, options.broker_publish_bytes)
 
 
-def rates_of(
-    topic: JsonObject | None, namespace: JsonObject | None, cluster: str, options: RateOptions
-) -> TopicRates:
-    """The rates of a topic, from its policies (``TopicPolicies``) and those of its namespace."""
-    own, shared = topic or {}, namespace or {}
-    policy = own.get("publishRate") or (shared.get("publishMaxMessageRate") or {}).get(cluster)
+def rates_of(policies: JsonObject, options: RateOptions) -> TopicRates:
+    """The rates of a topic, from the policies that hold for it (``applied_policies``)."""
+    policy = policies.get("publishRate")
     if isinstance(policy, Mapping):
         publish = _rate(
             policy.get("publishThrottlingRateInMsg"), policy.get("publishThrottlingRateInByte")
         )
     else:
         publish = _rate(options.topic_publish_messages, options.topic_publish_bytes)
-    group = own.get("resourceGroupName") or shared.get("resource_group_name")
-    dispatch = own.get("dispatchRate") or (shared.get("topicDispatchRate") or {}).get(cluster)
-    each = own.get("subscriptionDispatchRate") or (
-        shared.get("subscriptionDispatchRate") or {}
-    ).get(cluster)
+    group = policies.get("resourceGroupName")
     return TopicRates(
         publish,
         str(group) if group else None,
         _dispatch(
-            dispatch,
+            policies.get("dispatchRate"),
             Rate(
                 options.topic_dispatch_messages,
                 options.topic_dispatch_bytes,
@@ -85,18 +78,15 @@ def rates_of(
             ),
         ),
         _dispatch(
-            each,
+            policies.get("subscriptionDispatchRate"),
             Rate(
                 options.subscription_dispatch_messages,
                 options.subscription_dispatch_bytes,
                 relative=options.dispatch_relative,
             ),
         ),
-        _of_subscriptions(own.get("subscriptionPolicies")),
-        _subscribe(
-            own.get("subscribeRate") or (shared.get("clusterSubscribeRate") or {}).get(cluster),
-            options,
-        ),
+        _of_subscriptions(policies.get("subscriptionPolicies")),
+        _subscribe(policies.get("subscribeRate"), options),
     )
 
 

@@ -30,8 +30,11 @@ DOMAINS_OF_MODE: Final = {
 class TopicCatalog:
     """The topics of the cluster, for the topic registry and for the protocol's questions."""
 
-    def __init__(self, policies: Policies, default: LiveOptions[AutoTopicCreation]) -> None:
+    def __init__(
+        self, policies: Policies, default: LiveOptions[AutoTopicCreation], cluster: str
+    ) -> None:
         self._policies = policies
+        self._cluster = cluster
         self._default = default
         self._list = SingleFlight(self._listed)
 
@@ -40,10 +43,10 @@ class TopicCatalog:
         with store_errors_as_not_ready():
             return await self._policies.topic_exists(topic)
 
-    async def policies_of(self, topic: TopicName) -> JsonObject | None:
-        """What the topic's namespace says of all its topics; None where there is none."""
+    async def policies_of(self, topic: TopicName) -> JsonObject:
+        """The policies that hold for a topic, by their names in ``TopicPolicies``."""
         with store_errors_as_not_ready():
-            return await self._policies.namespace(topic.namespace_name)
+            return await self._policies.applied(topic, self._cluster)
 
     async def create(self, topic: TopicName) -> None:
         """Create a topic that a client asked for; raises `BrokerError` where that is not allowed.

@@ -91,6 +91,23 @@ class TopicOptions:
         low=0,
         why="how many consumers a subscription may have at once; 0 is no limit",
     )
+    max_subscriptions: int = option(
+        0,
+        conf="maxSubscriptionsPerTopic",
+        unit="subscriptions",
+        low=0,
+        why="how many subscriptions a topic may have; 0 is no limit",
+    )
+    types: tuple[str, ...] = option(
+        ("Exclusive", "Shared", "Failover", "Key_Shared"),
+        conf="subscriptionTypesEnabled",
+        why="the types of subscription that consumers may ask for",
+    )
+    creates_subscriptions: bool = option(
+        True,
+        conf="allowAutoSubscriptionCreation",
+        why="whether a consumer creates a durable subscription that is not there",
+    )
     key_shared_ring: bool = option(
         True,
         conf="subscriptionKeySharedUseConsistentHashing",

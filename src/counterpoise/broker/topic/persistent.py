@@ -76,6 +76,12 @@ class PersistentTopic(Topic):
         """Create the subscription that a producer may ask for (PIP-124)."""
         name = request.initial_subscription
         if name and name not in self._subscriptions:
+            if not self.rules.creates_subscriptions:
+                raise BrokerError(
+                    ServerError.NotAllowedError,
+                    "Could not create the initial subscription due to the auto subscription "
+                    "creation is not allowed (allowAutoSubscriptionCreation)",
+                )
             await self.create_subscription(name, InitialPosition.Earliest)
 
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
@@ -202,6 +208,7 @@ class PersistentTopic(Topic):
         )
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
+            self._admit_new(request)
             acks = AckState(await self._start_of(request) - 1)
             self.check_open()
             # Another consumer may have created it while this waited for a read.
@@ -220,6 +227,18 @@ class PersistentTopic(Topic):
                 f"{kind} subscription with the same name already exists: {subscription.name}",
             )
         return subscription
+
+    def _admit_new(self, request: SubscribeRequest) -> None:
+        """Raise `BrokerError` unless a consumer may create the subscription that it asks for."""
+        if not request.durable:
+            return
+        if not self.rules.creates_subscriptions:
+            raise BrokerError(
+                ServerError.SubscriptionNotFound,
+                f"Subscription does not exist: {request.subscription} of {self.name}, and "
+                "consumers may not create it (allowAutoSubscriptionCreation)",
+            )
+        self.rules.admit_subscription(self.name, len(self._subscriptions))
 
     async def _saved(self) -> None:
         try:
@@ -243,6 +262,7 @@ class PersistentTopic(Topic):
         self.check_open()
         if name in self._subscriptions:
             raise BrokerError(ServerError.ConsumerBusy, f"Subscription {name} already exists")
+        self.rules.admit_subscription(self.name, len(self._subscriptions))
         if isinstance(initial, InitialPosition):
             at = self.log.begin if initial is InitialPosition.Earliest else self.log.end
         else:

@@ -65,6 +65,7 @@ class ProducerRequest:
     address: str = ""
     client_version: str = ""
     initial_subscription: str | None = None
+    encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

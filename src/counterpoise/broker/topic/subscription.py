@@ -21,7 +21,7 @@ from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.stored_message import last_message_id
-from counterpoise.broker.topic.topic_limits import TopicLimits
+from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Lost, Position
 from counterpoise.wire.errors import ServerError
@@ -116,7 +116,7 @@ class Subscription:
         """Whether nothing goes out until its consumers acknowledge something."""
         return self.dispatcher is not None and self.dispatcher.blocked
 
-    def attach(self, consumer: Recipient, headcount: TopicLimits) -> None:
+    def attach(self, consumer: Recipient, rules: TopicRules) -> None:
         """Add a consumer; raise `BrokerError` where the type forbids it."""
         if self.closed:
             # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
@@ -131,7 +131,7 @@ class Subscription:
                 or self.type is not request.type
                 or not dispatcher.serves(request)
             ):
-                dispatcher = self._new_dispatcher(request, headcount)
+                dispatcher = self._new_dispatcher(request, rules)
         elif self.type is not request.type:
             raise BrokerError(
                 ServerError.ConsumerBusy,
@@ -142,7 +142,7 @@ class Subscription:
         self.dispatcher, self.type = dispatcher, request.type
         dispatcher.add(consumer)
 
-    def _new_dispatcher(self, request: SubscribeRequest, headcount: TopicLimits) -> Dispatcher:
+    def _new_dispatcher(self, request: SubscribeRequest, rules: TopicRules) -> Dispatcher:
         if self.dispatcher is not None:
             self._retire(self.dispatcher)
         commons = self._commons
@@ -152,7 +152,7 @@ class Subscription:
                 self.log,
                 self.acks,
                 commons.options,
-                headcount,
+                rules,
                 commons.turns,
                 request,
             )

@@ -24,7 +24,7 @@ from counterpoise.broker.topic.ports import (
 from counterpoise.broker.topic.producer import Producer, ProducerSet
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription import Subscription
-from counterpoise.broker.topic.topic_limits import headcount_of
+from counterpoise.broker.topic.topic_rules import TopicRules, rules_of
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
@@ -56,8 +56,8 @@ class Topic(ABC):
         #: No client can attach any more: the topic is about to close.
         self.leaving = False
         self.closing = False
-        #: Brought up to date by each `TopicRegistry.get`.
-        self.headcount = headcount_of(None, commons.options)
+        #: Brought up to date by each `TopicRegistry.get`, and when policies change.
+        self.rules = rules_of(None, commons.options)
 
     @property
     @abstractmethod
@@ -66,6 +66,17 @@ class Topic(ABC):
 
     async def make_ready(self, request: ProducerRequest) -> None:  # noqa: B027
         """Do what must be done before a producer is attached; most ask for nothing."""
+
+    def apply(self, rules: TopicRules) -> None:
+        """Follow a change of policies: it holds for clients that are attached, too."""
+        before, self.rules = self.rules, rules
+        if rules == before:
+            return
+        if rules.encryption_required:
+            self._close_producers(None, keep_encrypted=True)
+        for subscription in list(self.subscriptions.values()):
+            if subscription.dispatcher is not None:
+                subscription.dispatcher.apply(rules)
 
     @property
     def is_active(self) -> bool:
@@ -79,7 +90,7 @@ class Topic(ABC):
         producer = Producer(request, name, sink, self, Meter(self.commons.clock))
         former = self.producers.by_name.get(name)
         if former is None:
-            self.headcount.admit_producer(len(self.producers))
+            self.rules.admit_producer(self.name, len(self.producers), encrypted=request.encrypted)
         for fenced in self.producers.add(producer):
             self.commons.limits.detach(self, fenced)
             fenced.sink.close_producer(fenced.producer_id, None)
@@ -108,6 +119,9 @@ class Topic(ABC):
         """
         if self.closing or producer.closed:
             return
+        if self.rules.message_bytes:
+            sends = self._within_size(producer, sends)
+            size = sum(len(send.entry) for send in sends)
         if not producer.ready:
             refusal = BrokerError(
                 ServerError.ProducerFenced, "Producer waits for exclusive access to the topic"
@@ -118,6 +132,19 @@ class Topic(ABC):
             self._accept(producer, sends)
         else:
             self._accept_within(producer.flow, producer, sends, size)
+
+    def _within_size(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
+        """The entries that are no larger than ``maxMessageSize`` allows; the others are refused."""
+        most = self.rules.message_bytes
+        for send in sends:
+            if len(send.entry) > most:
+                refusal = BrokerError(
+                    ServerError.NotAllowedError,
+                    f"Exceed maximum message size: {len(send.entry)} bytes, at most {most} "
+                    f"(maxMessageSize of {self.name})",
+                )
+                producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
+        return [send for send in sends if len(send.entry) <= most]
 
     def _accept_within(
         self, flow: ProducerFlow, producer: Producer, sends: Sequence[Send], size: int
@@ -152,14 +179,14 @@ class Topic(ABC):
         """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
         await self.commons.turns.take(ATTACH_WORK, sink)
         self.check_open()
+        self.rules.admit_type(self.name, request.type)
         subscription = await self._subscription_for(request)
         consumer = Consumer(request, sink, subscription)
         try:
-            headcount = self.headcount
-            subscriptions = self.subscriptions.values() if headcount.consumers else ()
+            subscriptions = self.subscriptions.values() if self.rules.consumers else ()
             on_topic = sum(len(each.consumers) for each in subscriptions)
-            headcount.admit_consumer(on_topic, len(subscription.consumers))
-            subscription.attach(consumer, headcount)
+            self.rules.admit_consumer(on_topic, len(subscription.consumers))
+            subscription.attach(consumer, self.rules)
         except BrokerError:
             if not subscription.durable and not subscription.consumers:
                 subscription.end()
@@ -217,9 +244,11 @@ class Topic(ABC):
         for subscription in self.subscriptions.values():
             subscription.close()
 
-    def _close_producers(self, assigned_broker_url: ServiceUrls | None) -> None:
+    def _close_producers(
+        self, assigned_broker_url: ServiceUrls | None, *, keep_encrypted: bool = False
+    ) -> None:
         for producer in self.producers.all():
-            if not producer.closed:
+            if not (producer.closed or (keep_encrypted and producer.request.encrypted)):
                 producer.closed = True
                 self.commons.limits.detach(self, producer)
                 producer.sink.close_producer(producer.producer_id, assigned_broker_url)

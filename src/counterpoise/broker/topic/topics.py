@@ -28,7 +28,7 @@ from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import OwnedBundles, ServiceUrls, TopicMetadata
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.topic import Topic
-from counterpoise.broker.topic.topic_limits import headcount_of
+from counterpoise.broker.topic.topic_rules import rules_of
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import LedgerIds, LedgerStore, Position, StorageError
@@ -109,8 +109,7 @@ class TopicRegistry:
         """
         topic = await self._get(name, create=create)
         if self._policies is not None:
-            policies = await self._policies(name)
-            topic.headcount = headcount_of(policies, self._commons.options)
+            topic.apply(rules_of(await self._policies(name), self._commons.options))
         return topic
 
     async def _get(self, name: TopicName, *, create: bool) -> Topic:
@@ -200,6 +199,12 @@ class TopicRegistry:
         self._topics[name] = topic
         self._ownership.opened(name)
         return topic
+
+    async def policies_changed(self, names: Iterable[TopicName]) -> None:
+        """Read the policies of those of these topics that are loaded again."""
+        for name in names:
+            if name in self._topics:
+                await self.get(name, create=False)
 
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
         """Read ahead what loading these topics needs, while their owner still serves them.

@@ -16,7 +16,7 @@ from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import SubscribeRequest
-from counterpoise.broker.topic.topic_limits import TopicLimits
+from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Log
 from counterpoise.wire.values import SubscriptionType
@@ -30,7 +30,7 @@ class DispatcherSpec:
     log: Log[Any]
     acks: AckState
     options: TopicOptions
-    headcount: TopicLimits
+    rules: TopicRules
     turns: DeliveryTurns
     request: SubscribeRequest
 
@@ -52,7 +52,7 @@ def _failover(wanted: DispatcherSpec) -> Dispatcher:
 
 
 def _shared(wanted: DispatcherSpec) -> Dispatcher:
-    return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.headcount)
+    return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.rules)
 
 
 def _key_shared(wanted: DispatcherSpec) -> Dispatcher:
@@ -61,7 +61,7 @@ def _key_shared(wanted: DispatcherSpec) -> Dispatcher:
         wanted.acks,
         wanted.turns,
         wanted.options,
-        wanted.headcount,
+        wanted.rules,
         wanted.request.key_shared,
     )
 

@@ -12,6 +12,7 @@ from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.entry_reader import EntryReader
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Log
 
 BURST_BYTES = 1 << 20
@@ -115,6 +116,9 @@ class Dispatcher(ABC):
     def rewind(self, index: int) -> None:
         """Start again at ``index``: the cursor was moved."""
         self.read_index = index
+
+    def apply(self, rules: TopicRules) -> None:  # noqa: B027  most have no such limit
+        """Follow a change of the topic's policies."""
 
     @property
     def active(self) -> Recipient | None:

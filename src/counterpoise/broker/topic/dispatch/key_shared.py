@@ -26,7 +26,7 @@ from counterpoise.broker.topic.dispatch.selectors import (
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
-from counterpoise.broker.topic.topic_limits import TopicLimits
+from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
@@ -48,10 +48,10 @@ class KeySharedDispatcher(SharedDispatcher):
         acks: AckState,
         turns: DeliveryTurns,
         options: TopicOptions,
-        headcount: TopicLimits,
+        rules: TopicRules,
         meta: KeySharedMeta,
     ) -> None:
-        super().__init__(log, acks, turns, options, headcount)
+        super().__init__(log, acks, turns, options, rules)
         self._look_ahead = options.look_ahead
         self.meta = meta
         self.selector: Selector[Recipient] = (

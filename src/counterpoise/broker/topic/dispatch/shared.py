@@ -15,7 +15,7 @@ from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENT
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.topic_limits import TopicLimits
+from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import BadEntry, metadata_of
@@ -41,14 +41,13 @@ class SharedDispatcher(Dispatcher):
         acks: AckState,
         turns: DeliveryTurns,
         options: TopicOptions,
-        headcount: TopicLimits,
+        rules: TopicRules,
     ) -> None:
         super().__init__(log, acks, turns)
         self.unacked = 0
         self.redeliveries: dict[int, int] = {}
         self._turn_messages = options.round_robin_messages
-        self._max_unacked_consumer = headcount.unacked_of_consumer or _NO_LIMIT
-        self._max_unacked = headcount.unacked_of_subscription or _NO_LIMIT
+        self.apply(rules)
         self._holder: dict[int, Recipient] = {}
         self._replay: list[int] = []
         self._replay_set: set[int] = set()
@@ -56,6 +55,16 @@ class SharedDispatcher(Dispatcher):
         self._timer: asyncio.TimerHandle | None = None
         self._rota = RoundRobin()
         self._burst_bytes = BURST_BYTES
+
+    def apply(self, rules: TopicRules) -> None:
+        """Follow a change of policies: consumers that were blocked may go on."""
+        self._max_unacked_consumer = rules.unacked_of_consumer or _NO_LIMIT
+        self._max_unacked = rules.unacked_of_subscription or _NO_LIMIT
+        for each in self.consumers:
+            if each.blocked and each.unacked < self._max_unacked_consumer:
+                each.blocked = False
+                self._enter(each)
+        self.dispatch()
 
     @property
     def delayed(self) -> int:

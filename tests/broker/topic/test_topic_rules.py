@@ -1,15 +1,17 @@
-"""How many may use a topic, by broker.conf and by the policies of its namespace."""
+"""What a topic allows its clients, by broker.conf and by its policies."""
+
+from dataclasses import replace
 
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.topic_limits import TopicLimits, headcount_of
+from counterpoise.broker.topic.topic_rules import rules_of
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import World, entry, publish
 
 SHARED = SubscriptionType.Shared
 
@@ -55,17 +57,79 @@ async def test_a_namespaces_policies_go_before_the_settings_and_are_heard_of_at_
     await world.producer()
     with pytest.raises(BrokerError):
         await world.producer()
-    said["max_producers_per_topic"] = 2
+    said["maxProducerPerTopic"] = 2
     await world.producer()
     with pytest.raises(BrokerError):
         await world.producer()
-    said["max_producers_per_topic"] = 0
+    said["maxProducerPerTopic"] = 0
     await world.producer()
-    said["max_unacked_messages_per_consumer"] = 3
+    said["maxUnackedMessagesOnConsumer"] = 3
     consumer = await world.consumer(SHARED)
     await world.publish(await world.producer(), *range(9))
     assert len(world.wire.payloads()) == 3
     assert consumer.blocked
+
+
+async def test_a_change_of_policies_holds_for_clients_that_are_attached() -> None:
+    said: dict[str, object] = {"maxUnackedMessagesOnConsumer": 1}
+
+    async def policies(_: TopicName) -> dict[str, object]:
+        return said
+
+    world = World(MemoryLedgerStore(), policies=policies)
+    consumer, plain = await world.consumer(SHARED), await world.producer()
+    encrypted = await world.producer(encrypted=True)
+    await world.publish(plain, "0", "1", "2")
+    assert world.wire.payloads() == ["0"]
+    said["maxUnackedMessagesOnConsumer"] = 2
+    topic = (await world.topic()).name
+    await world.registry.policies_changed([topic])
+    assert world.wire.payloads() == ["0", "1"]
+    assert consumer.blocked
+    said["maxMessageSize"] = 100
+    await world.registry.policies_changed([topic])
+    publish(plain, 9, 9, entry("x" * 100))
+    await world.publish(plain, "3")
+    ((_, _, error),) = world.wire.errors
+    assert error.code is ServerError.NotAllowedError
+    said["encryption_required"] = True
+    await world.registry.policies_changed([topic])
+    assert (plain.closed, encrypted.closed) == (True, False)
+    with pytest.raises(BrokerError, match="Encryption is required in"):
+        await world.producer()
+    said.update(maxUnackedMessagesOnConsumer=0, encryption_required=False)
+    await world.registry.policies_changed([topic])
+    assert world.wire.payloads() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "code"),
+    [
+        ("maxSubscriptionsPerTopic", 1, ServerError.NotAllowedError),
+        ("subscriptionTypesEnabled", ["Exclusive"], ServerError.NotAllowedError),
+        (
+            "autoSubscriptionCreationOverride",
+            {"allowAutoSubscriptionCreation": False},
+            ServerError.SubscriptionNotFound,
+        ),
+    ],
+)
+async def test_subscriptions_that_are_not_allowed(
+    policy: str, value: object, code: ServerError
+) -> None:
+    said: dict[str, object] = {}
+
+    async def policies(_: TopicName) -> dict[str, object]:
+        return said
+
+    world = World(MemoryLedgerStore(), policies=policies)
+    await world.consumer(SHARED, subscription="one")
+    said[policy] = value
+    with pytest.raises(BrokerError) as refused:
+        await world.consumer(SHARED, subscription="two")
+    assert refused.value.code is code
+    assert set((await world.topic()).subscriptions) == {"one"}
+    await world.consumer(SubscriptionType.Exclusive, subscription="reader", durable=False)
 
 
 async def test_zero_is_no_limit(store: MemoryLedgerStore) -> None:
@@ -79,8 +143,8 @@ async def test_zero_is_no_limit(store: MemoryLedgerStore) -> None:
 
 @pytest.mark.parametrize("nonsense", [None, -1, "many", 1.5])
 def test_a_policy_that_says_nothing_leaves_the_setting(nonsense: object) -> None:
-    found = headcount_of({"max_consumers_per_topic": nonsense}, TopicOptions(max_consumers=7))
-    assert found == TopicLimits(0, 7, 0, 50_000, 200_000)
+    found = rules_of({"maxConsumerPerTopic": nonsense}, TopicOptions(max_consumers=7))
+    assert found == replace(rules_of(None, TopicOptions()), consumers=7)
 
 
 async def test_key_shared_without_a_ring(store: MemoryLedgerStore) -> None:

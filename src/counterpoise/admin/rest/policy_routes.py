@@ -1,0 +1,165 @@
+"""The routes by which a policy is read, set and removed, of whatever has policies."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.parameters import whole_number
+from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
+from counterpoise.admin.request import answer, broker_of, no_content, nothing
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import Json, Schema, Shape, nullable, text
+
+log = logging.getLogger(__name__)
+
+BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_age")}
+
+
+class PolicyHolder(ABC):
+    """What has policies: namespaces, or topics."""
+
+    def __init__(
+        self, base: str, query: Mapping[str, Schema], per_cluster: frozenset[str] = frozenset()
+    ) -> None:
+        """``base``: its path; ``query``: what every request may say.
+
+        ``per_cluster``: names of those that are kept as a map from cluster to value; the API speaks
+        of this cluster's.
+        """
+        self.base, self._query, self._per_cluster = base, query, per_cluster
+
+    @abstractmethod
+    async def value(self, request: web.Request, name: str) -> Json:
+        """The policy of this name, as a request asks for it; None where it was never set."""
+
+    @abstractmethod
+    async def update(
+        self, request: web.Request, change: Callable[[dict[str, Json]], object]
+    ) -> None:
+        """Change its policies in place; 404 if it is not there."""
+
+    def routes(self, policy: Policy) -> Iterable[route.Route]:
+        """The paths of one policy."""
+        path = f"{self.base}/{policy.path}"
+        yield route.get(path, self._reader(policy), self._query)
+        query = {**self._query, **({policy.by_query: policy.shape} if policy.by_query else {})}
+        bare = policy.by_query or policy.value_by_path is not None
+        body = None if bare else Shape(nullable(policy.shape))
+        if policy.method:
+            yield route.Route(policy.method, path, self._writer(policy), body, query)
+        yield route.delete(path, self._remover(policy), query=self._query)
+
+    def quota_routes(self, member: str) -> Iterable[route.Route]:
+        """The paths of backlog quotas, which are kept by type in one member of the policies."""
+        query = {**BACKLOG_QUOTA_TYPE, **self._query}
+
+        async def read(request: web.Request) -> web.Response:
+            return answer(await self.value(request, member) or {})
+
+        async def write(request: web.Request) -> web.Response:
+            kind, quota = _quota_type(request), body_of(request)
+            self._warn_unread(request, "backlogQuota")
+            await self.update(request, lambda it: it.setdefault(member, {}).update({kind: quota}))
+            return no_content()
+
+        async def remove(request: web.Request) -> web.Response:
+            kind = _quota_type(request)
+            await self.update(request, lambda it: it.setdefault(member, {}).pop(kind, None))
+            return no_content()
+
+        yield route.get(f"{self.base}/backlogQuotaMap", read, self._query)
+        yield route.post(f"{self.base}/backlogQuota", write, Shape(BACKLOG_QUOTA), query)
+        yield route.delete(f"{self.base}/backlogQuota", remove, query=query)
+
+    def _reader(self, policy: Policy) -> route.Handler:
+        async def read(request: web.Request) -> web.Response:
+            value = await self.value(request, policy.name)
+            if policy.name in self._per_cluster and value is not None:
+                value = value.get(broker_of(request).config.cluster_name)
+            value = policy.unset if value is None else value
+            return nothing() if value is None else answer(value)
+
+        return read
+
+    def _writer(self, policy: Policy) -> route.Handler:
+        remove = self._remover(policy)
+
+        async def write(request: web.Request) -> web.StreamResponse:
+            value = _given(request, policy)
+            if value is None:
+                return await remove(request)
+            refused = why_refused(policy.name, value)
+            if refused is not None:
+                raise precondition_failed(refused)
+            if policy.low is not None and value < policy.low:
+                raise precondition_failed(f"{policy.path} must be {policy.low} or more")
+            if not policy.is_read:
+                self._warn_unread(request, policy.path)
+            if policy.name in self._per_cluster:
+                value = {broker_of(request).config.cluster_name: value}
+                await self.update(request, lambda it: it.setdefault(policy.name, {}).update(value))
+            else:
+                await self.update(request, lambda it: it.update({policy.name: value}))
+            return no_content()
+
+        return write
+
+    def _remover(self, policy: Policy) -> route.Handler:
+        async def remove(request: web.Request) -> web.Response:
+            if policy.name in self._per_cluster:
+                cluster = broker_of(request).config.cluster_name
+                await self.update(
+                    request, lambda it: it.setdefault(policy.name, {}).pop(cluster, None)
+                )
+            else:
+                await self.update(request, lambda it: it.pop(policy.name, None))
+            return no_content()
+
+        return remove
+
+    @staticmethod
+    def _warn_unread(request: web.Request, path: str) -> None:
+        log.warning(
+            "%s: the policy %s is stored, and read by nothing here (docs/UNREAD.md)",
+            "/".join(value for name, value in request.match_info.items() if name != "domain"),
+            path,
+        )
+
+
+def in_place(
+    change: Callable[[dict[str, Json]], object],
+) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """A change of a copy: it is made again if another request wrote first."""
+
+    def changed(policies: dict[str, Json]) -> dict[str, Json]:
+        fresh = copy.deepcopy(policies)
+        change(fresh)
+        return fresh
+
+    return changed
+
+
+def _given(request: web.Request, policy: Policy) -> Json:
+    if policy.value_by_path is not None:
+        return policy.value_by_path
+    if policy.by_query is None:
+        return body_of(request)
+    said = request.query.get(policy.by_query)
+    if said is None:
+        raise precondition_failed(f"query parameter {policy.by_query} is missing")
+    return Shape(policy.shape).check(whole_number(said))
+
+
+def _quota_type(request: web.Request) -> str:
+    """Which of the two quotas a request is about."""
+    kind = request.query.get("backlogQuotaType") or "destination_storage"
+    if kind not in ("destination_storage", "message_age"):
+        raise precondition_failed(f"backlogQuotaType={kind[:40]!r}: no such type")
+    return kind

@@ -1,0 +1,105 @@
+"""The rules of one topic: what its policies and the broker's settings allow its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import SubscriptionType
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """What holds for one topic; a number of 0 is no limit."""
+
+    producers: int = 0
+    consumers: int = 0
+    consumers_of_subscription: int = 0
+    unacked_of_consumer: int = 0
+    unacked_of_subscription: int = 0
+    subscriptions: int = 0
+    message_bytes: int = 0
+    encryption_required: bool = False
+    types: frozenset[str] = frozenset()
+    """The types of subscription that are enabled; all, if it is empty."""
+    creates_subscriptions: bool = True
+    """Whether a consumer may create its durable subscription."""
+
+    def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
+        """Raise `BrokerError` unless one more producer may come."""
+        if self.encryption_required and not encrypted:
+            raise BrokerError(
+                ServerError.MetadataError,
+                f"Encryption is required in {topic} (encryptionRequired): "
+                "give the producer an encryption key",
+            )
+        if 0 < self.producers <= attached:
+            raise BrokerError(
+                ServerError.ProducerBusy,
+                f"Topic reached max producers limit: {self.producers} (maxProducersPerTopic)",
+            )
+
+    def admit_consumer(self, on_topic: int, on_subscription: int) -> None:
+        """Raise `BrokerError` (ConsumerBusy) unless one more consumer may come."""
+        if 0 < self.consumers <= on_topic:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"Topic reached max consumers limit: {self.consumers} (maxConsumersPerTopic)",
+            )
+        if 0 < self.consumers_of_subscription <= on_subscription:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                "Subscription reached max consumers limit: "
+                f"{self.consumers_of_subscription} (maxConsumersPerSubscription)",
+            )
+
+    def admit_type(self, topic: TopicName, wanted: SubscriptionType) -> None:
+        """Raise `BrokerError` (NotAllowedError) unless the type of subscription is enabled."""
+        if self.types and wanted.name not in self.types:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"Topic[{topic}] doesn't support {wanted.name} sub type! "
+                f"(subscriptionTypesEnabled: {', '.join(sorted(self.types))})",
+            )
+
+    def admit_subscription(self, topic: TopicName, present: int) -> None:
+        """Raise `BrokerError` (NotAllowedError) unless one more subscription may be created."""
+        if 0 < self.subscriptions <= present:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"Exceed the maximum number of subscriptions of the topic: {topic} "
+                f"(maxSubscriptionsPerTopic: {self.subscriptions})",
+            )
+
+
+def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> TopicRules:
+    """The rules of ``applied_policies``, and those of broker.conf where they say nothing."""
+    found = policies or {}
+
+    def limit(name: str, default: int = 0) -> int:
+        said = found.get(name)
+        return said if isinstance(said, int) and said >= 0 else default
+
+    types, creation = (
+        found.get("subscriptionTypesEnabled"),
+        found.get("autoSubscriptionCreationOverride"),
+    )
+    return TopicRules(
+        limit("maxProducerPerTopic", options.max_producers),
+        limit("maxConsumerPerTopic", options.max_consumers),
+        limit("maxConsumersPerSubscription", options.max_consumers_per_subscription),
+        limit("maxUnackedMessagesOnConsumer", options.max_unacked_per_consumer),
+        limit("maxUnackedMessagesOnSubscription", options.max_unacked_per_subscription),
+        limit("maxSubscriptionsPerTopic", options.max_subscriptions),
+        limit("maxMessageSize"),
+        found.get("encryption_required") is True,
+        frozenset(map(str, types) if isinstance(types, list) and types else options.types),
+        creation.get("allowAutoSubscriptionCreation") is True
+        if isinstance(creation, Mapping)
+        else options.creates_subscriptions,
+    )

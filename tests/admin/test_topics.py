@@ -214,6 +214,20 @@ def test_subscriptions_are_made_skipped_moved_deleted(
     assert api("DELETE", f"{at}/start").status == 404
 
 
+def test_a_subscription_makes_the_topic_where_clients_may(api: Api, namespace: str) -> None:
+    at = f"/admin/v2/namespaces/{namespace}/autoTopicCreation"
+    rule = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
+    assert api("PUT", f"{TOPICS}/{namespace}/plain/subscription/s", "latest").status == 204
+    assert api.get(f"{TOPICS}/{namespace}/plain/subscriptions") == ["s"]
+    assert api("POST", at, rule).status == 204
+    assert api("PUT", f"{TOPICS}/{namespace}/cut/subscription/s", "latest").status == 204
+    assert api.get(f"{TOPICS}/{namespace}/cut-partition-1/subscriptions") == ["s"]
+    assert api("POST", at, {"allowAutoTopicCreation": False}).status == 204
+    refused = api("PUT", f"{TOPICS}/{namespace}/none/subscription/s", "latest")
+    assert refused.status == 412
+    assert refused.reason == "Topic does not exist and cannot be auto-created"
+
+
 def test_a_subscription_in_use_is_deleted_only_by_force(
     api: Api, namespace: str, connect: Connect
 ) -> None:

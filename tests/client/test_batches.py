@@ -3,6 +3,7 @@
 import pulsar
 import pytest
 
+from counterpoise import Cluster
 from tests.client.conftest import SOON, assert_no_more, payloads, receive_all
 
 pytestmark = pytest.mark.client
@@ -134,3 +135,37 @@ def test_some_of_a_batch_acknowledged_by_index(client: pulsar.Client, topic: str
     received = [again.receive(SOON).data() for _ in range(6)]
     # acknowledgmentAtBatchIndexLevelEnabled is off by default: the whole batch comes again.
     assert received == payloads(6)
+
+
+@pytest.mark.parametrize("kind", [pulsar.ConsumerType.Shared, pulsar.ConsumerType.Exclusive])
+def test_a_batch_comes_back_without_what_was_acknowledged_of_it(kind: pulsar.ConsumerType) -> None:
+    config = {"acknowledgmentAtBatchIndexLevelEnabled": True}
+    with Cluster(brokers=2, config=config) as cluster:
+        client = pulsar.Client(
+            cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        )
+        topic = "persistent://public/default/batches"
+        consumer = client.subscribe(topic, "s", kind, batch_index_ack_enabled=True)
+        producer = batching(client, topic)
+        for payload in payloads(70):
+            producer.send_async(payload, None)
+        producer.flush()
+        kept = {3, 64, 69}
+        for number in range(70):
+            message = consumer.receive(SOON)
+            if number not in kept:
+                consumer.acknowledge(message)
+        # What the client gathers is sent when it closes.
+        consumer.close()
+        left = [b"message-%d" % number for number in sorted(kept)]
+        consumer = client.subscribe(topic, "s", kind, batch_index_ack_enabled=True)
+        assert receive_all(consumer, len(left), ack=False) == left
+        consumer.close()
+        # The next owner knows it, too.
+        cluster.unload(topic)
+        consumer = client.subscribe(topic, "s", kind, batch_index_ack_enabled=True)
+        assert receive_all(consumer, len(left)) == left
+        consumer.close()
+        consumer = client.subscribe(topic, "s", kind, batch_index_ack_enabled=True)
+        assert_no_more(consumer)
+        client.close()

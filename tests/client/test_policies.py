@@ -72,9 +72,9 @@ def test_producers_and_consumers(limited: Limited) -> None:
 def test_subscriptions_and_their_types(limited: Limited) -> None:
     client, topic = limited.client, limited.topic
     client.subscribe(topic, "one", SHARED)
-    limited.set("subscriptionTypesEnabled", "subscriptionTypesEnabled", ["Shared"])
+    limited.set("subscriptionTypesEnabled", "subscriptionTypesEnabled", ["Shared", "Exclusive"])
     with pytest.raises(pulsar.PulsarException, match="NotAllowed"):
-        client.subscribe(topic, "two", pulsar.ConsumerType.Exclusive)
+        client.subscribe(topic, "two", pulsar.ConsumerType.Failover)
     limited.set("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic", 1)
     with pytest.raises(pulsar.PulsarException, match="NotAllowed"):
         client.subscribe(topic, "two", SHARED)
@@ -111,7 +111,7 @@ def test_unacknowledged_messages_of_a_consumer_that_is_there(limited: Limited) -
 def test_encryption(limited: Limited) -> None:
     client, topic = limited.client, limited.topic
     limited.set("encryptionRequired", "", True)
-    with pytest.raises(pulsar.PulsarException, match="MetadataError"):
+    with pytest.raises(pulsar.PulsarException):
         client.create_producer(topic)
     limited.set("encryptionRequired", "", False)
     client.create_producer(topic).send(b"plain again")

@@ -77,6 +77,8 @@ class CursorState:
     mark_delete: Position
     acked: tuple[tuple[Position, Position], ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    partial: tuple[tuple[Position, tuple[int, ...]], ...] = ()
+    """Batches of which a part is acknowledged: the messages that are not, as 64-bit words."""
 
 
 @dataclass(frozen=True, slots=True)

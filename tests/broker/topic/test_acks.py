@@ -75,3 +75,19 @@ def test_every_order_ends_with_nothing_left(order: range) -> None:
     for index in order:
         state.ack(index)
     assert (state.mark, state.above, list(state.ranges())) == (4999, 0, [])
+
+
+@given(st.lists(st.sets(st.integers(0, 150)), max_size=6))
+def test_what_is_left_of_a_batch_is_what_no_acknowledgement_named(acked: list[set[int]]) -> None:
+    state, left = AckState(-1), set(range(151))
+    for each in acked:
+        unnamed = sum(1 << number for number in range(151) if number not in each)
+        left -= each
+        words = [unnamed >> (64 * at) & (2**64 - 1) for at in range(3)]
+        assert state.ack_part(5, words) == len(left)
+        found = state.ack_set(5)
+        assert {
+            n for n in range(151) if n // 64 < len(found) and found[n // 64] >> n % 64 & 1
+        } == left
+    state.ack(5)
+    assert state.ack_set(5) == []

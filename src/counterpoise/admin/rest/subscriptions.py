@@ -8,7 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.errors import RestError, conflict, not_found
+from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import (
@@ -30,7 +30,13 @@ from counterpoise.admin.shapes import (
     text,
     whole,
 )
-from counterpoise.broker.face import EARLIEST, InitialPosition, PersistentTopic, Subscription
+from counterpoise.broker.face import (
+    EARLIEST,
+    BrokerError,
+    InitialPosition,
+    PersistentTopic,
+    Subscription,
+)
 from counterpoise.names.topic import TopicName
 
 SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
@@ -76,13 +82,22 @@ async def names(request: web.Request) -> web.Response:
 
 
 async def create(request: web.Request) -> web.Response:
-    """Make a subscription; the body may hold the message id where it starts (default: the end)."""
+    """Make a subscription; the body may hold the message id where it starts (default: the end).
+
+    A topic that is not there is made, as for a consumer, where policies let clients create topics.
+    """
     topic, name = await topic_in_namespace(request), request.match_info["subscription"]
-    start = body_of(request)
+    start, broker = body_of(request), broker_of(request)
+    try:
+        await broker.catalog.partitions(topic)
+    except BrokerError as error:
+        if error.code.name != "TopicNotFound":
+            raise
+        raise precondition_failed("Topic does not exist and cannot be auto-created") from None
     if await on_partitions(request, topic, start):
         return no_content()
     await require_topic_owner(request, topic)
-    loaded = await require_loaded(request, topic)
+    loaded = await broker.topics.get(topic, create=True)
     if name in loaded.subscriptions:
         raise conflict("Subscription already exists for topic")
     properties = start.get("properties") if isinstance(start, dict) else None

@@ -6,24 +6,30 @@ out of order above it is kept as bits, so that a million holes cost kilobytes, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from counterpoise.storage.port import CursorState, Log, Position
 
 _WIDTH = 512
 _FULL = (1 << _WIDTH) - 1
+_WORD_BITS = 64
+_WORD = (1 << _WORD_BITS) - 1
 
 
 class AckState:
-    """Acknowledged indexes: all up to ``mark``, and ``above`` many single ones after it."""
+    """Acknowledged indexes: all up to ``mark``, and ``above`` many single ones after it.
 
-    __slots__ = ("_bits", "above", "mark")
+    ``partial`` has, by index, the messages of a batch that are still to be acknowledged, as bits.
+    """
+
+    __slots__ = ("_bits", "above", "mark", "partial")
 
     def __init__(self, mark: int, acked: Iterable[tuple[int, int]] = ()) -> None:
         """``acked``: inclusive ranges, all of them after ``mark``."""
         self.mark = mark
         self.above = 0
+        self.partial: dict[int, int] = {}
         self._bits: dict[int, int] = {}
         for first, last in acked:
             for index in range(max(first, mark + 1), last + 1):
@@ -34,10 +40,13 @@ class AckState:
         self.mark = mark
         self.above = 0
         self._bits.clear()
+        self.partial.clear()
 
     def ack(self, index: int) -> bool:
         """Acknowledge one entry; False when it already was."""
         mark = self.mark
+        if self.partial:
+            self.partial.pop(index, None)
         if index == mark + 1:
             self.mark = index
             if self.above:
@@ -53,6 +62,24 @@ class AckState:
         self._bits[block] = bits | bit
         self.above += 1
         return True
+
+    def ack_part(self, index: int, remaining: Sequence[int]) -> int:
+        """Acknowledge messages of a batch; how many of it are left.
+
+        ``remaining``: those that one consumer has not acknowledged, as 64-bit words. With none
+        left the entry is still to be acknowledged by `ack`.
+        """
+        bits = sum((word & _WORD) << (_WORD_BITS * at) for at, word in enumerate(remaining))
+        if not self.is_acked(index):
+            bits &= self.partial.get(index, bits)
+            self.partial[index] = bits
+        return bits.bit_count()
+
+    def ack_set(self, index: int) -> Sequence[int]:
+        """What of a batch is to be acknowledged, as 64-bit words; none where all of it is."""
+        bits = self.partial.get(index, 0)
+        words = -(-bits.bit_length() // _WORD_BITS)
+        return [bits >> (_WORD_BITS * at) & _WORD for at in range(words)]
 
     def ack_range(self, first: int, last: int) -> bool:
         """Acknowledge ``first`` to ``last``; whether that changed anything."""
@@ -74,6 +101,8 @@ class AckState:
         if index <= self.mark:
             return 0
         newly = index - self.mark - self._count_through(index)
+        for each in [it for it in self.partial if it <= index]:
+            del self.partial[each]
         self.mark = index
         if self.above:
             self._forget_through(index)
@@ -177,4 +206,7 @@ def restored_acks(log: Log[Any], state: CursorState) -> AckState:
         return log.index(Position(position.ledger_id, position.entry_id + 1))
 
     ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
-    return AckState(after(state.mark_delete) - 1, ranges)
+    acks = AckState(after(state.mark_delete) - 1, ranges)
+    for position, words in state.partial:
+        acks.ack_part(log.index(position), words)
+    return acks

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import last_batch_index
 from counterpoise.broker.topic.ports import Acked, ConsumerSink, SubscribeRequest
+from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.storage.port import Position
+from counterpoise.wire.encode_runs import Delivery
 
 
 class Consumer(Recipient):
@@ -29,6 +31,14 @@ class Consumer(Recipient):
             subscription.topic_meter,
         )
         self.subscription = subscription
+
+    def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
+        """As any recipient; of a batch that is partly acknowledged the client drops that part."""
+        acks = self.subscription.acks
+        if acks.partial:
+            index = self.subscription.log.index
+            deliveries = [(*it[:4], acks.ack_set(index((it[0], it[1])))) for it in deliveries]
+        super().send(deliveries, messages, size)
 
     def flow(self, permits: int) -> None:
         """The client has room for this many more messages."""
@@ -75,7 +85,8 @@ class Consumer(Recipient):
 
     def last_message_id(self) -> tuple[Position, Position]:
         """The topic's last entry, and this subscription's mark-delete position."""
-        return self.subscription.last_message_id()
+        log = self.subscription.log
+        return last_message_id(log), log.position(self.subscription.acks.mark)
 
     def close(self) -> None:
         """Detach; what it holds unacknowledged goes to the others."""

@@ -91,6 +91,12 @@ class TopicOptions:
         low=0,
         why="how many consumers a subscription may have at once; 0 is no limit",
     )
+    batch_index_acks: bool = option(
+        False,
+        conf="acknowledgmentAtBatchIndexLevelEnabled",
+        why="whether messages of a batch are acknowledged one by one: what is delivered again "
+        "lacks those that were",
+    )
     max_subscriptions: int = option(
         0,
         conf="maxSubscriptionsPerTopic",

@@ -20,7 +20,6 @@ from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
-from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Lost, Position
@@ -197,9 +196,10 @@ class Subscription:
             return
         end, was_held = log.end, 0
         for ledger_id, entry_id, ack_set in acks:
-            if ack_set and any(ack_set):
-                continue
             index = log.index((ledger_id, entry_id))
+            if ack_set and (left := self._ack_part(index, ack_set)):
+                dispatcher.acked_part(consumer, index, left)
+                continue
             if index < end and state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
         consumer.acknowledged(was_held)
@@ -216,7 +216,7 @@ class Subscription:
         if self.type not in CUMULATIVE or self.dispatcher is None or self.closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
-        if ack_set and any(ack_set):
+        if ack_set and self._ack_part(index, ack_set):
             index -= 1
         consumer.acknowledged(self.acks.ack_through(index))
         self.dispatcher.acked_through(index)
@@ -224,6 +224,12 @@ class Subscription:
             self._touch()
         if self._awaited is not None:
             self._has_acknowledged(self._awaited)
+
+    def _ack_part(self, index: int, ack_set: Sequence[int]) -> int:
+        """Acknowledge a part of a batch, if brokers do that; how many of its messages are left."""
+        if not self._commons.options.batch_index_acks or index >= self.log.end:
+            return int(any(ack_set))
+        return self.acks.ack_part(index, ack_set)
 
     def acknowledging(self) -> asyncio.Future[None]:
         """Done when a consumer next acknowledges, or at once where none has anything to."""
@@ -244,10 +250,6 @@ class Subscription:
             index = self.log.index
             indexes = None if positions is None else [index(p) for p in positions]
             self.dispatcher.redeliver(consumer, indexes)
-
-    def last_message_id(self) -> tuple[Position, Position]:
-        """The last entry's position ((-1, -1) when there is none), and the mark-delete one."""
-        return last_message_id(self.log), self.log.position(self.acks.mark)
 
     async def seek_to(self, position: Position, who: object = None) -> None:
         """Make ``position`` the next entry to be sent; ``who`` asks (`DeliveryTurns`)."""
@@ -384,7 +386,8 @@ class Subscription:
         most = None if whole else self._commons.options.saved_ranges
         ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))
         self._curtailed = len(ranges) == most
-        return CursorState(self.name, position(self.acks.mark), ranges, self.properties)
+        partial = tuple((position(at), tuple(self.acks.ack_set(at))) for at in self.acks.partial)
+        return CursorState(self.name, position(self.acks.mark), ranges, self.properties, partial)
 
     def stop(self) -> None:
         """Send nothing more, but still take acknowledgements."""

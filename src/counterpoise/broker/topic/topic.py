@@ -111,6 +111,10 @@ class Topic(ABC):
         """Its producers, those that wait for exclusive access too."""
         return self.producers.all()
 
+    def attached_clients(self) -> int:
+        """How many producers and consumers it has."""
+        return len(self.producers) + sum(len(it.consumers) for it in self.subscriptions.values())
+
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
         """Take entries in a row, of ``size`` bytes in all (`Producer.publish` calls this).
 

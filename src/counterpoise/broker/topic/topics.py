@@ -349,14 +349,9 @@ class TopicRegistry:
             await asyncio.wait([loading])
         topic = self._topics.get(name)
         if topic is not None:
-            attached = len(topic.producers) + sum(
-                len(s.consumers) for s in topic.subscriptions.values()
-            )
-            if attached and not force:
-                raise BrokerError(
-                    ServerError.NotAllowedError,
-                    f"Topic has {attached} connected producers/consumers",
-                )
+            if (attached := topic.attached_clients()) and not force:
+                why = f"Topic has {attached} connected producers/consumers"
+                raise BrokerError(ServerError.NotAllowedError, why)
             await self._unload(topic)
         if name.is_persistent:
             # First what it stores: left behind, it would be the next one's of this name.

@@ -78,6 +78,7 @@ class SavedState:
                     "name": c.name,
                     "markDelete": c.mark_delete,
                     "acked": c.acked,
+                    "partial": c.partial,
                     "properties": dict(c.properties),
                 }
                 for c in self.cursors.values()
@@ -283,4 +284,8 @@ def _cursor(data: Mapping[str, object]) -> CursorState:
     if not isinstance(properties, dict):
         raise TypeError("properties must be an object")
     ranges = tuple((Position(*first), Position(*last)) for first, last in acked)
-    return CursorState(str(data["name"]), Position(*mark), ranges, properties)
+    partial = data.get("partial") or ()
+    if not isinstance(partial, list | tuple):
+        raise TypeError("partial must be a list")
+    batches = tuple((Position(*at), tuple(map(int, words))) for at, words in partial)
+    return CursorState(str(data["name"]), Position(*mark), ranges, properties, batches)

@@ -109,6 +109,9 @@ class Dispatcher(ABC):
         (1 where it is not recorded which consumer holds what.)
         """
 
+    def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
+        """Messages of a batch were acknowledged, and so many of it are left."""
+
     @abstractmethod
     def acked_through(self, index: int) -> None:
         """Every entry up to ``index`` was acknowledged."""

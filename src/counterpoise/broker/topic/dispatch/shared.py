@@ -145,6 +145,13 @@ class SharedDispatcher(Dispatcher):
             self._forget(other, index, other.pending.pop(index))
         return 0
 
+    def acked_part(self, recipient: Recipient, index: int, left: int) -> None:
+        """The consumer holds fewer messages of a batch."""
+        done = recipient.pending.get(index, left) - left
+        if done > 0:
+            recipient.pending[index] = left
+            self._count_acked(recipient, done)
+
     def acked_through(self, index: int) -> None:
         """The cursor was moved over entries: no consumer holds them any more."""
         self.read_index = max(self.read_index, index + 1)
@@ -158,6 +165,9 @@ class SharedDispatcher(Dispatcher):
         """The consumer holds this entry no more."""
         del self._holder[index]
         self._released(index)
+        self._count_acked(recipient, messages)
+
+    def _count_acked(self, recipient: Recipient, messages: int) -> None:
         recipient.unacked -= messages
         self.unacked -= messages
         if recipient.blocked and recipient.unacked <= self._max_unacked_consumer // 2:

@@ -104,8 +104,6 @@ def test_bundles_are_split_by_the_algorithm_that_is_said(
         ("defaultNumPartitions", "0", "from 1 to 10000"),
         ("defaultNumPartitions", "1_0", "whole number"),
         ("allowAutoTopicCreation", "perhaps", "true or false"),
-        ("loadManagerClassName", "x.Y", "not supported"),
-        ("loadManagerClassName", EXTENSIBLE, "restart"),
         ("loadBalancerLoadSheddingStrategy", "os:system", "no strategy is called"),
         ("clusterName", "x", "non-dynamic"),
     ],
@@ -117,6 +115,14 @@ def test_a_value_that_is_no_good_is_refused_and_changes_nothing(
     assert answer.status == 412
     assert reason in answer.reason
     assert name not in api.get(f"{CONFIGURATION}/values")
+
+
+@pytest.mark.parametrize(("value", "reason"), [("x.Y", "not supported"), (EXTENSIBLE, "restart")])
+def test_001_l61_004_l374_another_load_manager_is_refused_while_brokers_run(
+    api: Api, value: str, reason: str
+) -> None:
+    name = "loadManagerClassName"
+    test_a_value_that_is_no_good_is_refused_and_changes_nothing(api, name, value, reason)
 
 
 def test_the_leader_sheds_by_what_is_said() -> None:

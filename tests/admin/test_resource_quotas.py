@@ -19,7 +19,7 @@ OWN = {**INITIAL, "msgRateIn": 7.0, "dynamic": False}
 DEFAULT = {**INITIAL, "bandwidthOut": 5.0}
 
 
-def test_seed_001_86_a_bundles_quota_is_its_own_or_the_default(api: Api, namespace: str) -> None:
+def test_001_l86_a_bundles_quota_is_its_own_or_the_default(api: Api, namespace: str) -> None:
     bundle = f"{QUOTAS}/{namespace}/0x00000000_0xffffffff"
     assert api.get(bundle) == api.get(QUOTAS) == INITIAL
     try:

@@ -22,6 +22,7 @@ from counterpoise.broker.peers import SystemTopicListener
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import SessionEvent, StoreUnavailable
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
@@ -166,6 +167,7 @@ class SimulatedBroker:
             at_once=lambda: 64,
             wary_s=2.0,
             background=self._background,
+            namespaces=self,
             clock_ms=lambda: self._now_ms() + skew_ms,
         )
         self.repairs.start()
@@ -256,6 +258,10 @@ class SimulatedBroker:
         self.session.silent()
         if self._topic is not None:
             self._topic.left_by(self)
+
+    async def namespaces(self, tenant: str) -> list[NamespaceName]:
+        """The namespaces of a tenant: the one of every history."""
+        return [NamespaceName(tenant, "n")]
 
     # What a client asks.
 

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 CALLER = web.RequestKey("caller", Caller)
 _BROKER = web.RequestKey("broker", str)
+FACE = web.RequestKey("face", BrokerFace)
 _RULES = web.RequestKey("rules", Authorization)
 ORIGINAL: Final = "X-Original-Principal"
 OPEN: Final = frozenset({"/status.html"})
@@ -48,6 +49,7 @@ def authenticate(broker: BrokerFace) -> Middleware:
                 raise RestError(HTTPStatus.UNAUTHORIZED, "Authentication required") from None
         request[CALLER] = Caller(role, request.headers.get(ORIGINAL) or None)
         request[_BROKER] = broker.id
+        request[FACE] = broker
         request[_RULES] = broker.security.authorization
         return await handler(request)
 

@@ -15,8 +15,14 @@ from aiohttp import web
 
 from counterpoise.admin.access import AccessRule, rule_of, word_of
 from counterpoise.admin.client_limits import CLIENT_LIMITS
-from counterpoise.admin.entrance import require
+from counterpoise.admin.entrance import CALLER, FACE, require
 from counterpoise.admin.parameters import PARAMETERS
+from counterpoise.admin.protected import (
+    changes_policies,
+    concerns_system_topics,
+    require_system_topics,
+    require_writable_policies,
+)
 from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -64,7 +70,7 @@ class Route:
         ]
         shape = self.body or _NO_BODY
         rule = self.access or rule_of(self.method, self.template)
-        word = word_of(self.template)
+        word, changes = word_of(self.template), changes_policies(self.method, self.template)
 
         async def enter(request: web.Request) -> web.StreamResponse:
             for name, position in encoded:
@@ -73,6 +79,10 @@ class Route:
             for name, check in checks:
                 check(request.match_info[name])
             await require(request, rule, word)
+            if changes:
+                await require_writable_policies(request[FACE])
+            if concerns_system_topics(self.method, self.template, request.match_info):
+                await require_system_topics(request[FACE], request[CALLER], request.match_info)
             if self.body is not None:
                 request[BODY] = shape.read(await request.app[CLIENT_LIMITS].body(request))
             return await self.handler(request)

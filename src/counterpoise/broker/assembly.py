@@ -192,6 +192,7 @@ def _bundles(
         at_once=repairs_at_once,
         wary_s=config.metadata_store_session_timeout_ms / 1000,
         background=context.background,
+        namespaces=context.policies,
         tally=context.tally,
     )
     lookups = LookupService(

@@ -99,6 +99,7 @@ class Broker:
             context.live,
             context.background,
         )
+        self.system_topics = context.system_topics
         self.tally, self.as_client, self.security = (
             context.tally,
             context.as_client,
@@ -276,13 +277,22 @@ class Broker:
         await self.parts.balancing.reporter.stop()
         try:
             async with asyncio.timeout(self._stop_within_s()):
-                # Twice: until it is unregistered, bundles may still be placed here; and from then
-                # on what it has left counts as a dead broker's.
+                await self._end_placements()
+                # Twice: a broker that did not know yet may have placed bundles here.
                 await self.namespaces.leave(self._unloads_per_s)
                 await self.parts.load.registry.unregister()
                 await self.namespaces.leave(self._unloads_per_s)
         except (TimeoutError, StoreUnavailable) as error:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
+
+    async def _end_placements(self) -> None:
+        """Have no more bundles placed here, however long it takes to hand over those it has."""
+        registry = self.parts.load.registry
+        if self.parts.ownership.protocol.changes_by_record:
+            await registry.announce_leaving(self.load_report())
+        else:
+            # Its locks hold without it (``ModularLoadManagerImpl.disableBroker``).
+            await registry.unregister()
 
     def _stop_within_s(self) -> float:
         """How long to hand bundles over; a limit of their rate needs time of its own."""

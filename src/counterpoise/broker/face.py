@@ -11,6 +11,7 @@ from typing import Protocol
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.by_turns import WorkBudget, in_pieces
+from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupRedirect, for_listener
 from counterpoise.broker.bundles.service import NamespaceService
@@ -106,6 +107,8 @@ class BrokerFace(Protocol):
     """Where others reach it."""
     security: Security
     """Authentication and authorization."""
+    system_topics: SystemTopicGuard
+    """Which callers may change the topics of brokers' own."""
     as_client: ClientSecurity
     """The credentials and TLS of this broker as a client of the others."""
     policies: Policies

@@ -1,6 +1,8 @@
-"""The topics by which brokers under the extensible load manager talk to each other (PIP-192)."""
+"""System topics: those that brokers use among themselves, and those that lists leave out."""
 
 from typing import Final
+
+from counterpoise.names.topic import TopicName
 
 SERVICE_UNIT_STATE: Final = "persistent://pulsar/system/loadbalancer-service-unit-state"
 """The records of all bundles."""
@@ -8,3 +10,28 @@ BROKER_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-broker-lo
 TOP_BUNDLES_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
 SYSTEM_TOPICS: Final = frozenset({SERVICE_UNIT_STATE, BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_DATA})
 """With a topic as state store the leader serves these, whichever broker owns their bundle."""
+
+_EVENT_TOPICS: Final = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_indexes",
+        "__transaction_buffer_snapshot_segments",
+    }
+)
+_TRANSACTIONS: Final = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
+
+
+def is_system_topic(topic: TopicName) -> bool:
+    """Whether a list of a namespace's topics leaves a topic out (``SystemTopicNames``)."""
+    if "_" not in topic.local_name:
+        return False
+    name = topic.partitioned_name
+    return (
+        name.local_name in _EVENT_TOPICS
+        or str(name).startswith(_TRANSACTIONS)
+        or name.local_name.endswith("__transaction_pending_ack")
+    )

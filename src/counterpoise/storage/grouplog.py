@@ -242,6 +242,11 @@ class GroupLog(ABC, Generic[C]):
     def cached(self, index: int) -> Chunk | None:
         """A chunk that contains ``index`` if memory has it."""
 
+    @property
+    def cached_bytes(self) -> int:
+        """See `Log.cached_bytes`."""
+        return 0
+
     @abstractmethod
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """A chunk beginning at ``index``."""

@@ -198,6 +198,10 @@ class Log(Protocol[C_contra]):
     def cached(self, index: int) -> Chunk | None:
         """A chunk that contains ``index`` if memory has it, else None (then `read` it)."""
 
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes of entries that memory has besides the store; 0 where memory is the store."""
+
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """A chunk beginning at ``index``: at least one entry, about ``max_bytes`` at most."""
 

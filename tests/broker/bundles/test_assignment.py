@@ -17,7 +17,8 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
-from tests.broker.conftest import NAMESPACE, BrokersOfTest, eventually, owned, records_of
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of
+from tests.waiting import until
 
 
 @pytest.fixture(params=[IN_STORE, ON_TOPIC])
@@ -124,9 +125,9 @@ async def test_003_l562_the_leaders_unload_is_one_record_that_its_owner_follows(
     ordered = await orders_of(leader).release(bundle, owner.id, destination.id)
     assert ordered
     serves = destination.parts.ownership.bundles.serves
-    await eventually(lambda: serves(bundle), "the former owner has closed its topics")
+    await until(lambda: serves(bundle), "the former owner has closed its topics")
     assert brokers.owner(bundle) is destination
-    await eventually(lambda: bool(seen) and seen[-1].destination == destination.id, "it is read")
+    await until(lambda: bool(seen) and seen[-1].destination == destination.id, "it is read")
     assert {(each.source, each.destination) for each in seen} == {(owner.id, destination.id)}
     assert leader.tally.published["Unload", "Total"] == 1
     assert owner.tally.published["Unload", "Total"] == 0, "the owner was not asked by a request"

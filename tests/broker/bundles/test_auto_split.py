@@ -93,7 +93,7 @@ async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -
 
 
 # "Principles", sections 2.2.2 and 2.5: the number of brokers is greater than 1.
-async def test_a_cluster_of_one_broker_splits_nothing(brokers: BrokersOfTest) -> None:
+async def test_001_l284_l496_a_cluster_of_one_broker_splits_nothing(brokers: BrokersOfTest) -> None:
     quiet = replace(brokers.load_report, min_interval_ms=600_000)
     broker = await brokers.start(splitting=LIMITS, load_report=quiet)
     bundle = await first_bundle(broker)
@@ -105,7 +105,7 @@ async def test_a_cluster_of_one_broker_splits_nothing(brokers: BrokersOfTest) ->
 
 
 # "Principles", sections 2.2.2 and 2.5: read-only policies forbid a split.
-async def test_nothing_is_split_while_policies_are_read_only(
+async def test_001_l322_l539_nothing_is_split_while_policies_are_read_only(
     any_brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")

@@ -14,6 +14,7 @@ from counterpoise.broker.broker import Broker
 from counterpoise.names.bundle import BundleName
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 from tests.quota.jumping import on_jumping_loop
+from tests.waiting import found, until
 
 BUNDLES = 40
 
@@ -47,7 +48,7 @@ async def two_brokers(brokers: BrokersOfTest) -> tuple[Broker, Broker, list[floa
 
 # "PIP-322", uses of rate limiters in Pulsar: namespace bundle unloading.
 @pytest.mark.parametrize("unloads_per_s", [1, 8])
-def test_unloading_is_rate_limited_at_shutdown(unloads_per_s: int) -> None:
+def test_002_l50_unloading_is_rate_limited_at_shutdown(unloads_per_s: int) -> None:
     @on_jumping_loop
     async def run() -> None:
         async with brokers_in_memory() as brokers:
@@ -61,6 +62,37 @@ def test_unloading_is_rate_limited_at_shutdown(unloads_per_s: int) -> None:
             assert begun[-1] - begun[0] == pytest.approx((BUNDLES - 1) / unloads_per_s, abs=1)
 
     run()
+
+
+async def test_a_broker_that_leaves_slowly_attracts_no_bundles(any_brokers: BrokersOfTest) -> None:
+    leaving, other = await any_brokers.start_many(2)
+    first, *rest = (await leaving.namespaces.bundles(NAMESPACE)).bundles
+    await leaving.parts.ownership.bundles.acquire(first)
+    released, go_on = asyncio.Event(), asyncio.Event()
+    release = leaving.parts.ownership.bundles.release
+
+    async def slowly(bundle: BundleName, destination: str | None) -> bool:
+        released.set()
+        await go_on.wait()
+        return await release(bundle, destination)
+
+    leaving.parts.ownership.bundles.release = slowly  # type: ignore[method-assign]
+    leaving.request_stop(1)
+    stopping = asyncio.create_task(any_brokers.stop(leaving))
+    await released.wait()
+    registry = other.parts.load.registry
+
+    async def is_known() -> bool:
+        gone = leaving.id not in await registry.active()
+        return gone or leaving.id in await registry.leaving()
+
+    await found(is_known, "the other broker knows that it leaves")
+    for bundle in rest:
+        assert (await other.namespaces.lookup_bundle(bundle)).broker_id == other.id
+    assert set(owned(other)) == set(rest)
+    go_on.set()
+    await stopping
+    await until(lambda: set(owned(other)) == {first, *rest}, "the other owns all bundles")
 
 
 @pytest.mark.parametrize("unloads_per_s", [0, -1])
@@ -80,10 +112,12 @@ def test_without_a_rate_all_bundles_go_at_once(unloads_per_s: int) -> None:
 async def test_a_bundle_placed_here_meanwhile_is_handed_over_too(brokers: BrokersOfTest) -> None:
     leaving, other = await brokers.start_many(2)
     bundle, *_ = (await leaving.namespaces.bundles(NAMESPACE)).bundles
-    unregister = leaving.parts.load.registry.unregister
+    unregister, calls = leaving.parts.load.registry.unregister, list[None]()
 
     async def after_a_lookup() -> None:
-        assert await leaving.parts.ownership.bundles.acquire(bundle)
+        calls.append(None)
+        if len(calls) == 2:  # It has handed over what it had.
+            assert await leaving.parts.ownership.bundles.acquire(bundle)
         await unregister()
 
     leaving.parts.load.registry.unregister = after_a_lookup  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitSta
 from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
-from tests.broker.conftest import records_of
+from tests.broker.conftest import NAMESPACE, records_of
 from tests.waiting import until
 
 _, EXTENSIBLE = PROTOCOLS
@@ -202,3 +202,32 @@ async def test_a_session_lost_while_records_are_read_repairs_nothing(
     stored = await other.get(path)
     assert stored is not None
     assert stored.value == gone
+
+
+async def test_records_of_a_namespace_that_does_not_exist_are_removed(
+    brokers: BrokersOnBadDays,
+) -> None:
+    leader = await brokers.start(load_report=IDLE)
+    bundle, *_ = await bundles_of(leader)
+    assert await leader.parts.ownership.bundles.acquire(bundle)
+    now_ms = time.time_ns() // 1_000_000
+    forged = {
+        f"{RECORDS}/{name}/{bundle.range}": ServiceUnitStateData(
+            ServiceUnitState.OWNED, leader.id, timestamp_ms=now_ms, version=1
+        )
+        for name in ("absent/here", "public/absent", "pulsar/gone:8080")
+    }
+    kept = [f"{RECORDS}/{name}/{bundle.range}" for name in (NAMESPACE, "pulsar/system")]
+    kept.append(f"{RECORDS}/pulsar/{leader.id}/{bundle.range}")
+    for path, record in {**dict.fromkeys(kept[1:], next(iter(forged.values()))), **forged}.items():
+        if not await leader.metadata.exists(path):
+            await leader.metadata.put(path, record.to_json())
+    repairs = leader.parts.bundles.repairs
+    first = await repairs.repair_all()
+    assert not [each for each in first if "namespace" in each.why], "it may have just been made"
+    found = await repairs.repair_all()
+    assert {f"{RECORDS}/{each.bundle}" for each in found} == set(forged)
+    for path in forged:
+        assert not await leader.metadata.exists(path)
+    for path in kept:
+        assert await leader.metadata.exists(path)

@@ -111,7 +111,7 @@ async def test_what_moved_is_left_alone_for_the_grace_period() -> None:
     assert leader.shedding.rounds[0] is first
 
 
-async def test_seed_003_371_unloaded_brokers_and_bundles_are_two_figures() -> None:
+async def test_003_l371_unloaded_brokers_and_bundles_are_two_figures() -> None:
     leader = Leader()
     brokers = bundles = 0
     for refused in (False, True, False):

@@ -23,7 +23,8 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.port import BundleLocation
 from counterpoise.ownership.records import NamespaceEphemeralData
-from tests.broker.conftest import BrokersOfTest, eventually
+from tests.broker.conftest import BrokersOfTest
+from tests.waiting import until
 
 BROKERS = ["b1:8080", "b2:8080", "b3:8080"]
 BUNDLE = BundleName.parse("t/n/0x00000000_0x80000000")
@@ -103,7 +104,7 @@ async def test_003_l536_the_metadata_store_has_no_load_of_an_extensible_cluster(
     for broker in started:
         exchange = broker.load_data
         assert exchange is not None
-        await eventually(lambda known=exchange.brokers: len(known) == 2, "both are known")  # type: ignore[misc]
+        await until(lambda known=exchange.brokers: len(known) == 2, "both are known")  # type: ignore[misc]
     store = started[0].metadata
     for broker in started:
         stored = await store.get(paths.broker(broker.id))

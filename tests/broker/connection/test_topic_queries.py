@@ -74,6 +74,20 @@ def test_topics_of_a_namespace_include_non_persistent_ones_in_use(
     assert list(list_topics(client, namespace, mode="ALL").topics) == [stored]
 
 
+def test_topics_of_a_namespace_leave_system_topics_out(client: RawClient, namespace: str) -> None:
+    mine = [f"persistent://{namespace}/{name}" for name in ("__mine", "__change_events_of_mine")]
+    systems = [
+        f"persistent://{namespace}/{name}"
+        for name in ("__change_events", "__transaction_buffer_snapshot-partition-0")
+    ]
+    systems.append(f"persistent://{namespace}/t-s__transaction_pending_ack")
+    for number, name in enumerate((*mine, *systems)):
+        client.produce(name, producer_id=number)
+    found = list_topics(client, namespace)
+    assert list(found.topics) == sorted(mine)
+    assert found.topics_hash == topics_hash(sorted(mine))
+
+
 def test_topics_of_a_namespace(client: RawClient, namespace: str) -> None:
     names = [f"persistent://{namespace}/{name}" for name in ("a", "b1", "b2-partition-0")]
     for number, name in enumerate(names):

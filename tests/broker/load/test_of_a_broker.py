@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pulsar
 
@@ -12,6 +13,7 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.load import LoadReportConfig
 from counterpoise.load.average import BundleData
 from counterpoise.load.report import LocalBrokerData
+from counterpoise.storage.files.store import FileLedgerStore
 from tests.broker.conftest import (
     NAMESPACE,
     BrokersOfTest,
@@ -82,6 +84,28 @@ async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
     await until(lambda: broker.load_report().num_producers == 0, "the client has left")
 
 
+async def test_003_l453_the_cache_size_of_a_bundle_is_what_memory_has_of_its_topics(
+    brokers: BrokersOfTest, tmp_path: Path
+) -> None:
+    brokers.ledgers = FileLedgerStore(tmp_path)  # type: ignore[assignment]
+    broker = await brokers.start()
+    bundle, idle, *_ = (await broker.namespaces.bundles(NAMESPACE)).bundles
+    await broker.parts.ownership.bundles.acquire(idle)
+
+    def work() -> pulsar.Client:
+        client = client_of(broker)
+        producer = client.create_producer(str(topic_in(bundle)))
+        for _ in range(20):
+            producer.send(b"x" * 1000)
+        return client
+
+    client = await in_thread(work)
+    stats = (await broker.parts.balancing.reporter.measure()).last_stats
+    assert 20 * 1000 <= stats[str(bundle)].cache_size < 20 * 2000
+    assert stats[str(idle)].cache_size == 0
+    await in_thread(client.close)
+
+
 async def test_a_change_is_published_and_no_change_is_not(brokers: BrokersOfTest) -> None:
     broker = await brokers.start(load_report=LoadReportConfig(min_interval_ms=600_000))
     bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[0]
@@ -129,7 +153,7 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     assert newcomer.parts.load.cluster.bundles()[str(bundle)].short_term_data.num_samples > samples
 
 
-async def test_001_l111_l136_a_brokers_time_average_appears_at_its_start_and_goes_with_it(
+async def test_001_l111_l132_l136_a_brokers_time_average_appears_at_its_start_and_goes_with_it(
     brokers: BrokersOfTest,
 ) -> None:
     leader, other = await brokers.start_many(2)

@@ -58,7 +58,7 @@ GIVEN = [QUOTA[name] for name in ("msgRateIn", "msgRateOut", "bandwidthIn", "ban
 SEEN = [10.0, 20.0, 1000.0, 2000.0]
 
 
-async def test_seed_001_152_a_quota_counts_as_all_samples_there_can_be() -> None:
+async def test_001_l152_a_quota_counts_as_all_samples_there_can_be() -> None:
     found = await first_seen({paths.resource_quota(BUNDLE): json.dumps(QUOTA).encode()})
     for data, most in ((found.short_term_data, 10), (found.long_term_data, 1000)):
         assert data.num_samples == data.max_samples == most
@@ -66,7 +66,7 @@ async def test_seed_001_152_a_quota_counts_as_all_samples_there_can_be() -> None
         assert rates(data) == pytest.approx(expected)
 
 
-async def test_seed_001_266_stored_averages_come_before_the_quota_and_defaults_after() -> None:
+async def test_001_l266_stored_averages_come_before_the_quota_and_defaults_after() -> None:
     stored = {**BundleData.unseen().to_json()}
     stored["longTermData"] = {**stored["longTermData"], "numSamples": 1, "msgRateIn": 30.0}
     quota = {paths.resource_quota(BUNDLE): json.dumps(QUOTA).encode()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import Any, Final, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
@@ -23,12 +23,21 @@ from counterpoise.metadata import (
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.errors import BadVersion, NotFound
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
 from counterpoise.ownership.port import BundleProtocol, Repair
 
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 """Pause after the store did not answer."""
+
+
+class NamespaceList(Protocol):
+    """Lists namespaces of the metadata store."""
+
+    async def namespaces(self, tenant: str) -> Collection[NamespaceName]:
+        """The namespaces of a tenant, none without the tenant; raises `StoreUnavailable`."""
+        ...
 
 
 class OwnershipRepairs:
@@ -50,6 +59,7 @@ class OwnershipRepairs:
         at_once: Callable[[], int],
         wary_s: float,
         background: BackgroundTasks,
+        namespaces: NamespaceList,
         tally: BundleTally | None = None,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
@@ -66,12 +76,15 @@ class OwnershipRepairs:
         self._at_once = at_once
         self._wary_s = wary_s
         self._background = background
+        self._namespaces = namespaces
         self._clock_ms = clock_ms
         self._tally = tally or BundleTally()
         self._due = asyncio.Event()
         self._news = asyncio.Event()
         self._written: Final[set[str]] = set()
         """Nodes of records that were written since the last look, while this broker leads."""
+        self._missing: set[NamespaceName] = set()
+        """Namespaces that the look before did not find."""
         self._wary_until = 0.0
         self._sound = True
         self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
@@ -103,8 +116,11 @@ class OwnershipRepairs:
             return []
         active = await self._registry.active()
         paths = await self._paths()
-        found = self._protocol.repairs(
-            {name: value for name, (_, value) in paths.items()}, active, self._clock_ms()
+        found = (
+            *self._protocol.repairs(
+                {name: value for name, (_, value) in paths.items()}, active, self._clock_ms()
+            ),
+            *await self._of_no_namespace(paths, active),
         )
         gate = asyncio.Semaphore(self._at_once())
 
@@ -114,6 +130,28 @@ class OwnershipRepairs:
 
         await asyncio.gather(*map(repair_all, found))
         return list(found)
+
+    async def _of_no_namespace(
+        self, bundles: Collection[str], active: Collection[str]
+    ) -> list[Repair]:
+        """Records of bundles whose namespace does not exist, in this look and the one before.
+
+        A namespace that was just made may not have been here yet, by the word of the store.
+        """
+        if not self._protocol.changes_by_record:
+            return []  # A lock goes with its broker.
+        names = {BundleName.parse(bundle).namespace for bundle in bundles}
+        known = {SYSTEM_NAMESPACE}
+        for tenant in sorted({name.tenant for name in names}):
+            known |= {*await self._namespaces.namespaces(tenant)}
+        missing = {name for name in names - known if name.bound_broker not in active}
+        still, self._missing = missing & self._missing, missing
+        why = "its namespace does not exist"
+        return [
+            Repair(bundle, why, remove=True)
+            for bundle in bundles
+            if BundleName.parse(bundle).namespace in still
+        ]
 
     async def _repair(self, repair: Repair, path: str, judged: bytes) -> None:
         stored = await self._store.get(path)

@@ -64,7 +64,8 @@ class StorePlacer:
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
         """See `Placer.choose`."""
         namespace = str(bundle.namespace)
-        around = (await self.policies_of([namespace])).around(namespace, without)
+        draining = {*without, *await self._registry.leaving()}
+        around = (await self.policies_of([namespace])).around(namespace, draining)
         usage = {broker: load.weighted_max_ema for broker, load in self._stores.brokers.items()}
         filters, placement = self._policies.filters(), self._placement()
         selection = select_extensible(str(bundle), around, usage, filters, placement, self._rng)

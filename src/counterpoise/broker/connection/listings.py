@@ -11,6 +11,7 @@ from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.connection.ports import Catalog, TopicProvider
 from counterpoise.broker.namespaces.catalog import matching
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
 
 T = TypeVar("T")
@@ -63,6 +64,13 @@ class Listings:
                         await asyncio.sleep(0)
                         return answer
                 await asking.find()
+
+    async def of_users(self, topics: TopicNames) -> TopicNames:
+        """The topics without system topics, looked through a few at a time."""
+        kept: list[TopicName] = []
+        async for some in in_pieces(topics):
+            kept += [each for each in some if not is_system_topic(each)]
+        return topics if len(kept) == len(topics) else kept
 
     async def matching(self, topics: TopicNames, pattern: str | None) -> list[TopicName]:
         """The topics that a pattern selects, found a few at a time."""

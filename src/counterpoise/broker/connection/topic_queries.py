@@ -97,6 +97,7 @@ class TopicQueries:
             and self._config.pattern_evaluation
             and len(event.pattern) <= self._config.pattern_length_max
         )
+        found = await self._listings.of_users(found)
         if filtered:
             found = await self._listings.matching(found, event.pattern)
         names = [str(topic) for topic in found]

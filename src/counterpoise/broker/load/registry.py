@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from counterpoise.broker.base import paths
@@ -11,6 +13,9 @@ from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, NodeError, Notification, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
+
+LEAVING: Final = "counterpoise.leaving"
+"""A property of a registration: the broker hands its bundles over, and gets no more."""
 
 
 class BrokerRegistry:
@@ -24,7 +29,7 @@ class BrokerRegistry:
         self.my_id: Final = my_id
         self._write: Final = write_report if with_load else write_lookup_data
         self._store = store
-        self._reports = MetadataCache(store, paths.BROKERS + "/", read_report)
+        self._reports = MetadataCache(store, paths.BROKERS + "/", _read_registration)
         self._active: list[str] | None = None
         self._changes = 0
         self._unsubscribe = (
@@ -38,6 +43,15 @@ class BrokerRegistry:
         A node left by a former life of this broker is replaced.
         """
         await put_own(self._store, paths.broker(self.my_id), self._write(report))
+
+    async def announce_leaving(self, report: LocalBrokerData) -> None:
+        """Stay registered, and have no more bundles placed here; raises `StoreUnavailable`.
+
+        For protocols whose records name brokers by their registration: what an unregistered broker
+        owns counts as a dead broker's.
+        """
+        value = write_lookup_data(report, {LEAVING: "true"})
+        await put_own(self._store, paths.broker(self.my_id), value)
 
     async def unregister(self) -> None:
         """Disappear: no bundle is placed here any more."""
@@ -56,7 +70,13 @@ class BrokerRegistry:
 
     async def report(self, broker_id: str) -> LocalBrokerData | None:
         """A broker's last report, None when it is not alive."""
-        return await self._reports.get(paths.broker(broker_id))
+        found = await self._reports.get(paths.broker(broker_id))
+        return None if found is None else found[0]
+
+    async def leaving(self) -> set[str]:
+        """The ids of brokers that are alive and hand their bundles over: they get no more."""
+        found = {each: await self._reports.get(paths.broker(each)) for each in await self.active()}
+        return {each for each, known in found.items() if known is not None and known[1]}
 
     async def reports(self) -> dict[str, LocalBrokerData]:
         """The reports of all brokers that are alive, by id, sorted."""
@@ -98,7 +118,16 @@ def write_report(report: LocalBrokerData) -> bytes:
     return json.dumps(report.to_json(), separators=(",", ":")).encode()
 
 
-def write_lookup_data(report: LocalBrokerData) -> bytes:
+def _read_registration(value: bytes) -> tuple[LocalBrokerData, bool]:
+    """A broker's report, and whether it is leaving."""
+    read = json.loads(value)
+    properties = read.get("properties") if isinstance(read, dict) else None
+    return read_report(value), isinstance(properties, dict) and LEAVING in properties
+
+
+def write_lookup_data(
+    report: LocalBrokerData, properties: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
     """What lookups need of a broker, in the order of Pulsar's ``BrokerLookupData``."""
     said = report.to_json()
     names = (
@@ -108,4 +137,4 @@ def write_lookup_data(report: LocalBrokerData) -> bytes:
     )
     written = {name: said[name] for name in names if said.get(name) is not None}
     written["brokerVersion"] = report.broker_version_string
-    return json.dumps({**written, "properties": {}}, separators=(",", ":")).encode()
+    return json.dumps({**written, "properties": dict(properties)}, separators=(",", ":")).encode()

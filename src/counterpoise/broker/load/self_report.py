@@ -87,4 +87,5 @@ def count_of(topic: Topic, bundle: BundleName) -> TopicCount:
         bytes_out=topic.meter_out.bytes,
         producers=len(topic.producers),
         consumers=sum(len(each.consumers) for each in subscriptions),
+        cache_size=topic.cached_bytes,
     )

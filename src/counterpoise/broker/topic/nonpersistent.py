@@ -105,6 +105,10 @@ class _EmptyLog:
     def cached(self, index: int) -> Chunk | None:
         return None
 
+    @property
+    def cached_bytes(self) -> int:
+        return 0
+
     async def read(self, index: int, max_bytes: int) -> Chunk:
         raise NotImplementedError
 

@@ -60,6 +60,11 @@ class PersistentTopic(Topic):
         self._ending = False
         self._looks = False
 
+    @property
+    def cached_bytes(self) -> int:
+        """See `Topic.cached_bytes`."""
+        return self.log.cached_bytes
+
     def start(self, log: Log[Published], *, terminated: bool = False) -> None:
         """Begin with an open log: its durable subscriptions come back."""
         self.log = log

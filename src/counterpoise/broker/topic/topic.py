@@ -83,6 +83,11 @@ class Topic(ABC):
         """Whether it has a producer or a subscription."""
         return bool(len(self.producers) or self.subscriptions)
 
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes of its entries that memory has besides the store."""
+        return 0
+
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         """Attach a producer; raise `BrokerError` (ProducerBusy, ProducerFenced, …)."""
         self.check_open()

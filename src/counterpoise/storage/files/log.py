@@ -132,8 +132,6 @@ class FileLog(GroupLog[C]):
         self._files[file.ledger_id] = file
         return file
 
-    # --- writing -------------------------------------------------------------------------
-
     def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
         last = self._index.last
         full = last.size >= self._store.ledger_bytes and self._error is None
@@ -221,7 +219,10 @@ class FileLog(GroupLog[C]):
             last = Committed(self._index.last.ledger_id, self._index.last.entries)
             self._store.committer.submit(NoteCommitted(self, last, self._store.disk))
 
-    # --- reading -------------------------------------------------------------------------
+    @property
+    def cached_bytes(self) -> int:
+        """See `Log.cached_bytes`."""
+        return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:
         """A chunk of recently written entries that contains ``index``."""
@@ -269,8 +270,6 @@ class FileLog(GroupLog[C]):
             _log.error("%s is damaged: %s", path, lost)
             self._listener.lost(lost)
             self._state_changed()
-
-    # --- state ---------------------------------------------------------------------------
 
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
         for ledger_id in ledger_ids:

@@ -1,0 +1,80 @@
+"""What a request may not change: policies while they are read-only, and the brokers' own topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from http import HTTPStatus
+from typing import Final
+
+from counterpoise.admin.errors import RestError
+from counterpoise.broker.face import BrokerFace
+from counterpoise.names.namespace import SYSTEM_NAMESPACE
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.names.topic import TopicName
+from counterpoise.security.authorization import Caller
+
+_NS: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
+_CLUSTER: Final = "/admin/v2/clusters/{cluster}"
+_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+POLICIES: Final[tuple[tuple[str, str, bool], ...]] = (
+    ("GET", "*", False),
+    ("*", f"{_NS}/*Rate", False),
+    ("POST", f"{_NS}/*clearBacklog*", False),
+    ("POST", f"{_NS}/*unsubscribe/*", False),
+    ("PUT", f"{_NS}/unload", False),
+    ("*", f"{_NS}*", True),
+    ("*", "/admin/v2/tenants/{tenant}", True),
+    ("*", f"{_CLUSTER}/failureDomains*", False),
+    ("*", f"{_CLUSTER}*", True),
+    ("*", "/admin/v2/resource-quotas*", True),
+    ("*", f"{_TOPIC}/permissions*", True),
+    ("*", f"{_TOPIC}/backlogQuota", True),
+    ("*", f"{_TOPIC}/replication", True),
+    ("*", f"{_TOPIC}/delayedDelivery", True),
+    ("*", "*", False),
+)
+"""Method, path as OpenAPI writes it, and whether it is refused while policies are read-only.
+
+The first row that matches counts. The rows are those that ask ``validatePoliciesReadOnlyAccess``
+in Pulsar 4.0.7: also the unload of a bundle, and not the rates of a namespace.
+"""
+_HARMLESS: Final = ("/unload", "/split")
+"""What brokers do to bundles of system topics, too, and what loses no record."""
+
+
+def changes_policies(method: str, path: str) -> bool:
+    """Whether a route is refused while policies are read-only; ``path`` as OpenAPI writes it."""
+    return next(
+        refused
+        for verbs, pattern, refused in POLICIES
+        if verbs in ("*", method) and fnmatchcase(path, pattern)
+    )
+
+
+async def require_writable_policies(broker: BrokerFace) -> None:
+    """Return if policies may be changed; 403 while an administrator forbids it."""
+    if await broker.policies.policies_read_only():
+        raise RestError(HTTPStatus.FORBIDDEN, "Broker is forbidden to do read-write operations")
+
+
+def concerns_system_topics(method: str, path: str, names: Mapping[str, str]) -> bool:
+    """Whether a request may change topics of brokers' own, by the names in its path."""
+    if (
+        method == "GET"
+        or path.endswith(_HARMLESS)
+        or names.get("tenant") != SYSTEM_NAMESPACE.tenant
+    ):
+        return False
+    return names.get("namespace", SYSTEM_NAMESPACE.local) == SYSTEM_NAMESPACE.local
+
+
+async def require_system_topics(
+    broker: BrokerFace, caller: Caller, names: Mapping[str, str]
+) -> None:
+    """Return if a caller may change them, as a producer may; raises `BrokerError` if not."""
+    topic = TopicName.parse(SERVICE_UNIT_STATE)
+    if "topic" in names:
+        topic = TopicName(names["domain"], names["tenant"], names["namespace"], names["topic"])
+    await broker.system_topics.check(topic, caller, {})

@@ -40,12 +40,13 @@ def server(answers: Answers) -> TestServer:
 @pytest.mark.parametrize(
     ("given", "strategy"),
     [
-        ([], "UniformLoadShedder"),
+        ([], "Counterpoise"),
+        (["--strategy", "cluster"], "UniformLoadShedder"),
         (["--set", f"{SHEDDER}=OverloadShedder"], "OverloadShedder"),
         (["--strategy", "AvgShedder"], "AvgShedder"),
     ],
 )
-async def test_advise_and_balance_take_the_clusters_strategy_unless_another_is_named(
+async def test_advise_and_balance_decide_by_counterpoise_unless_another_strategy_is_named(
     verb: object, given: list[str], strategy: str
 ) -> None:
     answers: Answers = {
@@ -57,8 +58,9 @@ async def test_advise_and_balance_take_the_clusters_strategy_unless_another_is_n
         name = "advise" if verb is advise else "balance"
         words = [name, "--admin-url", url, "--history", "h", *given]
         args = full_parser().parse_args(words)
-        made, *_ = await verb.strategy_of(args, (url,))  # type: ignore[attr-defined]
+        made, _, note = await verb.strategy_of(args, (url,))  # type: ignore[attr-defined]
     assert made.shedder.name == strategy
+    assert ("--strategy cluster" in note and "UniformLoadShedder" in note) == (given == [])
 
 
 async def test_settings_that_a_cluster_does_not_return_are_named_with_their_substitute() -> None:
@@ -66,7 +68,7 @@ async def test_settings_that_a_cluster_does_not_return_are_named_with_their_subs
         url = str(broker.make_url("")).rstrip("/")
         args = full_parser().parse_args(["balance", "--admin-url", url, "--history", "h"])
         made, _, note = await balance.strategy_of(args, (url,))
-    assert made.shedder.name == "ThresholdShedder"
+    assert made.shedder.name == "Counterpoise"
     assert "Pulsar's defaults" in note
 
 

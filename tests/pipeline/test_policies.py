@@ -31,7 +31,10 @@ DRY = ExecutorOptions(execute=False)
 GROUP = "/admin/v2/namespaces/{}/antiAffinity"
 RUNTIME = "/admin/v2/brokers/configuration/runtime"
 NOBODYS = ["no-such-host"]
-SET = ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
+SET = [
+    *("--strategy", "ThresholdShedder"),
+    *("--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"),
+]
 
 
 def answer(cluster: FakeCluster, path: str, status: int, body: bytes) -> None:

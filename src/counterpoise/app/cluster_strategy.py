@@ -1,4 +1,4 @@
-"""The strategy that `advise` and `balance` follow: the cluster's own, unless another is named."""
+"""The strategy that `advise` and `balance` follow: Counterpoise, unless another is named."""
 
 from __future__ import annotations
 
@@ -14,47 +14,70 @@ from counterpoise.app.strategies import (
     strategy_from,
 )
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.shedding.counterpoise.strategy import Counterpoise
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.settings import settings_of_any
 from counterpoise.security.client import http_session
 
+CLUSTERS_OWN = "cluster"
+"""What ``--strategy`` calls the strategy that the cluster's own settings name."""
+
 
 async def strategy_of(
     args: argparse.Namespace, addresses: tuple[str, ...]
 ) -> tuple[Strategy, Properties, str]:
-    """The strategy, the settings that it follows, and a sentence where these are not the cluster's.
+    """The strategy, the settings that it follows, and a sentence about either where one is due.
 
     A setting of ``--set`` wins over one of ``--conf``, this over the cluster's own, this over
-    Pulsar's default. Raises `UserError` or `ConfigError`.
+    Pulsar's default; but the cluster's own strategy is followed only when ``--strategy cluster``
+    asks for it. Raises `UserError` or `ConfigError`.
     """
 
     def own(conf: Properties) -> tuple[type, type]:
-        return find_shedder(args.strategy, conf).options, find_placement(args.placement).options
+        chosen = find_shedder(_named(args, conf), conf)
+        return chosen.options, find_placement(args.placement).options
 
     given = read_conf(args.conf, args.settings, own)
-    conf, note = given, ""
+    wanted = _named(args, given)
+    conf, notes = given, []
     try:
         async with http_session(client_security(args)) as session:
             running = await settings_of_any(Admin(session, AdminOptions()), addresses)
         conf = running.overridden(given.values)
     except RefusedError as error:
         if addresses:
-            note = f"{error}; Pulsar's defaults hold where --conf and --set name nothing else"
+            notes.append(
+                f"{error}; Pulsar's defaults hold where --conf and --set name nothing else"
+            )
+    if args.strategy is None and wanted is not None:
+        named = conf.values.get(SHEDDER_SETTING, "")
+        own_name = f" ({named.rpartition('.')[2]})" if named else ""
+        notes.append(
+            f"no strategy is named: {wanted} decides; --strategy {CLUSTERS_OWN} follows the "
+            f"cluster's own{own_name}"
+        )
     try:
-        find_shedder(args.strategy, conf)
+        find_shedder(wanted, conf)
     except ConfigError as error:
-        if SHEDDER_SETTING in given.values or args.strategy:
+        if SHEDDER_SETTING in given.values or wanted:
             raise
         name = conf.values.get(SHEDDER_SETTING)
         raise UserError(f"the cluster sheds by {name}: {error}; name one with --strategy") from None
     strategy = strategy_from(
         conf,
-        shedder=args.strategy,
+        shedder=wanted,
         placement=args.placement,
         decide_every_s=getattr(args, "decide_every", None),
         grace_s=getattr(args, "grace_period", None),
         thrash_span_s=args.thrash_span,
     )
-    return strategy, conf, note
+    return strategy, conf, "; ".join(notes)
+
+
+def _named(args: argparse.Namespace, given: Properties) -> str | None:
+    """The strategy that is followed; None for the one that the settings name."""
+    if args.strategy is None and SHEDDER_SETTING not in given.values:
+        return Counterpoise.name
+    return None if args.strategy == CLUSTERS_OWN else args.strategy

@@ -28,7 +28,10 @@ from tests.decide.balancing.test_round import strategy
 from tests.load.story import poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
-SET = ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
+SET = [
+    *("--strategy", "ThresholdShedder"),
+    *("--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"),
+]
 
 
 async def run(words: Sequence[str]) -> int:
@@ -59,6 +62,15 @@ async def test_a_cluster_that_was_never_seen_before_gets_a_plan_and_is_not_touch
     assert uneven.unloads == []
 
 
+async def test_without_a_named_strategy_counterpoise_makes_the_plan(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await run(["--admin-url", uneven.admin_url, "--json"]) == 0
+    made = AdvisedPlan.from_json(json.loads(capsys.readouterr().out))
+    assert made.strategy == "Counterpoise"
+    assert made.after.imbalance < 0.3 < made.before.imbalance
+
+
 async def test_the_settings_are_the_clusters_own_and_those_given_win(
     uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,11 +82,12 @@ async def test_the_settings_are_the_clusters_own_and_those_given_win(
             200,
             b'{"loadBalancerBrokerOverloadedThresholdPercentage":"1"}',
         )
-    assert await run(["--admin-url", uneven.admin_url, "--json"]) == 0
+    clusters = ["--strategy", "cluster"]
+    assert await run(["--admin-url", uneven.admin_url, "--json", *clusters]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["strategy"] == "OverloadShedder"
     assert made["steps"], "the cluster's own threshold of 1% makes it act"
-    given = ["--set", "loadBalancerBrokerOverloadedThresholdPercentage=99"]
+    given = [*clusters, "--set", "loadBalancerBrokerOverloadedThresholdPercentage=99"]
     assert await run(["--admin-url", uneven.admin_url, "--json", *given]) == 0
     assert not json.loads(capsys.readouterr().out)["steps"]
 

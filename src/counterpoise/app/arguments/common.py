@@ -26,8 +26,9 @@ def add_strategy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategy",
         metavar="NAME",
-        help="a shedder: short name, Java class or module:Class (default: the setting "
-        "loadBalancerLoadSheddingStrategy of --set, --conf or the cluster, in this order)",
+        help="a shedder: short name, Java class, module:Class, or 'cluster' for the one that the "
+        "cluster's own settings name (default: what --set or --conf say of "
+        "loadBalancerLoadSheddingStrategy, else Counterpoise)",
     )
     add_placement_argument(parser)
 

@@ -31,10 +31,6 @@ BALANCER_SETTINGS: Mapping[str, str] = {
     **_EVERY_SECOND,
     # Brokers, clients and Spark share this machine's cores, so the CPU says little about a broker.
     "loadBalancerCPUResourceWeight": "0",
-    # Minutes, not days: act on what is, more than on what was, and on small loads too.
-    "loadBalancerHistoryResourcePercentage": "0.2",
-    "loadBalancerBrokerThresholdShedderPercentage": "5",
-    "loadBalancerBundleUnloadMinThroughputThreshold": "0.02",
 }
 BALANCE_OPTIONS = (
     *("--interval=2s", "--decide-every=6s"),

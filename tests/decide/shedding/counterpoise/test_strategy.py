@@ -313,5 +313,5 @@ def test_a_memory_of_other_bundles_is_carried_over_by_name() -> None:
 
 def test_the_objective_is_nothing_for_even_brokers_and_grows_with_the_fullest() -> None:
     one = np.ones(1)
-    assert objective(np.ones((4, 1)), one) == 0.0
-    assert objective(np.array([[1.5], [0.5]]), one) == pytest.approx(0.75)
+    assert objective(np.ones((1, 4)), one) == 0.0
+    assert objective(np.array([[1.5, 0.5]]), one) == pytest.approx(0.75)

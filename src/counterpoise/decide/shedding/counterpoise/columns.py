@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from counterpoise.decide.shedding.counterpoise.memory import Floats32
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.usage import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
 from counterpoise.load.view import ClusterView, Masks
@@ -20,14 +21,14 @@ _ILL, _WELL = 0.5, 0.8
 class LoadColumns:
     """What the search reads; a span is a part of the time ahead (`forecast.spans`)."""
 
-    load: Floats
-    """By bundle, span and figure: messages/s, bytes/s in, bytes/s out."""
+    load: Floats32 | Floats
+    """By figure (messages/s, bytes/s in, bytes/s out), span and bundle."""
     weight: Floats
     """What each span counts; together 1."""
     owner: Indices
     """The broker of each bundle, -1 where no broker reports it."""
     scale: Floats
-    """By broker, span and figure: what a unit of load adds to its utilisation, 1 being the mean."""
+    """By figure, span and broker: what a unit of load adds to its utilisation, 1 being the mean."""
     movable: Masks
     destination: Masks
     """Which brokers may receive."""
@@ -39,32 +40,47 @@ class LoadColumns:
     @property
     def floor(self) -> float:
         """What no assignment lowers the objective below: a bundle is on one broker as a whole."""
-        if not len(self.load) or not self.scale.size:
+        if not self.load.size or not self.scale.size:
             return 0.0
-        largest = (self.load.max(axis=0) * self.scale.min(axis=0)).max(axis=1)
+        largest = (self.load.max(axis=2) * self.scale.min(axis=2)).max(axis=0)
         return float(self.weight @ (largest - 1.0).clip(0.0))
 
     @property
+    def sizes(self) -> Floats:
+        """By bundle: what it adds to its broker's utilisation, over the time ahead."""
+        added = [
+            (self.load[:, span] * self.scale[:, span, self.owner]).max(axis=0, initial=0.0)
+            for span in range(len(self.weight))
+        ]
+        found: Floats = self.weight @ np.array(added)
+        return found
+
+    @property
     def utilisation(self) -> Floats:
-        """By broker and span: of the scarcest figure, whose mean over all brokers is 1."""
-        scarcest: Floats = self.use.max(axis=2, initial=0.0)
+        """By span and broker: of the scarcest figure, whose mean over all brokers is 1."""
+        scarcest: Floats = self.use.max(axis=0, initial=0.0)
         return scarcest
 
     @property
     def use(self) -> Floats:
-        """By broker, span and figure."""
-        flat = self.load.reshape(len(self.load), self.scale[0].size)
-        return totals(flat, self.owner, len(self.scale)).reshape(self.scale.shape) * self.scale
+        """By figure, span and broker."""
+        brokers = self.scale.shape[2]
+        carried = [totals(figure, self.owner, brokers) for figure in self.load]
+        return np.array(carried).reshape(self.scale.shape) * self.scale
 
 
-def totals(load: Floats, owner: Indices, brokers: int) -> Floats:
-    """The load of each broker, figure by figure."""
-    served = owner >= 0
-    there: Masks | slice = slice(None) if served.all() else served
+def totals(load: Floats32 | Floats, owner: Indices, brokers: int) -> Floats:
+    """By row of ``load`` (of one entry per bundle) and broker: what it carries."""
+    there = _served(owner)
     rows = owner[there]
     # The counts of no rows are whole numbers, whatever their weights.
-    columns = [np.bincount(rows, load[there, each], brokers) for each in range(load.shape[1])]
-    return np.stack(columns, axis=1).astype(np.float64)
+    summed = [np.bincount(rows, each[there], brokers) for each in load]
+    return np.array(summed, np.float64).reshape(len(load), brokers)
+
+
+def _served(owner: Indices) -> Masks | slice:
+    served: Masks = owner >= 0
+    return slice(None) if served.all() else served
 
 
 def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats:
@@ -92,20 +108,23 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
     return np.nan_to_num(known, nan=0.0)
 
 
-def scales(load: Floats, owner: Indices, capacity: Floats) -> Floats:
-    """What a unit of load adds to a broker's utilisation, so that the scarcest has mean 1."""
-    whole = load[owner >= 0].sum(axis=0)
+def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
+    """By figure, span and broker: what a unit of load adds, so that the scarcest has mean 1.
+
+    ``load`` is as in `LoadColumns`, ``capacity`` is by broker and figure.
+    """
+    whole = load[:, :, _served(owner)].sum(axis=2, dtype=np.float64)
+    carries = capacity.sum(axis=0)[:, np.newaxis]
     with np.errstate(all="ignore"):
-        use = np.where(capacity.sum(axis=0) > 0, whole / capacity.sum(axis=0), 0.0)
-    if not use.any():
+        use = np.where(carries > 0, whole / carries, 0.0)
+        each = np.where(capacity > 0, 1.0 / capacity, 0.0).T[:, np.newaxis, :]
+        made: Floats = each / use.max(axis=0)[:, np.newaxis]
+    for span in np.flatnonzero(~use.any(axis=0)).tolist():
         # No broker says how much its load uses: bytes/s stand for everything.
-        equal = np.zeros_like(capacity)
-        mean = whole[1:].sum() / max(1, len(capacity))
-        equal[:, 1:] = 1.0 / mean if mean > 0 else 0.0
-        return equal
-    with np.errstate(all="ignore"):
-        each: Floats = np.where(capacity > 0, 1.0 / capacity, 0.0) / use.max()
-    return each
+        mean = whole[1:, span].sum() / max(1, len(capacity))
+        made[:, span] = 0.0
+        made[1:, span] = 1.0 / mean if mean > 0 else 0.0
+    return made
 
 
 def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
@@ -118,15 +137,15 @@ def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
     return found
 
 
-def suspects(view: ClusterView, sample: Floats, level: Floats) -> Masks:
+def suspects(view: ClusterView, sample: Floats32, level: Floats32) -> Masks:
     """Brokers that seem ill: their bundles carry far less than forecast, those of others do not.
 
     The traffic of a slow broker falls because it is slow, which makes it look empty.
     """
     there = view.reporter >= 0
     owner = np.where(there & (level.sum(axis=1) > 0), view.reporter, -1)
-    expected = totals(level[:, 1:], owner, len(view.brokers)).sum(axis=1)
-    seen = totals(sample[:, 1:], owner, len(view.brokers)).sum(axis=1)
+    expected = totals(level.T[1:], owner, len(view.brokers)).sum(axis=0)
+    seen = totals(sample.T[1:], owner, len(view.brokers)).sum(axis=0)
     share = np.divide(seen, expected, out=np.ones_like(seen), where=expected > 0)
     found: Masks = (share < _ILL) & (float(np.median(share)) > _WELL)
     return found

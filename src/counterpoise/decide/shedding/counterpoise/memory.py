@@ -43,9 +43,9 @@ class Tracks:
     def empty(count: int) -> "Tracks":
         """Bundles that were never seen."""
         return Tracks(
-            np.zeros((count, RATES), np.float32),
-            np.zeros((count, RATES), np.float32),
-            np.zeros((count, RATES), np.float32),
+            np.zeros((count, RATES), np.float32, "F"),
+            np.zeros((count, RATES), np.float32, "F"),
+            np.zeros((count, RATES), np.float32, "F"),
             np.zeros(count, np.float32),
             np.zeros(count, np.int32),
             np.zeros(count, np.int32),

@@ -27,17 +27,19 @@ def explained(
     use = cluster.use
     before = found.objective
     for step in bought.steps:
-        added = cluster.load[step.bundle] * cluster.scale[step.source]
+        added = cluster.load[:, :, step.bundle] * cluster.scale[:, :, step.source]
         figures = {
-            "load": float(use[step.source, -1].max()),
-            "share": float(added[-1].max()),
+            "load": float(use[:, -1, step.source].max()),
+            "share": float(added[:, -1].max()),
             "gain": before - step.objective,
             "price": bought.price,
             "fullest": step.fullest,
             "throughput": view.bundle.short.throughput_of(step.bundle),
         }
-        use[step.source] -= added
-        use[step.destination] += cluster.load[step.bundle] * cluster.scale[step.destination]
+        use[:, :, step.source] -= added
+        use[:, :, step.destination] += (
+            cluster.load[:, :, step.bundle] * cluster.scale[:, :, step.destination]
+        )
         before = step.objective
         yield Decision(
             DecisionKind.TRANSFER,
@@ -95,7 +97,7 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
             "{limit:.4f} ({setting})",
             figures,
         )
-    fullest = int((cluster.utilisation @ cluster.weight).argmax())
+    fullest = int((cluster.weight @ cluster.utilisation).argmax())
     mine = cluster.owner == fullest
     resting = int((mine & ~cluster.movable & view.bundle.movable).sum())
     return Rejection(

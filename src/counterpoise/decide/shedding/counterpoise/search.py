@@ -21,6 +21,7 @@ DESTINATIONS: Final = 16
 STALE: Final = 8
 """Brokers, the fullest first, that may have no useful move before the search ends."""
 LEAST: Final = 1e-9
+_SAMPLE: Final = np.arange(CANDIDATES)
 
 
 class Step(NamedTuple):
@@ -50,14 +51,14 @@ FULL: Final = 0.95
 def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> float:
     """How uneven brokers are: the fullest's excess over the mean, and the squares of all.
 
-    Of each broker's utilisation by span. The first part is what clients of the fullest broker feel;
+    Of utilisation by span and broker. The first part is what clients of the fullest broker feel;
     the squares make it worth while to help the second fullest, too. A broker that was found all but
     empty counts by what it lacks, or no cluster that is even otherwise would ever fill it.
     """
     above = (top - 1.0).clip(0.0)
-    uneven = above.max(axis=0, initial=0.0) + (above * above).sum(axis=0)
+    uneven = above.max(axis=1, initial=0.0) + (above * above).sum(axis=1)
     if filling is not None and filling.any():
-        uneven += (FULL - top[filling]).clip(0.0).sum(axis=0)
+        uneven += (FULL - top[:, filling]).clip(0.0).sum(axis=1)
     return float(weight @ uneven)
 
 
@@ -66,71 +67,68 @@ def search(cluster: LoadColumns, moves: int, price: float) -> Found:
 
     Ends where even a perfect plan would not win another ``price`` any more.
     """
-    use, weight = cluster.use, cluster.weight
-    top = use.max(axis=2, initial=0.0)
-    movable = np.flatnonzero(cluster.movable & (cluster.owner >= 0))
+    load, scale, weight = cluster.load, cluster.scale, cluster.weight
+    use, size = cluster.use, cluster.sizes
+    top = use.max(axis=0, initial=0.0)
+    free = cluster.movable & (cluster.owner >= 0) & (size > LEAST)
+    movable = np.flatnonzero(free)
     movable = movable[np.argsort(cluster.owner[movable], kind="stable")]
-    starts = np.searchsorted(cluster.owner[movable], np.arange(len(top) + 1))
-    free = np.ones(len(cluster.owner), np.bool_)
-    first, fullest = objective(top, weight, cluster.filling), float((top @ weight).max(initial=0.0))
+    starts = np.searchsorted(cluster.owner[movable], np.arange(top.shape[1] + 1))
+    first, fullest = objective(top, weight, cluster.filling), float((weight @ top).max(initial=0.0))
     floor = cluster.floor
     steps: list[Step] = []
-    barren: set[int] = set()
+    barren: list[int] = []
     now = first
     while len(steps) < moves and now - floor > price:
         source = _fullest(top, weight, barren)
         if source < 0:
             break
         rows = movable[starts[source] : starts[source + 1]]
-        made = _best(cluster, use, top, source, rows[free[rows]])
+        made = _best(cluster, use, top, source, _candidates(rows[free[rows]], size))
         if made is None:
-            barren.add(source)
+            barren.append(source)
             if len(barren) >= STALE:
                 break
             continue
         bundle, to = made
-        use[source] -= cluster.load[bundle] * cluster.scale[source]
-        use[to] += cluster.load[bundle] * cluster.scale[to]
-        top[source], top[to] = use[source].max(axis=1), use[to].max(axis=1)
+        for broker, sign in ((source, -1.0), (to, 1.0)):
+            use[:, :, broker] += sign * load[:, :, bundle] * scale[:, :, broker]
+            top[:, broker] = use[:, :, broker].max(axis=0)
         free[bundle] = False
         now = objective(top, weight, cluster.filling)
-        steps.append(Step(bundle, source, to, now, float((top @ weight).max())))
+        steps.append(Step(bundle, source, to, now, float((weight @ top).max())))
     return Found(tuple(steps), first, fullest)
 
 
-def _fullest(top: Floats, weight: Floats, barren: set[int]) -> int:
+def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:
     """The broker with most above the mean that may still have a useful move; -1 without one."""
-    above = _cost(top) @ weight
-    ranked = np.argsort(-above, kind="stable")[: len(barren) + 1].tolist()
-    return next((each for each in ranked if each not in barren and above[each] > 0.0), -1)
+    above = weight @ _cost(top)
+    above[barren] = 0.0
+    fullest = int(above.argmax()) if len(above) else -1
+    return fullest if fullest >= 0 and above[fullest] > 0.0 else -1
 
 
 def _best(
     cluster: LoadColumns, use: Floats, top: Floats, source: int, rows: Indices
 ) -> tuple[int, int] | None:
     """The bundle and the destination that lower the objective most; None when nothing does."""
-    weight = cluster.weight
-    near = np.argsort(np.where(cluster.destination, top @ weight, np.inf), kind="stable")
-    to = near[: DESTINATIONS + 1]
-    to = to[(to != source) & cluster.destination[to]]
-    size = (cluster.load[rows] * cluster.scale[source]).max(axis=2, initial=0.0) @ weight
-    order = np.argsort(-size, kind="stable")
-    rows = rows[order][size[order] > LEAST]
+    weight, scale = cluster.weight, cluster.scale
+    to = _emptiest(weight @ top, cluster.destination, source)
     if not len(rows) or not len(to):
         return None
-    if len(rows) > CANDIDATES:
-        rows = rows[np.linspace(0, len(rows) - 1, CANDIDATES).astype(np.intp)]
-    load = cluster.load[rows]
-    left = (use[source] - load * cluster.scale[source]).max(axis=2)[:, np.newaxis]
-    got = (use[to] + load[:, np.newaxis] * cluster.scale[to]).max(axis=3)
-    peak = np.maximum(np.maximum(left, got), _others(top, source, to)).clip(1.0)
-    before = _square(top[source]) + _square(top[to])
-    after = _square(left) + _square(got)
-    change = (peak - top.max(axis=0).clip(1.0) + after - before) @ weight
-    filled = cluster.filling[to]
-    if filled.any():
-        lacked = (FULL - top[to[filled]]).clip(0.0) - (FULL - got[:, filled]).clip(0.0)
-        change[:, filled] -= lacked @ weight
+    # By figure, span, bundle and destination.
+    load = cluster.load[:, :, rows, np.newaxis]
+    left = (use[:, :, source, np.newaxis, np.newaxis]
+            - load * scale[:, :, source, np.newaxis, np.newaxis]).max(axis=0)  # fmt: skip
+    got = (use[:, :, np.newaxis, to] + load * scale[:, :, np.newaxis, to]).max(axis=0)
+    peak = np.maximum(np.maximum(left, got), _others(top, source, to)[:, np.newaxis]).clip(1.0)
+    before = top.max(axis=1).clip(1.0) + _square(top[:, source])
+    change = peak + _square(left) + _square(got)
+    change -= before[:, np.newaxis, np.newaxis] + _square(top[:, to])[:, np.newaxis]
+    if cluster.filling[to].any():
+        lacked = (FULL - top[:, to]).clip(0.0)[:, np.newaxis] - (FULL - got).clip(0.0)
+        change -= lacked * cluster.filling[to]
+    change = (weight @ change.reshape(len(weight), -1)).reshape(len(rows), len(to))
     for place, bundle in enumerate(rows.tolist() if cluster.allowed else ()):
         if bundle in cluster.allowed:
             change[place, ~cluster.allowed[bundle][to]] = np.inf
@@ -140,15 +138,33 @@ def _best(
     return int(rows[row]), int(to[column])
 
 
+def _emptiest(use: Floats, destination: Masks, source: int) -> Indices:
+    """The emptiest brokers that may receive, the emptiest first."""
+    where = np.flatnonzero(destination)
+    if len(where) > DESTINATIONS + 1:
+        where = where[np.argpartition(use[where], DESTINATIONS)[: DESTINATIONS + 1]]
+    where = where[np.argsort(use[where], kind="stable")]
+    others: Indices = where[where != source]
+    return others
+
+
+def _candidates(rows: Indices, size: Floats) -> Indices:
+    """The bundles that are tried, from the largest to the smallest."""
+    rows = rows[np.argsort(-size[rows], kind="stable")]
+    return rows if len(rows) <= CANDIDATES else rows[_SAMPLE * (len(rows) - 1) // _SAMPLE[-1]]
+
+
 def _others(top: Floats, source: int, to: Indices) -> Floats:
-    """By destination and span: the fullest of the brokers that a move leaves as they are."""
+    """By span and destination: the fullest of the brokers that a move leaves as they are."""
     others = top.copy()
-    others[source] = 0.0
-    first = others.argmax(axis=0)
-    span = np.arange(top.shape[1])
-    highest = others[first, span]
-    others[first, span] = 0.0
-    fullest: Floats = np.where(to[:, np.newaxis] == first, others.max(axis=0), highest)
+    others[:, source] = 0.0
+    first = others.argmax(axis=1)
+    span = np.arange(len(top))
+    highest = others[span, first]
+    others[span, first] = 0.0
+    second = others.max(axis=1)
+    fullest: Floats = np.where(to == first[:, np.newaxis], second[:, np.newaxis],
+                               highest[:, np.newaxis])  # fmt: skip
     return fullest
 
 

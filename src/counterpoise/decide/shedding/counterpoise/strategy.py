@@ -19,19 +19,21 @@ from counterpoise.decide.shedding.counterpoise.columns import (
 from counterpoise.decide.shedding.counterpoise.forecast import (
     MINUTE_MS,
     advance,
+    carried,
+    figures,
     followed,
     predicted,
     samples,
     spans,
     uncertainty,
 )
-from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Tracks
+from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Floats32, Tracks
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
 from counterpoise.decide.shedding.counterpoise.reasons import explained, why_nothing
 from counterpoise.decide.shedding.counterpoise.search import FULL, search
 from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, price_of
 from counterpoise.decide.shedding.explain import no_broker
-from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.rates import Indices
 from counterpoise.load.view import ClusterView, Masks
 
 DOUBT: Final = 6.0
@@ -89,21 +91,23 @@ class Counterpoise:
         if not view.brokers:
             return StrategyPlan((), (no_broker(),), memory)
         before = followed(view, memory)
-        sample = samples(view, before)
-        ill = _ill(view, suspects(view, sample, before.level.astype(np.float64)), memory, now_ms)
+        average = figures(view)
+        sample = samples(view, before, average)
+        ill = _ill(view, suspects(view, sample, before.level), memory, now_ms)
         held = _on(view, [name for name, since in ill.items() if now_ms - since < HELD_MS])
-        tracks = advance(view, before, memory.seen_ms, sample, held)
+        elapsed_ms = now_ms - memory.seen_ms if memory.seen_ms else 0
+        tracks = advance(before, average, sample, elapsed_ms, held)
         tracks = _owned(view, tracks, memory, now_ms)
         load = predicted(tracks, options.horizon_minutes, sample)
         ahead = load[:, -1]
-        unknown = (float("nan"),) * ahead.shape[1]
+        unknown = (float("nan"),) * len(ahead)
         remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])
         capacity = capacities(view, options.weights.modular, remembered)
         cluster = LoadColumns(
             load,
             spans(options.horizon_minutes),
             view.reporter,
-            np.stack([scales(span, view.reporter, capacity) for span in load.swapaxes(0, 1)], 1),
+            scales(load, view.reporter, capacity),
             _movable(view, tracks, now_ms, options),
             np.array([name not in ill and name not in view.rules.silent for name in view.brokers]),
             np.zeros(len(view.brokers), np.bool_),
@@ -116,9 +120,8 @@ class Counterpoise:
         price = price_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
         found = search(cluster, options.max_moves, price)
         bought = buy(found, price, DOUBT * _doubt(view, tracks, ahead))
-        elapsed = (now_ms - memory.seen_ms) / MINUTE_MS if memory.seen_ms else 0.0
         waits = not bought.steps and found.objective > cluster.floor + price
-        waited = memory.waited_min + max(0.0, elapsed) if waits else 0.0
+        waited = memory.waited_min + max(0.0, elapsed_ms / MINUTE_MS) if waits else 0.0
         after = CounterpoiseMemory(
             view.bundles,
             view.brokers,
@@ -129,12 +132,12 @@ class Counterpoise:
             ill,
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
-        figures = {"objective": found.objective, "fullest": found.fullest, "price": price}
+        shown = {"objective": found.objective, "fullest": found.fullest, "price": price}
         return StrategyPlan(
             tuple(explained(view, cluster, found, bought)),
             tuple(why_nothing(view, cluster, found, bought, ill)),
             after,
-            figures,
+            shown,
         )
 
 
@@ -169,9 +172,9 @@ def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
 
 def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> dict[str, int]:
     """In how many rounds each broker was found cold that has not been filled since."""
-    carried = cluster.utilisation @ cluster.weight
+    use = cluster.weight @ cluster.utilisation
     found = {}
-    for name, part in zip(view.brokers, carried.tolist(), strict=True):
+    for name, part in zip(view.brokers, use.tolist(), strict=True):
         rounds = memory.cold.get(name, 0)
         if part < COLD or (rounds >= COLD_ROUNDS and part < FULL):
             found[name] = min(rounds + 1, COLD_ROUNDS)
@@ -185,12 +188,8 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
     return movable
 
 
-def _doubt(view: ClusterView, tracks: Tracks, load: Floats) -> float:
+def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> float:
     """The standard error of what a broker is forecast to carry, as a part of the mean."""
-    squares = uncertainty(tracks, load)[:, np.newaxis] ** 2
-    carried = load[:, 1:].sum(axis=1)
-    carried = np.where(carried > 0, carried, load[:, 0])[:, np.newaxis]
-    brokers = len(view.brokers)
-    whole = totals(carried, view.reporter, brokers).mean()
-    errors = np.sqrt(totals(squares, view.reporter, brokers))
-    return float(errors.mean() / whole) if whole > 0 else 0.0
+    squares = uncertainty(tracks, load) ** 2
+    whole, square = totals(np.array([carried(load), squares]), view.reporter, len(view.brokers))
+    return float(np.sqrt(square).mean() / whole.mean()) if whole.any() else 0.0

@@ -76,10 +76,10 @@ def _moves(
     if not mean > 0:
         return []
     cluster = LoadColumns(
-        load[:, np.newaxis, np.newaxis],
+        load[np.newaxis, np.newaxis],
         np.ones(1),
         owners,
-        (relief / mean)[:, np.newaxis, np.newaxis],
+        (relief / mean)[np.newaxis, np.newaxis],
         np.ones(len(load), np.bool_),
         up,
         np.zeros(len(relief), np.bool_),

@@ -12,19 +12,18 @@ from tempfile import TemporaryDirectory
 import duckdb
 import numpy as np
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bench import pipeline_fold
 from bench.figures import Figure
 from counterpoise.load.rows import BUNDLE, ReportRows
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.history.compaction import GROUP_ROWS, ROWS_MOST
-from counterpoise.pipeline.history.names import archive_of
-from counterpoise.pipeline.history.ownership import Owners
-from counterpoise.pipeline.history.sql import views
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.tables.rows_codec import REPORTS_SCHEMA, rows_to_arrow, write_reports
+from counterpoise.pipeline.tables.compaction import compact
+from counterpoise.pipeline.tables.history import TablesWriter, take_over
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.ownership import BundleOwners
+from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, REPORTS
+from counterpoise.pipeline.tables.views import sql
 
 BROKERS, BUNDLES = 100, 10_000
 DAYS = 30
@@ -44,8 +43,8 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     hours = 1 if quick else 24
     with TemporaryDirectory(prefix="counterpoise-bench-") as home:
-        store = open_store(home)
-        size = _generated(store, hours)
+        writer = take_over(open_location(home))
+        size = _generated(writer, hours)
         month = size / hours * 24 * DAYS / 1e9
         note = f"{hours} h of {BROKERS} brokers and {BUNDLES:,} bundles generated"
         figures = [
@@ -53,7 +52,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                    holds=month <= BAR_GB, note=f"{note}, times {24 * DAYS / hours:g}")
         ]  # fmt: skip
         with duckdb.connect() as database:
-            database.execute(views(store))
+            database.execute(sql(writer, "parquet"))
             for name, question in QUESTIONS.items():
                 took, cpu = _timed(lambda question=question: database.execute(question).fetchall())
                 each = note + f"; {cpu:.1f} s of processor"
@@ -61,34 +60,21 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     return figures
 
 
-def _generated(store: Store, hours: int) -> int:
-    """Write the archives of so many hours, and give their bytes."""
+def _generated(writer: TablesWriter, hours: int) -> int:
+    """Land so many hours and compact them; gives the bytes."""
     trace = SyntheticTrace("diurnal", count_of_brokers=BROKERS, count_of_bundles=BUNDLES)
     pipeline_fold.BUNDLES, pipeline_fold.BROKERS = BUNDLES, BROKERS
     base = pipeline_fold.poll(0, np.random.default_rng(1))
-    each = ROWS_MOST // len(base)
-    total, minutes = 0, hours * 60
-    owners, changed = Owners(), list[pa.Table]()
-    for first in range(0, minutes, each):
-        last = min(first + each, minutes) - 1
-        name = archive_of("reports", _at(first), _at(last))
-        with (
-            store.writing(name) as file,
-            pq.ParquetWriter(file, REPORTS_SCHEMA, compression="zstd") as writer,
-        ):
-            held: list[pa.Table] = []
-            for minute in range(first, last + 1):
-                rows = _poll(base, trace, minute)
-                changed.append(owners.changes(rows.columns))
-                held.append(rows_to_arrow(rows))
-                if minute == last or sum(len(table) for table in held) >= GROUP_ROWS:
-                    write_reports(writer, pa.concat_tables(held))
-                    held = []
-        total += store.size(name)
-    name = archive_of("ownership", _at(0), _at(minutes - 1))
-    with store.writing(name) as file:
-        pq.write_table(pa.concat_tables(changed), file, compression="zstd")
-    return total + store.size(name)
+    owners = BundleOwners()
+    for minute in range(hours * 60):
+        rows = _poll(base, trace, minute)
+        owners.land(writer, rows)
+        land(writer, rows)
+        if minute % 60 == 59:
+            for table in (OWNERSHIP_CHANGES, REPORTS):
+                compact(writer, table, up_to_poll=_at(minute), at_least=2)
+    files = [*writer.files(REPORTS), *writer.files(OWNERSHIP_CHANGES)]
+    return sum(file.size for file in files)
 
 
 def _at(minute: int) -> int:

@@ -6,20 +6,26 @@ import argparse
 
 from counterpoise.app.arguments.common import add_span_arguments
 
-DESCRIPTION = "Look a balancer's history over, put it right, take tables out of it."
+DESCRIPTION = "Look a balancer's history over, repair it, take tables out of it."
 
 EPILOG = """\
 examples:
   counterpoise history check ./history           read every file; status 1 when one is damaged
   counterpoise history repair ./history          set damaged files aside (in ./history/damaged)
-  counterpoise history export ./history bundle-loads --out loads.parquet
-  counterpoise history export s3://bucket/history ownership --from 2026-11-01 --out moves.csv
+  counterpoise history describe ./history        tables, versions, sizes, where they are
+  counterpoise history export ./history bundle_loads --out loads.parquet
+  counterpoise history export s3://bucket/history ownership_changes --from 2026-11-01 \\
+      --out moves.csv
 
-  counterpoise history views ./history | duckdb -cmd ".read /dev/stdin"
-      SQL that makes a view of each table; --for spark for Spark's dialect
+  counterpoise history sql ./history | duckdb -cmd "install delta; load delta; .read /dev/stdin"
+      SQL that makes a view of each table; --for parquet for a DuckDB without the extension, of what
+      is there now; --for spark for Spark's dialect
 
-Tables: reports, ownership, rounds, decisions, rejections, outcomes, memory; views of them:
-bundle-loads, broker-loads, gaps. Spark, pandas and DuckDB read the tables' directories themselves.
+  counterpoise history migrate ./old --to ./history
+      copies a history that an older counterpoise wrote, which stays as it is
+
+Tables (Delta Lake): reports, ownership_changes, journal. Views of them: bundle_loads, broker_loads,
+gaps, rounds, decisions, rejections, outcomes, memory, actions.
 """
 
 
@@ -27,17 +33,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``history``."""
     inner = parser.add_subparsers(metavar="WHAT", required=True, title="what to do")
     for name, text in (
-        ("check", "read every file and say what is there, and what is damaged"),
-        ("repair", "set damaged files aside, and remove what was left half-way"),
+        ("check", "read every file and report what is there, and what is damaged"),
+        ("repair", "set damaged files aside"),
+        ("describe", "list tables and views, with versions, sizes and places"),
         ("export", "write a table or a view to a file"),
-        ("views", "say the SQL that makes tables and views for DuckDB or Spark"),
+        ("sql", "print the SQL that makes tables and views for DuckDB or Spark"),
+        ("vacuum", "remove data files that no version within the log's day needs"),
+        ("migrate", "copy a history of an older counterpoise into tables of today"),
     ):
         verb = inner.add_parser(name, help=text, description=text)
         verb.add_argument("history", metavar="URI", help="the history")
         verb.set_defaults(do=name)
-        if name == "views":
+        if name == "sql":
             verb.add_argument("--for", dest="engine", default="duckdb", metavar="ENGINE",
-                              help="duckdb (the default) or spark")  # fmt: skip
+                              help="duckdb (the default), parquet or spark")  # fmt: skip
+        if name == "migrate":
+            verb.add_argument("--to", required=True, metavar="URI", help="an empty place for it")
         if name == "export":
             verb.add_argument(
                 "table", metavar="TABLE", help="a table or a view, as `history --help` lists them"

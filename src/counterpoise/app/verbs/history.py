@@ -1,4 +1,4 @@
-"""``counterpoise history``: look a balancer's history over, put it right, take tables out."""
+"""``counterpoise history``: check, repair and export a history, and migrate an older one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,22 @@ import pyarrow.parquet as pq
 from counterpoise.app.errors import UserError
 from counterpoise.app.times import span_ms
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.care import Checked, check, repair
-from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.names import AHEAD, ASIDE
-from counterpoise.pipeline.history.sql import ENGINES, views
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.views import NAMES, parts
+from counterpoise.pipeline.tables.check import (
+    AHEAD,
+    ASIDE,
+    HistoryCheck,
+    check,
+    repair,
+    repair_logs,
+)
 from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.migration import migrate
+from counterpoise.pipeline.tables.plain_files import names_below
+from counterpoise.pipeline.tables.schema import TABLES
+from counterpoise.pipeline.tables.views import ENGINES, NAMES, VIEWS, parts, sql
 
 EXIT_DAMAGED = 1
 
@@ -29,74 +38,108 @@ EXIT_DAMAGED = 1
 def run(args: argparse.Namespace) -> int:
     """Run the chosen sub-verb."""
     try:
-        store = open_store(args.history)
-        if not store.directories_by_anybody(""):
-            raise UserError(f"{args.history} is no history: nothing is in it")
-        return SUB_VERBS[args.do](args, store)
+        location = open_location(args.history)
+        if not names_below(location):
+            raise UserError(f"{location.address} is no history: nothing is in it")
+        return SUB_VERBS[args.do](args, location)
     except (HistoryFaultError, HistoryInUseError, ValueError) as error:
         raise UserError(str(error)) from None
 
 
-def _check(args: argparse.Namespace, store: Store) -> int:
-    found = check(store, wall_clock_ms())
-    _say(found)
-    if found.damaged or found.doubled or found.older or found.ahead:
-        sys.stdout.write(f"put it right: counterpoise history repair {args.history}\n")
-    return EXIT_DAMAGED if found.damaged else 0
+def _check(args: argparse.Namespace, location: Location) -> int:
+    found = check(TablesReader(location), wall_clock_ms())
+    _report(found)
+    if not found.is_whole or found.ahead:
+        sys.stdout.write(f"repair it: counterpoise history repair {args.history}\n")
+    return 0 if found.is_whole else EXIT_DAMAGED
 
 
-def _repair(args: argparse.Namespace, store: Store) -> int:
-    async def alone() -> Checked:
-        async with lease(store, lambda: None, LeaseOptions(), repairs=True) as mine:
-            return await asyncio.to_thread(repair, mine, wall_clock_ms())
+def _repair(args: argparse.Namespace, location: Location) -> int:
+    async def alone() -> HistoryCheck:
+        async with writing(location, lambda: None, HeartbeatOptions()) as writer:
+            return await asyncio.to_thread(repair, writer, wall_clock_ms())
 
+    # Before the tables can be opened.
+    logs = repair_logs(location)
     found = asyncio.run(alone())
-    _say(found)
-    if found.damaged:
-        sys.stdout.write(f"{len(found.damaged)} files are in {store.where(ASIDE)} now\n")
+    _report(found)
+    if gone := [*logs, *found.damaged]:
+        sys.stdout.write(f"{len(gone)} files are in {location.where(ASIDE)} now\n")
     if found.ahead:
-        sys.stdout.write(f"{len(found.ahead)} files are in {store.where(AHEAD)} now\n")
+        sys.stdout.write(f"{len(found.ahead)} files are in {location.where(AHEAD)} now\n")
     return 0
 
 
-def _say(found: Checked) -> None:
+def _report(found: HistoryCheck) -> None:
     for size in found.sizes:
         sys.stdout.write(
-            f"{size.table:11} {size.days:5,} days {size.files:7,} files {size.rows:13,} rows "
+            f"{size.table:17} {size.days:5,} days {size.files:7,} files {size.rows:13,} rows "
             f"{size.size / 1e6:10,.1f} MB\n"
         )
-    if found.doubled:
-        sys.stdout.write(f"{found.doubled} files are there twice: a compaction was cut off\n")
-    if found.older:
-        sys.stdout.write(f"{found.older} files of an older layout\n")
     if found.ahead:
         sys.stdout.write(
             f"{len(found.ahead)} files are of a time that this machine's clock has not reached "
-            f"({found.ahead[0]}): see that it is right\n"
+            f"({found.ahead[0].name}): see that it is right\n"
         )
-    for name in found.damaged:
+    for name in (*found.logs, *(file.name for file in found.damaged)):
         sys.stdout.write(f"damaged: {name}\n")
-    if not found.damaged:
+    if found.is_whole:
         sys.stdout.write("every file can be read\n")
 
 
-def _views(args: argparse.Namespace, store: Store) -> int:
-    if args.engine not in ENGINES:
-        raise UserError(f"--for {args.engine}: there are {', '.join(ENGINES)}")
-    sys.stdout.write(views(store, args.engine))
+def _describe(args: argparse.Namespace, location: Location) -> int:
+    reader = TablesReader(location)
+    for table in TABLES:
+        files = reader.files(table)
+        sys.stdout.write(
+            f"{table}: version {reader.version(table)}, {len(files):,} files, "
+            f"{sum(file.rows for file in files):,} rows, {location.table_uri(table)}\n"
+        )
+    for name, view in VIEWS.items():
+        sys.stdout.write(f"{name}: {view.text} ({view.table}, kind {view.kind})\n")
     return 0
 
 
-def _export(args: argparse.Namespace, store: Store) -> int:
-    if args.table not in NAMES:
+def _vacuum(args: argparse.Namespace, location: Location) -> int:
+    async def alone() -> int:
+        async with writing(location, lambda: None, HeartbeatOptions()) as writer:
+            return sum([await asyncio.to_thread(writer.vacuum, table) for table in TABLES])
+
+    sys.stdout.write(f"{asyncio.run(alone()):,} files are gone that no version needs any more\n")
+    return 0
+
+
+def _migrate(args: argparse.Namespace, location: Location) -> int:
+    target = open_location(args.to)
+
+    async def alone() -> dict[str, int]:
+        async with writing(target, lambda: None, HeartbeatOptions()) as writer:
+            return await asyncio.to_thread(migrate, location, writer)
+
+    for table, rows in asyncio.run(alone()).items():
+        sys.stdout.write(f"{rows:13,} rows of {table}\n")
+    sys.stdout.write(f"{target.address} has all of {location.address} now: go on with that one\n")
+    return 0
+
+
+def _sql(args: argparse.Namespace, location: Location) -> int:
+    if args.engine not in ENGINES:
+        raise UserError(f"--for {args.engine}: there are {', '.join(ENGINES)}")
+    sys.stdout.write(sql(TablesReader(location), args.engine))
+    return 0
+
+
+def _export(args: argparse.Namespace, location: Location) -> int:
+    name = args.table.replace("-", "_")
+    if name not in NAMES:
         raise UserError(f"{args.table}: there are {', '.join(NAMES)}")
     first, last = span_ms(args.first, args.last)
     count = 0
     with _writer(args.out) as write:
-        for part in parts(store, args.table, first_ms=first, last_ms=last):
+        for part in parts(TablesReader(location), name, first_ms=first, last_ms=last):
             write(part)
             count += len(part)
-    sys.stdout.write(f"{count:,} rows of {args.table} are in {args.out}\n")
+    sys.stdout.write(f"{count:,} rows of {name} are in {args.out}\n")
     return 0
 
 
@@ -122,9 +165,12 @@ def _writer(path: str) -> Iterator[Callable[[Any], None]]:
             each.close()
 
 
-SUB_VERBS: Mapping[str, Callable[[argparse.Namespace, Store], int]] = {
+SUB_VERBS: Mapping[str, Callable[[argparse.Namespace, Location], int]] = {
     "check": _check,
     "repair": _repair,
+    "describe": _describe,
     "export": _export,
-    "views": _views,
+    "sql": _sql,
+    "vacuum": _vacuum,
+    "migrate": _migrate,
 }

@@ -17,6 +17,7 @@ from counterpoise.pipeline.tables.data_files import (
     writing_file,
 )
 from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, BY_SLOT, NO_BUNDLES, rows_of
 from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, SCHEMAS, TABLES, day_of
 
@@ -77,14 +78,16 @@ def retain(writer: TablesWriter, keep_days: int, now_ms: int) -> list[str]:
 
 def _merge_all(writer: TablesWriter, table: str, files: Sequence[DataFile]) -> int:
     gone = 0
-    for group in _groups(files):
+    for group in groups_to_merge(files):
         if len(group) > 1:
-            writer.commit(table, [_merged(writer, table, group)], removed=group, data_change=False)
+            location = writer.location
+            made = merge_files(location, location, table, group)
+            writer.commit(table, [made], removed=group, data_change=False)
             gone += len(group)
     return gone
 
 
-def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+def groups_to_merge(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
     """Files that become one, by the number of their rows.
 
     Those of few rows become files that are divided by slots, of which large ones are then made slot
@@ -103,13 +106,18 @@ def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
         yield group
 
 
-def _merged(writer: TablesWriter, table: str, files: Sequence[DataFile]) -> DataFile:
-    location, schema = writer.location, SCHEMAS[table]
+def merge_files(
+    source: Location, target: Location, table: str, files: Sequence[DataFile]
+) -> DataFile:
+    """Write one file of a table with the rows of others, which are of one day, and may be those of
+    another history; raises `HistoryFaultError`.
+    """
+    schema = SCHEMAS[table]
     level, rows = max(file.level for file in files) + 1, sum(file.rows for file in files)
-    with writing_file(location, table, schema, files[0].first_poll, level) as made:
+    with writing_file(target, table, schema, files[0].first_poll, level) as made:
         whole = table != REPORTS or rows <= GROUP_ROWS
         for part in (ALL_ROWS,) if whole else (NO_BUNDLES, *BY_SLOT):
-            read = (rows_of(location, file, part) for file in files)
+            read = (rows_of(source, file, part) for file in files)
             _write(made, chain.from_iterable(read))
     return made.written
 

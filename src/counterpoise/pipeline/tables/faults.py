@@ -89,9 +89,17 @@ def unwritable(uri: str, error: Exception) -> HistoryFaultError:
         errno.EEXIST: "a file is where a directory is wanted: name another --history",
         errno.ENOTDIR: "a file is where a directory is wanted: name another --history",
         errno.EPERM: "not permitted: let this user write there, or name another --history",
-    }.get(getattr(error, "errno", 0) or 0, _short(error))
+    }.get(_number(error), _short(error))
     sentence = f"{uri} cannot be written, {remedy}; then start again, nothing is lost or done twice"
     return (OutageError if _OUTAGE.search(str(error)) else HistoryFaultError)(sentence)
+
+
+def _number(error: Exception) -> int:
+    """The number of an operating system's error; delta-rs has it in its text."""
+    if number := getattr(error, "errno", None):
+        return int(number)
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else 0
 
 
 def _short(error: Exception) -> str:

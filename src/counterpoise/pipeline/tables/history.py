@@ -30,6 +30,7 @@ from counterpoise.pipeline.tables.delta_table import (
 )
 from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.old_layout import is_old
 from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, TABLES, statistics_of
 
 WRITER = "counterpoise-writer"
@@ -194,6 +195,12 @@ def take_over(location: Location) -> TablesWriter:
 
     Raises `SupersededError` when another does the same at the same time, and `HistoryFaultError`.
     """
+    if is_old(location):
+        raise HistoryFaultError(
+            f"{location.address} has the layout of an older counterpoise: `counterpoise history "
+            f"migrate {location.address} --to NEW` copies it into tables of today, with all that "
+            "is in it"
+        )
     handles = {}
     for table in TABLES:
         with trouble(location, table):

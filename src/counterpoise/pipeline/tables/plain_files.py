@@ -77,6 +77,16 @@ def delete_plain(location: PlainPlace, name: str) -> None:
         raise unwritable(location.where(name), error) from error
 
 
+def move_plain(location: PlainPlace, name: str, to: str) -> None:
+    """Give a file another name; one that is not there is left. Raises `HistoryFaultError`."""
+    try:
+        location.filesystem.create_dir(location.path(to).rpartition("/")[0], recursive=True)
+        with contextlib.suppress(FileNotFoundError):
+            location.filesystem.move(location.path(name), location.path(to))
+    except (pa.ArrowException, OSError) as error:
+        raise unwritable(location.where(name), error) from error
+
+
 def names_below(location: PlainPlace, directory: str = "") -> list[str]:
     """The names in a directory, sorted; none where there is no such directory."""
     selector = fs.FileSelector(location.path(directory).rstrip("/"), allow_not_found=True)

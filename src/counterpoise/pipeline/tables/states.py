@@ -108,18 +108,17 @@ def resharded(writer: TablesWriter, shards: int) -> FoldedStates | None:
     if found is None or found.shards == shards:
         return found
     whole = merged([read_state(writer.location, file) for file in found.files])
-    files = [
-        write_state(
-            writer.location,
-            _part(whole, shard, shards),
-            up_to=found.up_to,
-            shard=shard,
-            shards=shards,
-        )
-        for shard in range(shards)
-    ]
+    files = write_parts(writer.location, whole, up_to=found.up_to, shards=shards)
     writer.commit(FOLD_STATE, files, removed=writer.files(FOLD_STATE))
     return FoldedStates(found.up_to, tuple(files))
+
+
+def write_parts(location: Location, whole: FoldState, *, up_to: int, shards: int) -> list[DataFile]:
+    """Write a state divided by shards; it counts once it is committed."""
+    return [
+        write_state(location, _part(whole, shard, shards), up_to=up_to, shard=shard, shards=shards)
+        for shard in range(shards)
+    ]
 
 
 def _part(state: FoldState, shard: int, shards: int) -> FoldState:

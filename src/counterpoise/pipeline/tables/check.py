@@ -1,0 +1,165 @@
+"""Looking a history over, and setting aside what cannot be read, so that the rest goes on."""
+
+import json
+from dataclasses import dataclass
+
+import pyarrow.parquet as pq
+
+from counterpoise.pipeline.tables.data_files import DataFile, parsed
+from counterpoise.pipeline.tables.faults import DamagedError, HistoryFaultError
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import move_plain, names_below, read_plain
+from counterpoise.pipeline.tables.reports import LANDED
+from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, TABLES
+from counterpoise.pipeline.tables.states import FOLD, read_state
+
+ASIDE = "damaged"
+"""Where files go that cannot be read: nothing is thrown away."""
+AHEAD = "ahead"
+"""Where files go that are dated in the future."""
+CLOCKS_DIFFER_MS = 60_000
+"""By how much clocks of machines may differ without any harm."""
+_LAST_CHECKPOINT = "_last_checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """How much a table holds."""
+
+    table: str
+    days: int
+    files: int
+    rows: int
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCheck:
+    """What a look at a history found."""
+
+    sizes: tuple[TableSize, ...]
+    damaged: tuple[DataFile, ...]
+    ahead: tuple[DataFile, ...] = ()
+    """Files that are dated in the future: some clock was ahead."""
+    logs: tuple[str, ...] = ()
+    """Names of damaged files of the tables' logs."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it can be read."""
+        return not self.damaged and not self.logs
+
+
+def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
+    """Read every file of a history; `now_ms` is by a clock that is believed.
+
+    A table whose log is damaged is not looked into further.
+    """
+    location = reader.location
+    logs = [name for table in TABLES for name in damaged_logs(location, table)]
+    sizes, damaged, ahead = [], list[DataFile](), list[DataFile]()
+    for table in TABLES:
+        if any(name.startswith(f"{table}/") for name in logs):
+            continue
+        files = reader.files(table)
+        damaged += [file for file in files if not _is_readable(location, file)]
+        ahead += [file for file in files if file.first_poll > now_ms + CLOCKS_DIFFER_MS]
+        days = len({file.day for file in files})
+        rows, size = sum(file.rows for file in files), sum(file.size for file in files)
+        sizes.append(TableSize(table, days, len(files), rows, size))
+    return HistoryCheck(tuple(sizes), tuple(damaged), tuple(ahead), tuple(logs))
+
+
+def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
+    """Drop damaged files, and those dated in the future, and set them aside; gives what was found.
+
+    A state that is damaged goes with those of the other shards, and the stream begins again with
+    the first poll. What is dated in the future would keep all rounds waiting until then.
+    """
+    found = check(writer, now_ms)
+    for table in TABLES:
+        bad = [file for file in (*found.damaged, *found.ahead) if file.table == table]
+        if not bad:
+            continue
+        gone = writer.files(table) if table == FOLD_STATE else list(dict.fromkeys(bad))
+        left = [file for file in writer.files(table) if file not in gone]
+        newest = max((file.last_poll for file in left), default=0)
+        transactions = {FOLD_STATE: {FOLD: 0}, REPORTS: {LANDED: newest}}.get(table, {})
+        writer.commit(table, [], removed=gone, transactions=transactions)
+        for file in gone:
+            to = AHEAD if file in found.ahead else ASIDE
+            move_plain(writer.location, file.name, f"{to}/{file.name}")
+    return found
+
+
+def repair_logs(location: Location) -> list[str]:
+    """Set aside what no writer was notified of, and checkpoints, where they cannot be read.
+
+    The newest entry of a log was cut off before its commit returned; a checkpoint repeats what the
+    entries before it say. Raises `HistoryFaultError` for other entries: without one, what the table
+    holds is not known. Gives the names of what was set aside.
+    """
+    gone = []
+    for table in TABLES:
+        for name in damaged_logs(location, table):
+            if name.endswith(".json") and name != _newest_entry(location, table):
+                raise HistoryFaultError(
+                    f"{location.where(name)} is damaged, and says which files {table} has: put "
+                    "back a copy of it, or name another --history"
+                )
+            move_plain(location, name, f"{ASIDE}/{name}")
+            gone.append(name)
+    return gone
+
+
+def damaged_logs(location: Location, table: str) -> list[str]:
+    """The names of the files of a table's log that cannot be read."""
+    log = f"{table}/_delta_log"
+    names = names_below(location, log)
+    damaged = [
+        f"{log}/{name}"
+        for name in names
+        if (name.endswith(".json") and not _is_entry(location, f"{log}/{name}"))
+        or (name.endswith(".parquet") and not _is_parquet(location, f"{log}/{name}"))
+    ]
+    if any(name.endswith(".parquet") for name in damaged) and _LAST_CHECKPOINT in names:
+        damaged.append(f"{log}/{_LAST_CHECKPOINT}")
+    return damaged
+
+
+def _newest_entry(location: Location, table: str) -> str:
+    log = f"{table}/_delta_log"
+    return max(f"{log}/{name}" for name in names_below(location, log) if name.endswith(".json"))
+
+
+def _is_entry(location: Location, name: str) -> bool:
+    try:
+        for line in (read_plain(location, name) or b"").splitlines():
+            json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_parquet(location: Location, name: str) -> bool:
+    try:
+        parsed(location, name, pq.ParquetFile.read)
+    except DamagedError:
+        return False
+    return True
+
+
+def _is_readable(location: Location, file: DataFile) -> bool:
+    try:
+        if file.table == FOLD_STATE:
+            read_state(location, file)
+        # Every page is read: a footer that is whole says nothing of what is before it.
+        return int(parsed(location, file.name, _count)) == file.rows
+    except DamagedError:
+        return False
+
+
+def _count(parquet: pq.ParquetFile) -> int:
+    return sum(len(batch) for batch in parquet.iter_batches())

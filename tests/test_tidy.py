@@ -97,6 +97,7 @@ _OF_THE_HISTORY = "kills late_writes lease outage ownership states tampered".spl
 WORDS_STAY = {
     ("src/counterpoise/pipeline/history/", ""): "tables of a format of their own replace the room",
     ("src/counterpoise/pipeline/tables/data_files.py", "tell"): "the method of Python's files",
+    ("src/counterpoise/pipeline/tables/old_layout.py", "reigns"): "a directory of older histories",
     ("src/counterpoise/pipeline/tables/states.py", "tell"): "the method of Python's files",
     **{(f"tests/pipeline/test_{each}.py", ""): "as the room" for each in _OF_THE_HISTORY},
     ("docs/ARCHITECTURE.md", "reigns"): "the name of a directory of stored histories",

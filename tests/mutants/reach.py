@@ -73,7 +73,7 @@ def measure(copy: Path, tests: Sequence[str], env: dict[str, str]) -> Reach:
         text=True,
         check=False,
     )
-    failed, seconds = _outcomes(times) if times.exists() else (frozenset[str](), {})
+    failed, seconds = _outcomes(times, copy) if times.exists() else (frozenset[str](), {})
     if len(failed) > 5 or (done.returncode and not failed):
         raise RuntimeError(f"the tests fail before anything is changed:\n{done.stdout[-3000:]}")
     print(*(f"failed before anything was changed: {test}" for test in failed), sep="\n", flush=True)
@@ -89,14 +89,23 @@ def measure(copy: Path, tests: Sequence[str], env: dict[str, str]) -> Reach:
     return Reach(tests_of, seconds)
 
 
-def _outcomes(times: Path) -> tuple[frozenset[str], dict[str, float]]:
+def _outcomes(times: Path, copy: Path) -> tuple[frozenset[str], dict[str, float]]:
     """The tests that failed, and what each took (s)."""
     seconds: dict[str, float] = defaultdict(float)
     failed = set()
     for case in ET.parse(times).iter("testcase"):
-        file = case.get("classname", "").replace(".", "/") + ".py"
-        test = f"{file}::{case.get('name')}"
+        test = f"{_place(case.get('classname', ''), copy)}::{case.get('name')}"
         seconds[test] += float(case.get("time", 0))
         if case.find("failure") is not None or case.find("error") is not None:
             failed.add(test)
     return frozenset(failed), seconds
+
+
+def _place(dotted: str, copy: Path) -> str:
+    """A test's file, and its class if it is in one, as pytest names them."""
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        file = Path(*parts[:end]).with_suffix(".py")
+        if (copy / file).exists():
+            return "::".join([str(file), *parts[end:]])
+    return dotted

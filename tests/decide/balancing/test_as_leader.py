@@ -10,7 +10,7 @@ from counterpoise.decide.placement.least_message_rate import LeastLongTermMessag
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser, Selection
 from counterpoise.decide.plan import Decision, DecisionKind
-from tests.decide.balancing.test_refill import bundles, snapshot
+from tests.decide.balancing.clusters import bundles, snapshot
 
 UNEVEN = FilterOptions(distribute_evenly=False)
 # Two namespaces; b1 carries the most and has the fewest bundles of t/n.

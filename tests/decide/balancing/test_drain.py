@@ -7,7 +7,8 @@ from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
-from tests.decide.balancing.test_refill import bundles, snapshot
+from counterpoise.decide.placement.round_robin import RoundRobinBrokerSelector
+from tests.decide.balancing.clusters import bundles, snapshot
 
 LOADS = {"b1": bundles("x", 5.0), "b2": [], "b3": [], "b4": []}
 RULES = DrainRules(filters=FilterOptions(distribute_evenly=False))
@@ -23,6 +24,28 @@ def test_a_move_says_what_spoke_against_the_others_whatever_their_names() -> Non
     assert move.destination == "b3"
     _, *against = move.placement.split("; ")
     assert [each.partition(" ")[0] for each in against] == ["b2", "b4"]
+    assert "draining" not in move.placement
+
+
+def test_a_broker_that_is_alone_cannot_be_emptied() -> None:
+    alone = snapshot({"b1": bundles("x", 5.0)})
+    assert EmptyBroker("b1").refusal(alone) == "b1 cannot be emptied: it is the only broker"
+    silent = snapshot({"b1": bundles("x", 5.0)}, {"b2": "gone"})
+    assert EmptyBroker("b1").refusal(silent) == "b1 cannot be emptied: no other broker answers"
+    assert not EmptyBroker("b1").refusal(snapshot(LOADS))
+
+
+def test_each_bundle_is_placed_beside_those_that_were_placed_before_it() -> None:
+    """By load, by anti-affinity group where load says otherwise, and by the strategy's memory."""
+    two = bundles("x", 5.0, 5.0)
+    by_load = drained(snapshot({"b1": two, "b2": [], "b3": []}))
+    assert {move.destination for move in by_load.moves} == {"b2", "b3"}
+    busy = {"b1": two, "b2": [], "b3": bundles("y", 500.0, namespace="t/busy")}
+    by_group = drained(snapshot(busy, groups={"t/n": "g"}))
+    assert {move.destination for move in by_group.moves} == {"b2", "b3"}
+    rules = replace(RULES, placement=RoundRobinBrokerSelector())
+    rotated = EmptyBroker("b1", rules).plan(snapshot(busy), RoundMemory())
+    assert {move.destination for move in rotated.moves} == {"b2", "b3"}
 
 
 def test_who_does_not_answer_is_among_the_reasons_why_a_bundle_stays() -> None:

@@ -8,6 +8,7 @@ import pytest
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.rates import Rates
 from counterpoise.load.view import ClusterView
 from tests.decide.balancing.test_round import UNEVEN, seen
 from tests.load.story import START
@@ -86,3 +87,20 @@ def test_a_source_without_traffic_gives_no_use_away(view: ClusterView) -> None:
 @pytest.mark.parametrize("to", [None, "absent:80"])
 def test_a_move_to_no_known_broker_changes_nothing(view: ClusterView, to: str | None) -> None:
     assert moved(view, some_bundle(view), to) is view
+
+
+def test_each_average_of_the_bundle_goes_to_the_same_average_of_the_broker(
+    view: ClusterView,
+) -> None:
+    bundle = some_bundle(view)
+    source, at = view.broker_index(BUSY), view.bundle_index(bundle)
+    assert source is not None
+    assert at is not None
+    idle = Rates.of(*[np.zeros(len(view.bundles))] * 4)
+    for name in ("short", "long"):
+        seen_as = replace(view, bundle=replace(view.bundle, **{name: idle}))
+        after = moved(seen_as, bundle).broker
+        for average in ("short", "long"):
+            before = getattr(view.broker, f"{average}_average").throughput()[source]
+            gone = before - getattr(after, f"{average}_average").throughput()[source]
+            assert gone == pytest.approx(getattr(seen_as.bundle, average).throughput()[at])

@@ -1,64 +1,22 @@
 """An empty broker gets load though no threshold is crossed, and only what it may have."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
-from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.refill import FillBrokers
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
-from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.load.rates import Rates
-from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
-from counterpoise.names.load_managers import MODULAR
-
-Loads = Mapping[str, Sequence[tuple[str, float]]]
-
-
-def snapshot(
-    loads: Loads, silent: Mapping[str, str] | None = None, **policies: object
-) -> ClusterSnapshot:
-    """Brokers with bundles of so many bytes/s each."""
-    bundles = sorted({name for each in loads.values() for name, _ in each})
-    carried = {name: load for each in loads.values() for name, load in each}
-    brokers = sorted(loads)
-    owner = [brokers.index(b) for b in brokers for _ in loads[b]]
-    rows = [bundles.index(name) for b in brokers for name, _ in loads[b]]
-    zero = np.zeros(len(bundles))
-    rates = Rates.of(zero, zero, np.array([carried[name] for name in bundles]), zero)
-    total = np.array([sum(load for _, load in loads[b]) for b in brokers], float)
-    none = np.zeros(len(brokers))
-    view = ClusterView.from_columns(
-        now_ms=1000,
-        brokers=brokers,
-        broker=BrokerColumns.of(
-            np.zeros((len(brokers), 5), np.float32),
-            Rates.of(none, none, total, none),
-            np.array([len(loads[b]) for b in brokers]),
-        ),
-        bundles=bundles,
-        bundle=BundleColumns.of(bundles, rates, rates),
-        reported=(np.array(owner, np.intp), np.array(rows, np.intp)),
-    )
-    owned = {b: [name for name, _ in loads[b]] for b in brokers}
-    facts = dict.fromkeys(brokers, BrokerFacts(MODULAR))
-    rules = PlacementPolicies(facts, **policies)  # type: ignore[arg-type]
-    return ClusterSnapshot(view, brokers, owned, silent or {}, rules)
+from tests.decide.balancing.clusters import Loads, bundles, snapshot
 
 
 def filled(
     seen: ClusterSnapshot, *targets: str, leave_alone: Collection[str] = frozenset()
 ) -> Round:
     return FillBrokers(targets, FilterOptions(), leave_alone).plan(seen, RoundMemory())
-
-
-def bundles(prefix: str, *loads: float, namespace: str = "t/n") -> list[tuple[str, float]]:
-    return [(f"{namespace}/{prefix}{i}", load) for i, load in enumerate(loads)]
 
 
 def after(loads: Loads, plan: Round) -> dict[str, float]:
@@ -188,3 +146,35 @@ def test_a_load_that_is_no_number_neither_moves_nor_hides_what_the_others_carry(
         order = {b: [*names[turn:], *names[:turn]] for b, names in there.owned.items()}
         again = filled(replace(there, owned=order), "b3")
         assert again == plan, "in whatever order brokers list what they own"
+
+
+def test_a_broker_with_98_percent_of_the_mean_is_full() -> None:
+    plan = filled(snapshot({"b1": bundles("x", 100, 2), "b2": bundles("y", 98)}), "b2")
+    assert not plan.moves
+    assert not plan.rejections
+
+
+def test_a_broker_at_the_mean_gives_nothing() -> None:
+    loads = {"b1": bundles("x", 50, 50), "full": bundles("f", 200), "new": []}
+    assert not filled(snapshot(loads), "new", "full").moves
+
+
+def test_where_the_fullest_broker_has_nothing_that_fits_the_next_one_gives() -> None:
+    loads = {"b1": bundles("x", 90), "b2": bundles("y", 40, 20), "new": []}
+    plan = filled(snapshot(loads), "new")
+    assert [move.bundle for move in plan.moves] == ["t/n/y1"]
+    assert plan.moves[0].decision.sentence == "new carries 0% of the mean, b2 120%"
+
+
+def test_a_bundle_without_load_fills_no_broker() -> None:
+    assert not filled(snapshot({"b1": bundles("x", 90, 0), "new": []}), "new").moves
+
+
+def test_what_a_broker_was_given_counts_for_its_anti_affinity_group() -> None:
+    loads = {
+        "b1": [*bundles("x", 20, 20), *bundles("x", 40, namespace="t/b")],
+        "b2": bundles("y", 40, namespace="t/free"),
+        "new": [],
+    }
+    plan = filled(snapshot(loads, groups={"t/n": "g", "t/b": "g"}), "new")
+    assert len({move.bundle.rpartition("/")[0] for move in plan.moves}) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import decide
-from counterpoise.decide.balancing.thrash import Hop, thrashing, trailed
+from counterpoise.decide.balancing.thrash import Hop, left_lately, thrashing, trailed
 from counterpoise.load.rates import Rates
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.trace import Hosts
@@ -145,3 +145,11 @@ def test_a_load_that_swings_does_not_swing_bundles_with_it() -> None:
     assert freely[0] >= 12, "without the guard there is something to guard against"
     assert guarded[0] <= freely[0] / 3
     assert guarded[1] == 0, "no bundle moves again"
+
+
+@pytest.mark.parametrize(("age_ms", "counts"), [(HOUR - 1, True), (HOUR, False)])
+def test_a_move_counts_until_the_span_is_over(age_ms: int, counts: bool) -> None:
+    left, back = Hop(START - age_ms, "b1", "b2"), Hop(START, "b2", "b1")
+    assert (A in thrashing(START, {A: (left, back)}, HOUR)) is counts
+    assert left_lately(START, {A: (left,)}, HOUR) == ({A: frozenset({"b1"})} if counts else {})
+    assert trailed({A: (left,)}, [], START, HOUR) == ({A: (left,)} if counts else {})

@@ -9,6 +9,7 @@ from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from tests.decide.advice.test_planned import HOT, UNEVEN, plan, snapshot
 from tests.load.story import START, Loads
+from tests.pipeline.fake_cluster import bundle_name
 
 HOUR_MS = 3_600_000
 
@@ -58,6 +59,56 @@ def test_a_bundle_that_two_brokers_list_fits_no_step() -> None:
 def test_a_plan_is_good_for_as_long_as_it_says_and_no_longer(age_ms: int, refused: bool) -> None:
     found = checked(plan(UNEVEN), seen(UNEVEN), START + age_ms)
     assert ("--valid-for" in found.refusal) is refused
+
+
+def test_a_plan_that_is_too_old_says_how_old_it_is() -> None:
+    found = checked(plan(UNEVEN), seen(UNEVEN), START + 2 * HOUR_MS)
+    assert found.refusal == (
+        "it rests on loads of 120 minutes ago, and is good for 60 (--valid-for)"
+    )
+
+
+def test_no_step_fits_whose_broker_does_not_answer() -> None:
+    made, now = plan(UNEVEN), seen(UNEVEN)
+    for which in ("source", "destination"):
+        broker = getattr(made.steps[0], which)
+        found = checked(made, replace(now, silent={broker: "connection refused"}))
+        assert (
+            found.changed[made.steps[0].bundle] == f"{broker} does not answer: connection refused"
+        )
+
+
+def loads_of(**brokers: dict[int, float]) -> dict[str, Loads | None]:
+    return {
+        f"{broker}:80": {bundle_name(number): load for number, load in bundles.items()}
+        for broker, bundles in brokers.items()
+    }
+
+
+def plan_of(*bundles: int) -> AdvisedPlan:
+    """A plan that moves these bundles from the first broker to the second."""
+    made = plan(UNEVEN)
+    step = replace(made.steps[0], source="b1:80", destination="b2:80")
+    return replace(made, steps=tuple(replace(step, bundle=bundle_name(n)) for n in bundles))
+
+
+def test_a_plan_that_makes_it_worse_says_by_how_much() -> None:
+    found = checked(plan_of(0), seen(loads_of(b1={0: 100.0}, b2={1: 300.0})))
+    assert found.refusal == (
+        "by the loads of now it would leave an imbalance of 1.00 instead of 0.50"
+    )
+
+
+def test_a_plan_that_evens_out_others_than_the_fullest_broker_is_good() -> None:
+    now = loads_of(b1={0: 100.0, 1: 100.0}, b2={}, b3={2: 900.0})
+    assert not checked(plan_of(0), seen(now)).refusal
+
+
+def test_what_is_done_already_is_no_gain_of_the_rest() -> None:
+    now = loads_of(b1={1: 0.0, 2: 300.0}, b2={0: 100.0})
+    found = checked(plan_of(0, 1), seen(now))
+    assert [step.bundle for step in found.done] == [bundle_name(0)]
+    assert "by the loads of now" in found.refusal
 
 
 def test_what_is_there_already_is_done_and_the_rest_is_judged_by_itself() -> None:

@@ -54,7 +54,7 @@ def test_a_bundle_too_large_for_any_broker_is_worth_a_split_that_divides_it() ->
     assert "alone it carries 270 kB/s, more than the 135 kB/s" in found.why
     assert "cannot be undone" in found.why
     assert f"split-bundle public/default --bundle {WHOLE.rpartition('/')[2]}" in found.command
-    assert found.algorithm in found.command
+    assert f"--unload --split-algorithm-name {found.algorithm}" in found.command
     assert [each.share for each in found.hottest] == [0.1] * 5
 
 
@@ -72,9 +72,35 @@ def test_messages_count_where_no_broker_counts_bytes() -> None:
 
 
 def test_what_was_seen_for_a_moment_only_waits() -> None:
-    found = advice(even(), times=2)
+    found = advice(even(), times=4)
     assert found.verdict == "wait"
-    assert "2 of the 5 reports" in found.why
+    assert "4 of the 5 reports" in found.why
+    assert advice(even(), times=5).verdict == "split"
+
+
+def test_a_part_with_80_percent_is_worth_a_split_and_one_with_more_is_not() -> None:
+    for share, verdict in ((80.0, "split"), (81.0, "partition")):
+        topics = {NAMES[0]: TopicLoad(share), NAMES[1]: TopicLoad(100.0 - share)}
+        topics = {n: TopicLoad(msg_throughput_in=t.msg_rate_in) for n, t in topics.items()}
+        assert advice(topics).verdict == verdict
+
+
+def test_pulsars_plain_way_is_good_enough_where_it_is_nearly_the_best() -> None:
+    """The last topic before the middle has 4 % of the load: the best cut is before it."""
+    points = sorted((topic_hash(f"{NAMES[0]}-{n}"), f"{NAMES[0]}-{n}") for n in range(40))
+    left = [name for point, name in points if point < 2**31]
+    right = [name for point, name in points if point >= 2**31]
+    shares = {left[0]: 50.0, left[-1]: 4.0, right[0]: 46.0}
+    topics = {name: TopicLoad(msg_throughput_in=share) for name, share in shares.items()}
+    found = advice(topics)
+    assert found.algorithm == "range_equally_divide"
+    assert "has 54% of it" in found.why
+
+
+def test_a_bundle_that_may_not_move_is_not_split() -> None:
+    heartbeat = "pulsar/b1:80/0x00000000_0xffffffff"
+    reported: dict[str, Loads | None] = {"b1:80": {heartbeat: 90_000.0, OTHER: 10.0}, "b2:80": {}}
+    assert not advise_splits(looked_at(6, reported), SplitOptions())
 
 
 def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
@@ -85,7 +111,7 @@ def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
     snapshot = SplitEvidence(cluster_view(state, START), topics={WHOLE: even()})
     [found] = advise_splits(snapshot, SplitOptions())
     assert found.verdict == "wait"
-    assert "in the long run" in found.why
+    assert "it carries 237 kB/s now and 90 kB/s in the long run" in found.why
 
 
 def test_a_namespace_with_enough_bundles_is_left() -> None:

@@ -312,6 +312,40 @@ async def test_after_a_lost_session_it_is_said_again_and_ends_with_the_new_one(
     assert not await second.store.exists(path)
 
 
+async def reported(broker: OfGroup) -> dict[str, Any]:
+    """What the first broker says of its publishing."""
+    stored = await broker.store.get(paths.group_usage("g", "b0"))
+    assert stored is not None
+    said: dict[str, Any] = json.loads(stored.value)["publish"]
+    return said
+
+
+@on_jumping_loop
+async def test_what_a_broker_reports_is_the_last_interval_and_written_when_it_changes(
+    group: Group,
+) -> None:
+    await group.start()
+    first = group.brokers[0]
+    assert await reported(first) == {"messages": 0, "bytes": 0, "waiting": True}, "a newcomer"
+    writes: list[str] = []
+    first.store.subscribe(lambda it: writes.append(it.path) if it.path.endswith("/b0") else None)
+    size = 0
+    for wanted, waiting in ((0, False), (100, False), (2000, True), (50, False)):
+        for each in group.brokers:
+            each.wanted = wanted
+        await group.run(6 * INTERVAL_S)
+        said = await reported(first)
+        assert said["waiting"] is waiting
+        assert said["messages"] == pytest.approx(min(wanted, 300), rel=0.05)
+        size = size or (said["bytes"] // said["messages"] if said["messages"] else 0)
+        assert said["bytes"] == pytest.approx(size * said["messages"], rel=0.05)
+        writes.clear()
+        await group.run(4 * INTERVAL_S)
+        await first.groups.refresh("g")
+        assert not writes, "nothing has changed"
+    assert size
+
+
 @on_jumping_loop
 async def test_what_a_former_life_said_does_not_vanish_under_the_new_one(group: Group) -> None:
     await group.start()

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pulsar
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.main import VERBS, main
 from counterpoise.app.verbs import split
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.location import open_location
 from tests.admin.conftest import SILENT
 
 TOPIC = "persistent://public/default/watched"
@@ -73,6 +77,24 @@ def test_a_topics_bundle_goes_to_the_named_broker(run: Run, cluster: Cluster) ->
     assert printed.endswith(f"to {destination.id}\n")
     assert run("unload", cluster.bundle(TOPIC))[0] == 0
     assert run("unload", "public/default")[1] == "public/default: every bundle was unloaded\n"
+
+
+def test_an_unload_is_kept_with_who_and_why_and_heeds_a_pause(
+    run: Run, cluster: Cluster, tmp_path: Path
+) -> None:
+    before = cluster.owner(TOPIC)
+    other = next(each for each in cluster.brokers if each is not before)
+    (tmp_path / "journal").mkdir()
+    by_hand = ("--history", str(tmp_path), "--who", "ann", "--why", "a hot disk")
+    assert run("unload", TOPIC, "--to", other.id, *by_hand)[0] == 0
+    [action] = ActionTrail(open_location(tmp_path)).actions()
+    assert (action.kind, action.who, action.why) == (ActionKind.UNLOAD, "ann", "a hot disk")
+    assert [(m.bundle, m.destination) for m in action.moves] == [(cluster.bundle(TOPIC), other.id)]
+    write_control(open_location(tmp_path), Control(Wish.PAUSE, 1, "a release"))
+    refused = run("unload", TOPIC, *by_hand)
+    assert refused[0] == 2
+    assert "a release" in refused[2]
+    assert cluster.owner(TOPIC) is other
 
 
 def test_split_lists_the_parts(run: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

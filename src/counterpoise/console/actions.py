@@ -14,9 +14,16 @@ from counterpoise.console.roles import Operator
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round
 from counterpoise.names.bundle import BundleName
 from counterpoise.picture.action_plans import ActionPlan
+from counterpoise.pipeline.drive.action_trail import (
+    ActionKind,
+    ActionRefusedError,
+    ActionTrail,
+    NewAction,
+)
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainRefusedError
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 KEPT = 200
 HTTP_TIMEOUT_S = 60.0
@@ -59,8 +66,14 @@ class BusyError(RuntimeError):
 class Actions:
     """Every action of this console, from all of its pages."""
 
-    def __init__(self, clock_ms: Callable[[], int], ended: Callable[[MoveOutcome], None]) -> None:
-        """``ended`` hears of each move that was carried out."""
+    def __init__(
+        self,
+        clock_ms: Callable[[], int],
+        ended: Callable[[MoveOutcome], None],
+        trail: ActionTrail | None = None,
+    ) -> None:
+        """``ended`` hears of each move that was carried out; ``trail`` keeps all of it."""
+        self.trail = trail
         self._clock_ms = clock_ms
         self._ended = ended
         self._numbers = itertools.count(1)
@@ -78,17 +91,25 @@ class Actions:
     ) -> Activity:
         """Carry out a plan of moves; `where` gives a broker's address; raises `BusyError`."""
 
+        action = NewAction(self.trail, ActionKind.MOVE, operator.name, plan.title)
+        parts = {move.id: move.part for move in plan.moves}
+
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
+            kept = await asyncio.to_thread(action.begin, self._clock_ms())
             options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
-            executor = Executor(session, self._clock_ms, options, where=where)
+            executor = Executor(session, self._clock_ms, options, action.held, where)
             outcomes: list[MoveOutcome] = []
 
             def done(outcome: MoveOutcome) -> None:
                 outcomes.append(outcome)
                 self._log(activity, _sentence(outcome))
+                kept.ended(outcome, parts.get(outcome.id, 0.0))
                 self._ended(outcome)
 
-            await executor.carry_out(plan.moves, brokers, done)
+            try:
+                await executor.carry_out(plan.moves, brokers, done)
+            finally:
+                kept.close(self._clock_ms())
             return ActionState.DONE if all(map(_succeeded, outcomes)) else ActionState.FAILED
 
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
@@ -98,7 +119,16 @@ class Actions:
         name = BundleName.parse(plan.bundle)
         url = f"{address}/admin/v2/namespaces/{name.namespace}"
 
+        action = NewAction(self.trail, ActionKind.SPLIT, operator.name, plan.title)
+
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
+            kept = await asyncio.to_thread(action.begin, self._clock_ms())
+            try:
+                return await cut_bundle(activity, session)
+            finally:
+                kept.close(self._clock_ms())
+
+        async def cut_bundle(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             # Without a body Pulsar still insists on a content type it knows.
             headers = {"Content-Type": "application/json"}
             query = {"unload": "false"}
@@ -180,6 +210,9 @@ class Actions:
         except asyncio.CancelledError:
             activity.state = ActionState.STOPPED
             self._log(activity, "stopped: nothing more begins; what began ends by itself")
+        except (ActionRefusedError, HistoryFaultError) as error:
+            activity.state = ActionState.FAILED
+            self._log(activity, str(error))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError) as error:
             activity.state = ActionState.FAILED
             self._log(activity, f"the cluster could not be asked: {str(error) or type(error)}")

@@ -39,6 +39,8 @@ class ConsoleOptions:
     """Under which names a browser may ask for it, besides addresses and localhost."""
     backtests: Sequence[str] = field(default_factory=tuple)
     """Files with the results of backtests."""
+    history: str = ""
+    """The balancer's, in which what is done from a page is kept; empty for none."""
     acts: bool = True
     """Whether a page acts with the console's own credentials until an operator signs in."""
     advise_every_s: float = 10.0

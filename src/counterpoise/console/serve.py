@@ -22,6 +22,8 @@ from counterpoise.console.page import Page
 from counterpoise.console.page_session import Sources
 from counterpoise.console.roles import Operator
 from counterpoise.console.trade_files import TradeFiles
+from counterpoise.pipeline.drive.action_trail import ActionTrail
+from counterpoise.pipeline.tables.location import open_location
 
 HTTP_TIMEOUT_S = 60.0
 FAVICON = (
@@ -46,7 +48,8 @@ async def serve(
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with Operator(options.watch.security).session(timeout=timeout) as session:
         watch = ClusterWatch(session, options, clock_ms)
-        actions = Actions(clock_ms, watch.move_completed)
+        trail = ActionTrail(open_location(options.history)) if options.history else None
+        actions = Actions(clock_ms, watch.move_completed, trail)
         rounds = BalancerRounds(reader, clock_ms)
         sources = Sources(watch, actions, rounds, TradeFiles(options.backtests), clock_ms)
         app = FastAPI(openapi_url=None)

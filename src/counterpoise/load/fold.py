@@ -13,7 +13,7 @@ samples that never were:
   bundle in the latest report of a listed broker is kept, however old that report is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final, NamedTuple
@@ -235,6 +235,19 @@ def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
 
     old, new = current(served), current(samples)
     return {name: np.concatenate([served[name][old], samples[name][new]]) for name in SERVED}
+
+
+def without_brokers(state: FoldState, brokers: Collection[str]) -> FoldState:
+    """The state as if these brokers, and the bundles that they report, were not there."""
+    if not brokers:
+        return state
+    kept = ~np.isin(state.brokers["broker"], [*brokers])
+    served = ~np.isin(state.served["broker"], [*brokers])
+    return FoldState(
+        state.averages,
+        {name: column[served] for name, column in state.served.items()},
+        {name: column[kept] for name, column in state.brokers.items()},
+    )
 
 
 def merged(shards: Sequence[FoldState]) -> FoldState:

@@ -4,15 +4,23 @@ Decide, keep the decisions, carry them out, keep each outcome, keep the memory: 
 each step checks what is kept already, so that a step that was cut off anywhere can be repeated.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from counterpoise.decide.balancing.approval import ApprovalRules, PastMove
+from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, PastMove
 from counterpoise.decide.balancing.due import is_due, is_time, waits_for
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
-from counterpoise.load.fold import FoldState
+from counterpoise.decide.balancing.thrash import Hop
+from counterpoise.load.fold import FoldState, without_brokers
+from counterpoise.pipeline.drive.action_trail import (
+    ActionTrail,
+    OperatorAction,
+    as_past_moves,
+    cordoned,
+    moved_by_hand,
+)
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.rounds import RoundRunner
@@ -40,13 +48,19 @@ class Balancer:
         moved_before: Iterable[PastMove] = (),
         metrics: "Metrics | None" = None,
         policies: "RoundPolicies | None" = None,
+        trail: ActionTrail | None = None,
     ) -> None:
         """`rules` say what may be carried out; `moved_before` is what was moved lately.
+
+        `trail` has what operators did by hand: brokers that they drained have no part in a round.
 
         `policies` reads which broker may have what; without it every broker may have every bundle.
         """
         self._metrics = metrics
         self._policies = policies
+        self._trail = trail
+        self._cordoned: frozenset[str] = frozenset()
+        """The brokers that were drained by hand when a round was last made."""
         self._unseen = False
         """Whether policies could not be read the last time."""
         self._strategy = strategy
@@ -122,13 +136,26 @@ class Balancer:
             self._held(str(error))
             return None
         self._held("")
-        made = decide(state, memory, self._strategy, policies)
+        actions = self._trail.actions() if self._trail else []
+        within_ms = max(HOUR_MS, self._strategy.balance.leave_alone_ms)
+        by_hand = moved_by_hand(actions, poll_id - within_ms)
+        self._cordon(cordoned(actions))
+        balanced = without_brokers(state, self._cordoned)
+        if newest_poll(balanced) != poll_id:
+            return None  # no other broker answered
+        hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in by_hand}
+        made = decide(
+            balanced,
+            memory.with_moves_by_hand(hops),
+            self._strategy,
+            policies,
+        )
         self._looked = False  # this one is cut off until it has ended
         self._history.record_round(made)
         if self._metrics:
             self._metrics.decided(made)
         self._explain(made)
-        await self._runner.see_through(made, brokers, state)
+        await self._runner.see_through(made, brokers, state, as_past_moves(by_hand))
         self._looked = True
         return made
 
@@ -145,6 +172,19 @@ class Balancer:
                 else "policies can be read again"
             )
         self._unseen = bool(reason)
+
+    def _cordon(self, drains: Mapping[str, OperatorAction]) -> None:
+        """Leave drained brokers out of what is balanced, and say so once for each."""
+        for broker in sorted(drains.keys() - self._cordoned):
+            drain = drains[broker]
+            why = f": {drain.why}" if drain.why else ""
+            self._log(
+                f"{broker} is cordoned: {drain.who} drained it{why}; it gets nothing until "
+                f"`counterpoise refill {broker}`, or `counterpoise drain {broker} --release`"
+            )
+        for broker in sorted(self._cordoned - drains.keys()):
+            self._log(f"{broker} is not cordoned any more")
+        self._cordoned = frozenset(drains)
 
     def _explain(self, made: Round) -> None:
         held = {bundle for bundle, _ in self._runner.withheld}

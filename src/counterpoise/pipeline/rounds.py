@@ -50,17 +50,21 @@ class RoundRunner:
         """What was withheld by which rule in the last round that decided to move anything."""
 
     async def see_through(
-        self, made: Round, brokers: Sequence[str], state: FoldState
+        self,
+        made: Round,
+        brokers: Sequence[str],
+        state: FoldState,
+        by_hand: Sequence[PastMove] = (),
     ) -> list[MoveOutcome]:
         """Carry out what is left of a kept round, and keep the memory that ends it.
 
         `brokers` are those that may turn out to own a bundle, `state` has what they reported when
-        the round was decided.
+        the round was decided, `by_hand` what operators moved lately.
         """
         known = [self._history.outcome(move.id) for move in made.moves]
         outcomes = {one.id: one for one in known if one}
         left = [move for move in made.moves if move.id not in outcomes]
-        approved, withheld = approve(left, self._moved, made.poll_id, self._rules)
+        approved, withheld = approve(left, [*self._moved, *by_hand], made.poll_id, self._rules)
         parts = {move.id: move.part for move in made.moves}
         held_back: set[tuple[str, str]] = set()
 

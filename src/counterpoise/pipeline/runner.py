@@ -22,6 +22,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
 from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
@@ -44,6 +45,7 @@ from counterpoise.pipeline.stream.source import FILES_MOST
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
@@ -149,6 +151,7 @@ class SparkBalancer:
                 moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
                 policies=RoundPolicies(session, settings.addresses),
+                trail=ActionTrail(open_location(settings.history)),
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:

@@ -123,6 +123,18 @@ def add_wait_for_history_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trail_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--history``, ``--who`` and ``--why`` of what an operator does by hand."""
+    add_history_argument(
+        parser,
+        "the balancer's history: what is done is kept there with who and why, heeds its pause, and "
+        "counts in its hourly limits",
+        required=False,
+    )
+    parser.add_argument("--who", default="", metavar="NAME", help="(this account)")
+    parser.add_argument("--why", default="", metavar="TEXT", help="kept in the history")
+
+
 def add_execute_argument(parser: argparse.ArgumentParser) -> None:
     """``--execute``."""
     parser.add_argument("--execute", action="store_true", help="move them (default: only say so)")

@@ -9,6 +9,7 @@ from counterpoise.app.arguments.common import (
     add_execute_argument,
     add_json_argument,
     add_placement_argument,
+    add_trail_arguments,
 )
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.numbers import count
@@ -24,7 +25,9 @@ examples:
 
 Isolation policies, anti-affinity groups, failure domains and the cluster's own settings are read
 from the cluster and heeded. What fails is placed and tried again, --attempts times in all.
-A broker that is empty is a broker still: new topics may come to it until it is stopped.
+A broker that is empty is a broker still: new topics may come to it until it is stopped. With
+--history it is cordoned: the balancer of that history gives it nothing until `counterpoise refill`
+or --release.
 Exit status: 0 when nothing is left on it (or would be), 1 when something is, 2 for something to
 put right.
 """
@@ -43,5 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partial", action="store_true", help="move what can go even if something cannot"
     )
+    parser.add_argument(
+        "--release",
+        action="store_true",
+        help="move nothing; end the cordon of a broker that was drained with --history",
+    )
+    add_trail_arguments(parser)
     add_json_argument(parser, "plan and outcomes")
     add_client_arguments(parser)

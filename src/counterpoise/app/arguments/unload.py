@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from counterpoise.app.arguments.common import add_trail_arguments
 from counterpoise.app.client import add_client_arguments
 from counterpoise.app.target import add_target_argument
 
@@ -35,4 +36,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds until the broker of --to is to have it (10)",
     )
+    add_trail_arguments(parser)
     add_client_arguments(parser)

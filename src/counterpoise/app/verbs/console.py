@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         drain_rules=partial(drain_rules_of, own=own),
         names=args.name,
         backtests=args.backtests,
+        history=args.history or "",
         acts=args.acts or args.host in LOOPBACK,
     )
     reader = _reader(args.history) if args.history else None

@@ -14,6 +14,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.operator_history import trail_of
 from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement
@@ -22,6 +23,7 @@ from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction, cordoned
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
     DrainOptions,
@@ -31,6 +33,7 @@ from counterpoise.pipeline.drive.drain import (
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.security.client import http_session
 
 EXIT_LEFT = 1
@@ -43,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
+    action = drain_action(args)
+    if args.release:
+        return _release(args, action)
     options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
@@ -50,10 +56,35 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         log = (lambda sentence: None) if args.json else surviving_closed_output(say)
         try:
             rules = await _rules(reader, addresses, args)
-            drain = BrokerDrain(session, reader, args.broker, rules, wall_clock_ms, log, options)
+            drain = BrokerDrain(
+                session, reader, args.broker, rules, wall_clock_ms, log, options, action
+            )
             return await _drain(drain, args)
-        except (DrainRefusedError, CannotSeeError) as error:
+        except (DrainRefusedError, CannotSeeError, HistoryFaultError) as error:
             raise UserError(str(error)) from None
+
+
+def drain_action(args: argparse.Namespace) -> NewAction:
+    """Where it is kept that the broker is drained, by whom and why; raises `UserError`."""
+    kind = ActionKind.RELEASE if args.release else ActionKind.DRAIN
+    return NewAction(trail_of(args.history), kind, args.who, args.why)
+
+
+def _release(args: argparse.Namespace, action: NewAction) -> int:
+    """End a cordon."""
+    if args.execute:
+        raise UserError("--release moves nothing: no --execute with it")
+    if action.trail is None:
+        raise UserError("--release needs --history: a cordon is kept there")
+    try:
+        if args.broker not in cordoned(action.trail.actions()):
+            raise UserError(f"{args.broker} is not cordoned in {args.history}")
+        now_ms = wall_clock_ms()
+        action.begin(now_ms, args.broker).close(now_ms)
+    except HistoryFaultError as error:
+        raise UserError(str(error)) from None
+    say(f"{args.broker} is not cordoned any more")
+    return 0
 
 
 async def _rules(
@@ -79,7 +110,7 @@ async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(_json(drain, plan, drained), indent=2) + "\n")
     elif drained is not None:
-        _show_end(args.broker, drained)
+        _show_end(args, drained)
     left = plan.rejections if drained is None else drained.left
     return EXIT_LEFT if left else 0
 
@@ -109,12 +140,17 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool) -> None:
         say(f"{what} would leave {drain.goal.broker}; nothing was touched (--execute moves them)")
 
 
-def _show_end(broker: str, drained: DrainResult) -> None:
+def _show_end(args: argparse.Namespace, drained: DrainResult) -> None:
+    broker = args.broker
     for bundle, why in drained.left.items():
         say(f"left: {bundle}: {why}")
     state = f"{len(drained.left)} bundles are left on it" if drained.left else "it is empty"
     count = len(drained.outcomes)
     say(f"{broker}: {count} attempt{'' if count == 1 else 's'}, {state}")
+    if args.history:
+        say(f"{broker} is cordoned until `counterpoise refill {broker}` or --release")
+    else:
+        say("not kept in any history (--history): a balancer may give it bundles again")
 
 
 def _json(drain: BrokerDrain, plan: Round, drained: DrainResult | None) -> dict[str, object]:

@@ -15,6 +15,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.operator_history import trail_of
 from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.verbs.balance_plan import report_outcome
@@ -27,6 +28,7 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.advise.look import connections_of, move_time
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionRefusedError, NewAction
 from counterpoise.pipeline.drive.approved import (
     ApprovedOptions,
     ApprovedPlan,
@@ -56,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         return asyncio.run(_run(args, admin_urls(args.admin_url)))
     except (
-        PlanRefusedError, CannotSeeError, HistoryFaultError, HistoryInUseError, ValueError
+        PlanRefusedError, CannotSeeError, HistoryFaultError, HistoryInUseError, ValueError,
+        ActionRefusedError,
     ) as error:  # fmt: skip
         raise UserError(str(error)) from None
     except OSError as error:
@@ -128,5 +131,8 @@ async def _carry_out(
     waits = LeaseOptions(wait_s=args.wait_for_history)
     async with lease(store, lambda: None, waits) as mine:
         await asyncio.to_thread(expect_version, mine)
+        action = NewAction(trail_of(args.history), ActionKind.REFILL)
+        for broker in args.broker:
+            action.begin(now_ms := wall_clock_ms(), broker).close(now_ms)
         approved = ApprovedPlan(session, addresses, mine, plan, wall_clock_ms, say, options)
         return await approved.carry_out()

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.operator_history import trail_of
+from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import OperatorAction, cordoned
 from counterpoise.pipeline.history.status import BalancerStatus, read_status
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.tables.faults import HistoryFaultError
@@ -26,7 +31,11 @@ def run(args: argparse.Namespace) -> int:
         found = read_status(store, wall_clock_ms())
     except (HistoryFaultError, OSError, ValueError) as error:
         raise UserError(str(error)) from None
-    text = json.dumps(found.to_json(), indent=2) if args.json else "\n".join(sentences(found))
+    lines, by_hand = [*sentences(found)], trail_of(args.history)
+    actions = by_hand.actions() if by_hand else []
+    lines += actions_text(actions, found.now_ms)
+    figures = {**found.to_json(), **actions_json(actions, found.now_ms)}
+    text = json.dumps(figures, indent=2) if args.json else "\n".join(lines)
     sys.stdout.write(text + "\n")
     return 0
 
@@ -70,6 +79,31 @@ def sentences(found: BalancerStatus) -> list[str]:
         for name, (polls, why) in found.gaps.items()
     ]
     return lines
+
+
+def actions_text(actions: Sequence[OperatorAction], now_ms: int) -> list[str]:
+    """The brokers that are cordoned, and what operators did in the last hour."""
+    lines = [
+        f"cordoned: {broker}, drained by {drain.who}{f': {drain.why}' if drain.why else ''} "
+        f"(counterpoise refill {broker}, or counterpoise drain {broker} --release)"
+        for broker, drain in sorted(cordoned(actions).items())
+    ]
+    for each in actions:
+        if each.at_ms < now_ms - HOUR_MS:
+            continue
+        what = f"{each.kind.value} of {each.broker}" if each.broker else each.kind.value
+        ends = Counter(move.status for move in each.moves)
+        became = ", ".join(f"{count} {status}" for status, count in sorted(ends.items()))
+        state = "" if each.ended_ms else ", under way or cut off"
+        why = f" ({each.why})" if each.why else ""
+        lines.append(f"by hand: {what} by {each.who}{why}: {became or 'no move'}{state}")
+    return lines
+
+
+def actions_json(actions: Sequence[OperatorAction], now_ms: int) -> dict[str, object]:
+    """The same as JSON."""
+    lately = [each.to_json() for each in actions if each.at_ms >= now_ms - HOUR_MS]
+    return {"cordoned": sorted(cordoned(actions)), "actions": lately}
 
 
 def _ago(found: BalancerStatus, at_ms: int) -> str:

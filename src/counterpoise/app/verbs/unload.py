@@ -7,7 +7,18 @@ import sys
 from urllib.parse import quote
 
 from counterpoise.app.cluster_admin import ClusterAdmin
+from counterpoise.app.errors import UserError
+from counterpoise.app.operator_history import trail_of
 from counterpoise.app.target import Target, with_target
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import (
+    ActionKind,
+    ActionLog,
+    ActionRefusedError,
+    NewAction,
+)
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 EXIT_ELSEWHERE = 1
 
@@ -19,20 +30,41 @@ def run(args: argparse.Namespace) -> int:
 
 async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
     bundle = await wanted.bundle(cluster)
+    action = NewAction(trail_of(args.history), ActionKind.UNLOAD, args.who, args.why)
+    try:
+        log = action.begin(wall_clock_ms())
+    except (ActionRefusedError, HistoryFaultError) as error:
+        raise UserError(str(error)) from None
+    try:
+        return await _carry_out(cluster, wanted, args, bundle, log)
+    finally:
+        log.close(wall_clock_ms())
+
+
+async def _carry_out(
+    cluster: ClusterAdmin,
+    wanted: Target,
+    args: argparse.Namespace,
+    bundle: str | None,
+    log: ActionLog,
+) -> int:
     to = f"?destinationBroker={quote(args.to, safe='')}" if args.to else ""
     if bundle is None:
         wanted.no_destination(args.to)
         await cluster.ask("PUT", f"/admin/v2/namespaces/{wanted.namespace}/unload")
         _say(f"{wanted.namespace}: every bundle was unloaded")
         return 0
+    began_ms = wall_clock_ms()
     before = await cluster.owner(bundle)
     await cluster.ask("PUT", f"/admin/v2/namespaces/{bundle}/unload{to}")
     if args.to is None:
         after = await cluster.owner(bundle)
+        log.ended(_outcome(bundle, before, "", after, began_ms))
         owner = f"{after} owns it now" if after else "no broker owns it until its next lookup"
         _say(f"{bundle}: unloaded from {before or 'no broker'}; {owner}")
         return 0
     after = await cluster.until_owned(bundle, args.to, args.wait)
+    log.ended(_outcome(bundle, before, args.to, after, began_ms))
     _say(f"{bundle}: from {before or 'no broker'} to {after or 'no broker yet'}")
     if after == args.to:
         return 0
@@ -41,6 +73,17 @@ async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespac
         "acquired it first, or it acquires it at the next lookup\n"
     )
     return EXIT_ELSEWHERE
+
+
+def _outcome(
+    bundle: str, before: str | None, wanted: str, after: str | None, began_ms: int
+) -> MoveOutcome:
+    """What became of an unload; a bundle that its old broker has again was moved all the same."""
+    status = MoveStatus.MOVED if after and after == (wanted or after) else MoveStatus.ELSEWHERE
+    return MoveOutcome(
+        f"{began_ms}-unload", began_ms, bundle, before or "", wanted,
+        status if after else MoveStatus.UNOWNED, after or "", began_ms, wall_clock_ms(),
+    )  # fmt: skip
 
 
 def _say(sentence: str) -> None:

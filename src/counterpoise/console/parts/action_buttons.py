@@ -22,6 +22,7 @@ from counterpoise.picture.action_plans import (
 from counterpoise.picture.tables import broker_lines, bundle_line
 from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import times
+from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.policies import CannotSeeError
@@ -96,8 +97,10 @@ class ActionButtons:
         ) -> BrokerDrain:
             reader = SnapshotReader(http, options.watch.addresses, session.sources.clock_ms)
             clock_ms = session.sources.clock_ms
+            trail = session.sources.actions.trail
+            action = NewAction(trail, ActionKind.DRAIN, session.operator.name, title)
             return BrokerDrain(
-                http, reader, broker, rules, clock_ms, log, DrainOptions(partial=True)
+                http, reader, broker, rules, clock_ms, log, DrainOptions(partial=True), action
             )
 
         async with session.operator.session() as http:

@@ -148,6 +148,20 @@ class RoundMemory:
     loads: Mapping[str, Ema] = field(default_factory=dict)
     """The brokers' averages, for a strategy that reads load stores (`load/store_of_reports.py`)."""
 
+    def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
+        """The memory with the last move of each bundle that others moved than the balancer.
+
+        Such a bundle has its grace period as well.
+        """
+        later = {
+            bundle: hop.at_ms
+            for bundle, hop in hops.items()
+            if hop.at_ms > self.recently_unloaded.get(bundle, 0)
+        }
+        if not later:
+            return self
+        return replace(self, recently_unloaded={**self.recently_unloaded, **later})
+
     def after(
         self,
         outcomes: Iterable[MoveOutcome],

@@ -1,5 +1,6 @@
 """Empties a broker: plans, carries out and looks again until it owns nothing, or gives up."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -8,6 +9,12 @@ import aiohttp
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.pipeline.drive.action_trail import (
+    NOT_KEPT,
+    ActionLog,
+    ActionRefusedError,
+    NewAction,
+)
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
@@ -55,12 +62,16 @@ class BrokerDrain:
         clock_ms: Callable[[], int],
         log: Callable[[str], None],
         options: DrainOptions,
+        action: NewAction = NOT_KEPT,
     ) -> None:
+        """`action` says where it is kept that the broker is drained, by whom and why."""
+        self._action = action
         self._reader = reader
         self.goal = EmptyBroker(broker, rules)
         self.snapshot: ClusterSnapshot | None = None
         """What the last plan rests on."""
         self._log = log
+        self._clock_ms = clock_ms
         self._options = options
         self._executor = Executor(
             session,
@@ -73,6 +84,7 @@ class BrokerDrain:
                 at_once=options.at_once,
                 again_after_s=options.again_after_s,
             ),
+            held=action.held,
             where=reader.where,
         )
 
@@ -89,7 +101,8 @@ class BrokerDrain:
     async def carry_out(self, plan: Round) -> DrainResult:
         """Carry a plan out, and what is left of it again.
 
-        Raises `DrainRefusedError` before anything is moved when something cannot go anywhere.
+        Raises `DrainRefusedError` before anything is moved when something cannot go anywhere, or
+        when the operator has paused all moves; `HistoryFaultError` when it cannot be kept.
         """
         if plan.rejections and not self._options.partial:
             stuck = plan.rejections[0]
@@ -97,12 +110,24 @@ class BrokerDrain:
                 f"nothing is moved, since {len(plan.rejections)} of the bundles can go nowhere "
                 f"({stuck.subject}: {stuck.sentence}); --partial moves the others"
             )
+        try:
+            log = await asyncio.to_thread(self._action.begin, self._clock_ms(), self.goal.broker)
+        except ActionRefusedError as error:
+            raise DrainRefusedError(str(error)) from None
+        try:
+            return await self._carry_out(plan, log)
+        finally:
+            await asyncio.to_thread(log.close, self._clock_ms())
+
+    async def _carry_out(self, plan: Round, log: ActionLog) -> DrainResult:
         outcomes: list[MoveOutcome] = []
+        parts = {move.id: move.part for move in plan.moves}
         tried: dict[str, int] = {}
         errors: dict[str, str] = {}
 
         def done(outcome: MoveOutcome) -> None:
             outcomes.append(outcome)
+            log.ended(outcome, parts.get(outcome.id, 0.0))
             tried[outcome.bundle] = tried.get(outcome.bundle, 0) + 1
             errors[outcome.bundle] = outcome.error or outcome.status.value
             self._log(_attempt_text(outcome, tried[outcome.bundle], self._options.attempts))
@@ -115,6 +140,7 @@ class BrokerDrain:
             await self._executor.carry_out(moves, self._destinations(plan), done)
             try:
                 plan = await self.plan()
+                parts |= {move.id: move.part for move in plan.moves}
             except (DrainRefusedError, CannotSeeError) as error:
                 # The broker may have been stopped, or be out of reach: it is not known to be empty.
                 reason = f"it is not known who owns it: {error}"

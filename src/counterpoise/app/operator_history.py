@@ -1,0 +1,22 @@
+"""The history in which a verb keeps what an operator does by hand."""
+
+from __future__ import annotations
+
+from counterpoise.app.errors import UserError
+from counterpoise.pipeline.drive.action_trail import ActionTrail
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.plain_files import names_below
+
+
+def trail_of(uri: str | None) -> ActionTrail | None:
+    """The actions of a history; None without one; raises `UserError` where there is none."""
+    if not uri:
+        return None
+    try:
+        location = open_location(uri)
+        if not names_below(location):
+            raise UserError(f"{location.address} is no history: nothing is in it")
+    except (HistoryFaultError, OSError, ValueError) as error:
+        raise UserError(str(error)) from None
+    return ActionTrail(location)

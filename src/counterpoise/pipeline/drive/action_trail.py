@@ -1,0 +1,234 @@
+"""What operators did by hand: each drain, refill, unload and release, by whom and why.
+
+A small file of a history for each action, written by the process that carries it out, beside
+whatever balancer has the history: an action is not the balancer's, and needs none of its rights.
+The balancer reads them before each round. A broker that was drained is cordoned, which is to say
+that it has no part in what is balanced, until it is refilled or released.
+"""
+
+import asyncio
+import getpass
+import json
+import socket
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from counterpoise.decide.balancing.approval import PastMove
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.pipeline.tables.control import read_control
+from counterpoise.pipeline.tables.plain_files import (
+    PlainPlace,
+    names_below,
+    read_plain,
+    write_plain,
+)
+
+PREFIX = "action-"
+
+
+class ActionKind(StrEnum):
+    """What an operator does to brokers or bundles."""
+
+    DRAIN = "drain"
+    REFILL = "refill"
+    RELEASE = "release"
+    UNLOAD = "unload"
+    SPLIT = "split"
+    MOVE = "move"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionMove:
+    """A bundle that an action tried to move; times are milliseconds since 1970."""
+
+    bundle: str
+    source: str
+    destination: str
+    status: str
+    started_ms: int
+    ended_ms: int
+    error: str = ""
+    part: float = 0.0
+    """Of the cluster's bytes/s."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether the bundle went anywhere."""
+        return self.status in (MoveStatus.MOVED.value, MoveStatus.ELSEWHERE.value)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorAction:
+    """One action, under way or ended."""
+
+    kind: ActionKind
+    at_ms: int
+    who: str
+    why: str = ""
+    broker: str = ""
+    """The broker it is about; empty for one about bundles."""
+    moves: tuple[ActionMove, ...] = ()
+    ended_ms: int = 0
+    """0 while it is under way, and for ever where its process was killed."""
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"{PREFIX}{self.at_ms:013d}-{self.id}.json"
+
+    def with_outcome(self, outcome: MoveOutcome, part: float = 0.0) -> "OperatorAction":
+        """The action with one more of its moves."""
+        move = ActionMove(
+            outcome.bundle, outcome.source, outcome.owner or outcome.destination,
+            outcome.status.value, outcome.started_at_ms, outcome.ended_at_ms, outcome.error, part,
+        )  # fmt: skip
+        return replace(self, moves=(*self.moves, move))
+
+    def to_json(self) -> dict[str, Any]:
+        """The action as its file has it."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "OperatorAction":
+        """The reverse of `to_json`."""
+        moves = tuple(ActionMove(**each) for each in value["moves"])
+        return OperatorAction(**{**value, "kind": ActionKind(value["kind"]), "moves": moves})
+
+
+class ActionTrail:
+    """The actions of one history; raises `HistoryFaultError` for a place that cannot be used."""
+
+    def __init__(self, place: PlainPlace) -> None:
+        self._place = place
+        self._ended: dict[str, OperatorAction] = {}
+        """What ended does not change any more."""
+
+    def begin(
+        self, kind: ActionKind, at_ms: int, *, who: str, why: str = "", broker: str = ""
+    ) -> OperatorAction:
+        """Keep an action before anything of it is done."""
+        action = OperatorAction(kind, at_ms, who, why, broker, id=uuid.uuid4().hex[:8])
+        self.keep(action)
+        return action
+
+    def keep(self, action: OperatorAction) -> None:
+        """Keep what became of an action by now."""
+        write_plain(self._place, action.name, json.dumps(action.to_json()).encode())
+
+    def held(self) -> str:
+        """Why nothing may be moved by the operator's last word; empty when it may."""
+        return read_control(self._place).withholds(0)
+
+    def actions(self) -> list[OperatorAction]:
+        """All of them, the oldest first; a file that is none of ours is passed over."""
+        found = []
+        for name in names_below(self._place):
+            if not name.startswith(PREFIX):
+                continue
+            action = self._ended.get(name) or self._read(name)
+            if action is None:
+                continue
+            if action.ended_ms:
+                self._ended[name] = action
+            found.append(action)
+        return sorted(found, key=lambda each: (each.at_ms, each.id))
+
+    def _read(self, name: str) -> OperatorAction | None:
+        try:
+            data = read_plain(self._place, name)
+            return None if data is None else OperatorAction.from_json(json.loads(data))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
+    """By broker that was drained and neither refilled nor released since: the drain."""
+    found: dict[str, OperatorAction] = {}
+    for action in sorted(actions, key=lambda each: each.at_ms):
+        if action.kind is ActionKind.DRAIN:
+            found[action.broker] = action
+        elif action.kind in (ActionKind.REFILL, ActionKind.RELEASE):
+            found.pop(action.broker, None)
+    return found
+
+
+def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[ActionMove]:
+    """The moves that ended since, in the order of their ends."""
+    moves = (move for action in actions for move in action.moves)
+    return sorted(
+        (move for move in moves if move.moved and move.ended_ms >= since_ms),
+        key=lambda move: move.ended_ms,
+    )
+
+
+def as_past_moves(moves: Iterable[ActionMove]) -> list[PastMove]:
+    """The same as the limits of an hour count them."""
+    return [PastMove(move.ended_ms, move.part) for move in moves]
+
+
+def operator_name() -> str:
+    """The account and machine of this process."""
+    try:
+        account = getpass.getuser()
+    except (KeyError, OSError):
+        account = "unknown"
+    return f"{account}@{socket.gethostname()}"
+
+
+class ActionRefusedError(RuntimeError):
+    """Nothing is moved by hand just now; the message says why, and what to do."""
+
+
+class ActionLog:
+    """One action while it is carried out; without a trail nothing is kept.
+
+    Raises `HistoryFaultError`: what cannot be kept does not go on.
+    """
+
+    def __init__(self, trail: ActionTrail | None, action: OperatorAction | None) -> None:
+        self._trail = trail
+        self._action = action
+
+    def ended(self, outcome: MoveOutcome, part: float = 0.0) -> None:
+        """Keep the outcome of a move."""
+        if self._action is not None and self._trail is not None:
+            self._action = self._action.with_outcome(outcome, part)
+            self._trail.keep(self._action)
+
+    def close(self, at_ms: int) -> None:
+        """Keep that the action has ended."""
+        if self._action is not None and self._trail is not None:
+            self._trail.keep(replace(self._action, ended_ms=max(1, at_ms)))
+
+
+@dataclass(frozen=True, slots=True)
+class NewAction:
+    """An action that is about to begin, and by whom and why."""
+
+    trail: ActionTrail | None
+    kind: ActionKind
+    who: str = ""
+    """Empty: the account of this process."""
+    why: str = ""
+
+    def begin(self, at_ms: int, broker: str = "") -> ActionLog:
+        """Begin it; raises `ActionRefusedError` under a pause, and `HistoryFaultError`."""
+        if self.trail is None:
+            return ActionLog(None, None)
+        if self.kind is not ActionKind.RELEASE and (held := self.trail.held()):
+            raise ActionRefusedError(f"nothing is moved: {held}; `counterpoise control resume`")
+        who = self.who or operator_name()
+        begun = self.trail.begin(self.kind, at_ms, who=who, why=self.why, broker=broker)
+        return ActionLog(self.trail, begun)
+
+    async def held(self) -> str:
+        """Why nothing more of it may begin; for an `Executor`."""
+        return "" if self.trail is None else await asyncio.to_thread(self.trail.held)
+
+
+NOT_KEPT = NewAction(None, ActionKind.DRAIN)
+"""An action without a history."""

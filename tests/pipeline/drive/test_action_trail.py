@@ -1,0 +1,212 @@
+"""What operators do by hand is kept with who and why, held back by a pause, and heeded."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.app.main import main
+from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.balancing.round import decide
+from counterpoise.pipeline.balancer import Balancer
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import (
+    ActionKind,
+    ActionRefusedError,
+    ActionTrail,
+    NewAction,
+    OperatorAction,
+    cordoned,
+    moved_by_hand,
+)
+from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.location import open_location
+from tests.decide.balancing.test_round import strategy
+from tests.load.story import START
+from tests.pipeline.drive.test_drain import QUICK
+from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.rounds import DO_IT, LogLines, seen
+from tests.pipeline.short_history import ShortHistory
+
+HAND = [ActionKind.DRAIN, ActionKind.REFILL, ActionKind.RELEASE]
+
+
+@pytest.fixture
+def trail(tmp_path: Path) -> ActionTrail:
+    """Of an empty history."""
+    return ActionTrail(open_location(tmp_path))
+
+
+def outcome(bundle: str, source: str, to: str, *, ended_ms: int) -> MoveOutcome:
+    return MoveOutcome(
+        f"{ended_ms}-x", ended_ms, bundle, source, to, MoveStatus.MOVED, to, ended_ms - 500,
+        ended_ms,
+    )  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.sampled_from(HAND), st.sampled_from("abc")), max_size=20))
+def test_a_broker_is_cordoned_while_its_last_action_was_a_drain(
+    done: list[tuple[ActionKind, str]],
+) -> None:
+    actions = [OperatorAction(kind, at, "me", broker=b) for at, (kind, b) in enumerate(done)]
+    expected = {b for b in "abc" if [k for k, of in done if of == b][-1:] == [ActionKind.DRAIN]}
+    assert set(cordoned(actions)) == expected
+    assert set(cordoned(reversed(actions))) == expected, "in whatever order they are read"
+
+
+def test_each_process_sees_what_others_keep_beside_it(trail: ActionTrail, tmp_path: Path) -> None:
+    other = ActionTrail(open_location(tmp_path))
+    mine = NewAction(trail, ActionKind.DRAIN, "ann", "new disks").begin(START, "b1:80")
+    theirs = NewAction(other, ActionKind.UNLOAD, "bob").begin(START)
+    mine.ended(outcome("t/n/1", "b1:80", "b2:80", ended_ms=START + 700), 0.25)
+    [drain, unload] = sorted(other.actions(), key=lambda each: each.who)
+    assert (drain.who, drain.why, drain.broker, drain.ended_ms) == ("ann", "new disks", "b1:80", 0)
+    assert [(m.bundle, m.destination, m.part) for m in drain.moves] == [("t/n/1", "b2:80", 0.25)]
+    assert (unload.kind, unload.who) == (ActionKind.UNLOAD, "bob")
+    mine.close(START + 900)
+    theirs.close(START + 901)
+    assert {each.ended_ms for each in other.actions()} == {START + 900, START + 901}
+    (tmp_path / "action-0000000000001-x.json").write_text("{", "utf-8")
+    assert len(other.actions()) == 2, "a file that is none of ours is passed over"
+
+
+def balancing(
+    http: aiohttp.ClientSession, trail: ActionTrail, logged: LogLines, **rules: int
+) -> Callable[[int], Balancer]:
+    """A balancer at a time after the start."""
+
+    def at(now_ms: int) -> Balancer:
+        return Balancer(
+            strategy(), ShortHistory(), Executor(http, lambda: now_ms, DO_IT), logged.append,
+            rules=ApprovalRules(**rules), trail=trail,
+        )  # fmt: skip
+
+    return at
+
+
+async def stepped(balancer: Balancer, cluster: FakeCluster) -> Round:
+    made = await balancer.step(seen(cluster))
+    assert made is not None
+    return made
+
+
+async def test_a_running_balancer_gives_nothing_to_a_drained_broker_until_it_is_released(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+) -> None:
+    empty, logged = uneven.names[2], LogLines()
+    NewAction(trail, ActionKind.DRAIN, "ann", "new disks").begin(START - 9000, empty).close(START)
+    made = await stepped(balancing(http, trail, logged)(START + 1000), uneven)
+    assert made.moves
+    assert {move.destination for move in made.moves} == {uneven.names[1]}
+    assert f"{empty} is cordoned: ann drained it: new disks" in logged
+    NewAction(trail, ActionKind.RELEASE, "ann").begin(START - 8000, empty).close(START)
+    again = await stepped(balancing(http, trail, logged)(START + 1000), uneven)
+    assert empty in {move.destination for move in again.moves}
+
+
+async def test_what_was_moved_by_hand_has_its_grace_period_and_counts_in_the_hour(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+) -> None:
+    busiest = decide(seen(uneven), RoundMemory(), strategy()).moves[0].bundle
+    hand, logged = NewAction(trail, ActionKind.MOVE, "bob").begin(START - 9000), LogLines()
+    hand.ended(outcome(busiest, uneven.names[2], uneven.names[0], ended_ms=START - 5000))
+    made = await stepped(balancing(http, trail, logged, moves_an_hour=2)(START + 1000), uneven)
+    assert len(made.moves) > 1
+    assert busiest not in {move.bundle for move in made.moves}
+    assert len(uneven.unloads) == 1, "one of the two of this hour was moved by hand"
+    assert "2 moves an hour are allowed" in logged
+
+
+def draining(
+    cluster: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, options: DrainOptions
+) -> BrokerDrain:
+    reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
+    action = NewAction(trail, ActionKind.DRAIN, "ann", "new disks")
+    return BrokerDrain(
+        http, reader, cluster.names[0], DrainRules(), wall_clock_ms, lambda _: None, options, action
+    )
+
+
+async def test_a_drain_is_kept_with_each_of_its_moves(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+) -> None:
+    drain = draining(uneven, http, trail, QUICK)
+    found = await drain.carry_out(await drain.plan())
+    [action] = trail.actions()
+    assert (action.kind, action.broker, action.who) == (ActionKind.DRAIN, uneven.names[0], "ann")
+    assert action.ended_ms >= max(move.ended_ms for move in action.moves)
+    kept = {(move.bundle, move.destination) for move in action.moves}
+    assert (
+        kept == {(each.bundle, each.owner) for each in found.outcomes} == {*uneven.owners.items()}
+    )
+    assert [move.bundle for move in moved_by_hand([action])]
+
+
+async def test_a_pause_holds_a_drain_back_before_it_and_in_its_middle(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
+) -> None:
+    pause = Control(Wish.PAUSE, START, "a release")
+    drain = draining(uneven, http, trail, replace(QUICK, at_once=1, attempts=1))
+    plan = await drain.plan()
+    write_control(open_location(tmp_path), pause)
+    with pytest.raises(DrainRefusedError, match=r"a release.*control resume"):
+        await drain.carry_out(plan)
+    assert uneven.unloads == []
+    assert trail.actions() == [], "what did not begin is no action"
+    write_control(open_location(tmp_path), Control())
+    keep = ActionTrail.keep
+
+    def pause_after_one(self: ActionTrail, action: OperatorAction) -> None:
+        keep(self, action)
+        if action.moves:
+            write_control(open_location(tmp_path), pause)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ActionTrail, "keep", pause_after_one)
+        found = await drain.carry_out(plan)
+    assert len(uneven.unloads) == 1
+    assert len(found.left) == 9
+
+
+def test_an_action_does_not_begin_where_the_pause_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory", "utf-8")
+    action = NewAction(ActionTrail(open_location(tmp_path / "file")), ActionKind.DRAIN)
+    with pytest.raises(ActionRefusedError, match="unreadable"):
+        action.begin(START, "b1:80")
+
+
+def test_status_names_cordons_and_what_was_done_by_hand(
+    trail: ActionTrail, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "journal").mkdir()
+    log = NewAction(trail, ActionKind.DRAIN, "ann", "new disks").begin(wall_clock_ms(), "b1:80")
+    log.ended(outcome("t/n/1", "b1:80", "b2:80", ended_ms=START))
+    assert main(["status", "--history", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "cordoned: b1:80, drained by ann: new disks" in said
+    assert "by hand: drain of b1:80 by ann (new disks): 1 moved, under way or cut off" in said
+    assert main(["status", "--history", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cordoned"] == ["b1:80"]
+
+
+def test_a_cordon_is_released_by_hand(
+    trail: ActionTrail, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    NewAction(trail, ActionKind.DRAIN, "ann").begin(START, "b1:80").close(START)
+    words = ["drain", "b1:80", "--admin-url", "http://127.0.0.1:1", "--release"]
+    assert main(words) == 2
+    assert "--release needs --history" in capsys.readouterr().err
+    assert main([*words, "--history", str(tmp_path)]) == 0
+    assert cordoned(trail.actions()) == {}
+    assert main([*words, "--history", str(tmp_path)]) == 2
+    assert "is not cordoned" in capsys.readouterr().err

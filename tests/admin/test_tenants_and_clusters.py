@@ -122,3 +122,32 @@ def test_failure_domains_do_not_share_brokers(api: Api) -> None:
     assert api.get(path) == {"rack1": {"brokers": ["a:1", "b:1"]}}
     assert api("DELETE", f"{path}/rack1").status == 204
     assert api("GET", f"{path}/rack1").status == 404
+
+
+def test_there_are_no_more_tenants_namespaces_topics_and_partitions_than_settings_say() -> None:
+    config = {
+        "maxTenants": 3,
+        "maxNamespacesPerTenant": 1,
+        "maxTopicsPerNamespace": 3,
+        "maxNumPartitionsPerPartitionedTopic": 2,
+    }
+    with Cluster(brokers=1, config=config) as cluster:
+        api = Api(cluster.admin_url)
+        info = {"allowedClusters": ["standalone"]}
+        # public and pulsar are there.
+        assert api("PUT", "/admin/v2/tenants/one", info).status == 204
+        refused = api("PUT", "/admin/v2/tenants/two", info)
+        assert (refused.status, refused.reason) == (412, "Exceed the maximum number of tenants")
+        elsewhere = {"replication_clusters": ["nowhere"]}
+        assert api("PUT", "/admin/v2/namespaces/one/n", elsewhere).status == 403
+        assert api("PUT", "/admin/v2/namespaces/one/n").status == 204
+        assert api("PUT", "/admin/v2/namespaces/one/m").status == 412
+        topics = "/admin/v2/persistent/one/n"
+        assert api("PUT", f"{topics}/cut/partitions", 3).status == 406
+        assert api("PUT", f"{topics}/cut/partitions", 2).status == 204
+        assert api("PUT", f"{topics}/a").status == 204
+        assert api("PUT", f"{topics}/b").status == 412
+        assert api("PUT", f"{topics}/b/partitions", 1).status == 412
+        assert api("PUT", f"{topics}/b/subscription/s").status == 405
+        assert api("POST", "/admin/v2/namespaces/one/n/maxTopicsPerNamespace", 4).status == 204
+        assert api("PUT", f"{topics}/b").status == 204

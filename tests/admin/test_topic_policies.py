@@ -14,6 +14,7 @@ VALUES = {
     "schemaCompatibilityStrategy": "BACKWARD",
     "replication": ["standalone"],
     "deduplicationEnabled": True,
+    "persistence": {f"bookkeeper{it}": 2 for it in ("Ensemble", "WriteQuorum", "AckQuorum")},
 }
 
 

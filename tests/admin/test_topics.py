@@ -214,6 +214,24 @@ def test_subscriptions_are_made_skipped_moved_deleted(
     assert api("DELETE", f"{at}/start").status == 404
 
 
+@pytest.mark.parametrize("what", ["stats", "partitioned-stats"])
+def test_publishers_and_consumers_are_left_out_of_stats(
+    api: Api, namespace: str, connect: Connect, what: str
+) -> None:
+    client, name = connect(), f"{namespace}/some"
+    if what == "partitioned-stats":
+        assert api("PUT", f"{TOPICS}/{name}/partitions", 3).status == 204
+    client.create_producer(name)
+    client.subscribe(name, "s")
+    at = f"{TOPICS}/{name}/{what}"
+    for without in ("", "?excludePublishers=true", "?excludeConsumers=true"):
+        found = api.get(at + without)
+        for each in (found, *found.get("partitions", {}).values()):
+            assert bool(each["publishers"]) is ("Publishers" not in without)
+            consumers = each["subscriptions"]["s"]["consumers"]
+            assert bool(consumers) is ("Consumers" not in without)
+
+
 def test_a_subscription_makes_the_topic_where_clients_may(api: Api, namespace: str) -> None:
     at = f"/admin/v2/namespaces/{namespace}/autoTopicCreation"
     rule = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pulsar
 import pytest
+from pulsar.schema import JsonSchema, Record, String
 
 from tests.client.conftest import SOON, Target
 
@@ -115,3 +116,32 @@ def test_encryption(limited: Limited) -> None:
         client.create_producer(topic)
     limited.set("encryptionRequired", "", False)
     client.create_producer(topic).send(b"plain again")
+
+
+class _Old(Record):  # type: ignore[misc]
+    a = String()
+
+
+class _New(Record):  # type: ignore[misc]
+    """With a field that the old one has not, and no default: only FORWARD admits it."""
+
+    a = String()
+    b = String(required=True)
+
+
+def test_schema_compatibility(limited: Limited) -> None:
+    client, topic = limited.client, limited.topic
+    old, new = JsonSchema(_Old), JsonSchema(_New)
+    client.create_producer(topic, schema=old)
+    with pytest.raises(pulsar.PulsarException):
+        client.create_producer(topic, schema=new)
+    strategy = "schemaCompatibilityStrategy"
+    limited.set(strategy, strategy, "BACKWARD", "PUT")
+    with pytest.raises(pulsar.PulsarException):
+        client.create_producer(topic, schema=new)
+    limited.set(strategy, strategy, "FORWARD", "PUT")
+    client.create_producer(topic, schema=new)
+    client.create_producer(topic).close()
+    limited.set("schemaValidationEnforced", "schemaValidationEnforced", True)
+    with pytest.raises(pulsar.PulsarException):
+        client.create_producer(topic)

@@ -12,8 +12,6 @@ _NEVER_READ: dict[str, Json] = {
     "delayedDeliveryPolicies": {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 0},
     "compactionThreshold": 0,
     "entryFilters": {"entryFilterNames": ""},
-    "autoSubscriptionCreationOverride": {"allowAutoSubscriptionCreation": True},
-    "schemaCompatibilityStrategy": "FULL",
     "backLogQuotaMap": dict.fromkeys(("destination_storage", "message_age"), _NO_QUOTA),
     "inactiveTopicPolicies": {
         "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
@@ -53,6 +51,16 @@ def applied_by_broker(config: BrokerConfig, name: str) -> Json:
             return topics.max_unacked_per_consumer
         case "maxUnackedMessagesOnSubscription":
             return topics.max_unacked_per_subscription
+        case "maxSubscriptionsPerTopic":
+            return topics.max_subscriptions
+        case "maxConsumersPerSubscription":
+            return topics.max_consumers_per_subscription
+        case "subscriptionTypesEnabled":
+            return list(topics.types)
+        case "autoSubscriptionCreationOverride":
+            return {"allowAutoSubscriptionCreation": topics.creates_subscriptions}
+        case "schemaCompatibilityStrategy":
+            return config.schemas.strategy
         case _:
             return _NEVER_READ.get(name)
 

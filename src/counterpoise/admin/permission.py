@@ -57,6 +57,9 @@ POLICY_NAMES: Final[dict[str, str]] = {
     "maxTopicsPerNamespace": "MAX_TOPICS",
     "compactionThreshold": "COMPACTION",
     "offloadThreshold": "OFFLOAD",
+    "offloadDeletionLagMs": "OFFLOAD",
+    "offloadPolicies": "OFFLOAD",
+    "removeOffloadPolicies": "OFFLOAD",
     "offloadThresholdInSeconds": "OFFLOAD",
     **dict.fromkeys(
         (

@@ -20,7 +20,7 @@ from counterpoise.admin.shapes import (
     text,
     whole,
 )
-from counterpoise.broker.face import OF_NAMESPACE, PARTITIONS_MAX, PER_CLUSTER
+from counterpoise.broker.face import OF_NAMESPACE, PARTITIONS_MAX, PER_CLUSTER, STRATEGIES
 
 RATE_PERIOD: Mapping[str, Schema] = {"ratePeriodInSecond": whole()}
 PUBLISH_RATE = object_of(
@@ -44,6 +44,8 @@ BACKLOG_QUOTA = object_of(
         "policy": text("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     }
 )
+QUORUM_MAX = 5
+"""Bookies of a ledger, Pulsar's ``managedLedgerMaxEnsembleSize`` and its likes."""
 PERSISTENCE = object_of(
     {
         "bookkeeperEnsemble": whole(),
@@ -68,15 +70,14 @@ INACTIVE_TOPICS = object_of(
 AUTO_TOPIC_CREATION = object_of(
     {
         "allowAutoTopicCreation": FLAG,
-        "topicType": text("partitioned", "non-partitioned"),
-        "defaultNumPartitions": whole((0, PARTITIONS_MAX)),
+        "topicType": text(),
+        "defaultNumPartitions": whole(),
     }
 )
 AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": FLAG})
-COMPATIBILITY = text(
-    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
-    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
-)
+COMPATIBILITY = text(*STRATEGIES)
+OFFLOAD: Schema = {"type": "object"}
+"""``OffloadPoliciesImpl``: kept as it is, for no broker here offloads."""
 SUBSCRIPTION_TYPES = list_of(text("Exclusive", "Shared", "Failover", "Key_Shared"))
 ENTRY_FILTERS = object_of({"entryFilterNames": text()})
 BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
@@ -140,6 +141,8 @@ POLICIES: tuple[Policy, ...] = (
     Policy("compactionThreshold", "compaction_threshold", whole(INT64), "PUT", low=0),
     Policy("offloadThreshold", "offload_threshold", whole(INT64), "PUT", -1),
     Policy("offloadThresholdInSeconds", "offload_threshold_in_seconds", whole(INT64), "PUT", -1),
+    Policy("offloadDeletionLagMs", "offload_deletion_lag_ms", whole(INT64), "PUT"),
+    Policy("offloadPolicies", "offload_policies", OFFLOAD),
     Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", COMPATIBILITY, "PUT"),
     Policy(
         "schemaAutoUpdateCompatibilityStrategy",
@@ -202,12 +205,17 @@ READ_POLICIES = frozenset(
         "max_consumers_per_topic",
         "max_producers_per_topic",
         "max_subscriptions_per_topic",
+        "max_topics_per_namespace",
         "max_unacked_messages_per_consumer",
         "max_unacked_messages_per_subscription",
         "properties",
         "publishMaxMessageRate",
         "replication_clusters",
+        "is_allow_auto_update_schema",
         "resource_group_name",
+        "schema_auto_update_compatibility_strategy",
+        "schema_compatibility_strategy",
+        "schema_validation_enforced",
         "subscriptionDispatchRate",
         "subscription_types_enabled",
         "topicDispatchRate",
@@ -234,6 +242,40 @@ def why_refused(name: str, value: Json) -> str | None:
                     return f"Entry filter '{each.strip()}' not found"
         case ("message_ttl_in_seconds" | "messageTTLInSeconds", int()) if value < 0:
             return "Invalid value for message TTL, message TTL must >= 0"
+        case ("subscription_expiration_time_minutes", int()) if value < 0:
+            return "Invalid value for subscription expiration time"
+        case ("autoTopicCreationOverride", dict()) if value.get("allowAutoTopicCreation"):
+            return _why_not_created(value.get("topicType"), value.get("defaultNumPartitions"))
+        case ("persistence", dict()):
+            return _why_not_kept(value)
+    return None
+
+
+def _why_not_created(kind: Json, partitions: Json) -> str | None:
+    why = None
+    if kind not in ("partitioned", "non-partitioned"):
+        why = f"Unknown topic type [{kind}]"
+    elif kind == "non-partitioned" and partitions is not None:
+        why = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
+    elif kind == "partitioned" and partitions is None:
+        why = "[defaultNumPartitions] cannot be null when the type is partitioned."
+    elif kind == "partitioned" and partitions < 1:
+        why = "[defaultNumPartitions] cannot be less than 1 for partition type."
+    elif kind == "partitioned" and partitions > PARTITIONS_MAX:
+        why = f"Number of partitions should be less than or equal to {PARTITIONS_MAX}"
+    if why is None:
+        return None
+    return f"Invalid configuration for autoTopicCreationOverride. the detail is {why}"
+
+
+def _why_not_kept(quorums: Mapping[str, Json]) -> str | None:
+    names = ("Ensemble", "WriteQuorum", "AckQuorum")
+    ensemble, write, ack = counts = [int(quorums.get(f"bookkeeper{it}") or 0) for it in names]
+    for name, count in zip(names, counts, strict=True):
+        if not 0 < count <= QUORUM_MAX:
+            return f"Bookkeeper-{name} must be <= {QUORUM_MAX} and > 0."
+    if not ensemble >= write >= ack:
+        return f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
     return None
 
 

@@ -31,7 +31,7 @@ from counterpoise.broker.limits.policies import LimitPolicies
 from counterpoise.broker.load import BundleRates
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry
-from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.parts import (
@@ -42,7 +42,9 @@ from counterpoise.broker.parts import (
     TopicParts,
 )
 from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.ledger_ids import ClusterLedgerIds
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
@@ -67,7 +69,10 @@ def assemble(
     ownership = _ownership(context, addresses, registry)
     load = _load(context, addresses, registry, ownership.leadership)
     catalog = TopicCatalog(
-        context.policies, context.live.options(AutoTopicCreation), context.config.cluster_name
+        context.policies,
+        context.live.options(AutoTopicCreation),
+        context.live.options(CreationLimits),
+        context.config.cluster_name,
     )
     bundles = _bundles(context, ownership, load, catalog)
     topics = _topics(context, addresses, ownership, bundles, catalog)
@@ -255,6 +260,7 @@ def _topics(
         owner=me,
         cluster=config.cluster_name,
         options=config.topics,
+        live=context.live.options(TopicOptions),
         background=context.background,
         limits=limits.publish,
         policies=catalog.policies_of,
@@ -263,7 +269,8 @@ def _topics(
         ids=ClusterLedgerIds(context.metadata, context.ledgers, context.background),
     )
     limits.follow_too(loaded)
-    return TopicParts(catalog, SchemaRegistry(context.metadata), limits, loaded)
+    schemas = SchemaRegistry(context.metadata, catalog, context.live.options(SchemaOptions))
+    return TopicParts(catalog, schemas, limits, loaded)
 
 
 def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) -> ClientListener:

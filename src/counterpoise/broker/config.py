@@ -10,7 +10,8 @@ from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.metrics_options import MetricsOptions
-from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
+from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
@@ -28,12 +29,14 @@ from counterpoise.security.options import (
 from counterpoise.storage.options import StorageOptions
 
 _AUTO_TOPIC_CREATION = AutoTopicCreation()
+_CREATION_LIMITS = CreationLimits()
 _LOAD_REPORT = LoadReportConfig()
 _CONNECTION = ConnectionConfig()
 _FILTERS = FilterOptions()
 _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
 _TOPICS = TopicOptions()
+_SCHEMAS = SchemaOptions()
 _RATES = RateOptions()
 _OWNERSHIP = StateChannelOptions()
 _SHEDDING = SheddingConfig()
@@ -170,6 +173,7 @@ class BrokerConfig:
         "brokers run no load task, and the broker that is asked takes the bundle",
     )
     auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
+    creation_limits: CreationLimits = _CREATION_LIMITS
     load_report: LoadReportConfig = _LOAD_REPORT
     connection: ConnectionConfig = _CONNECTION
     filters: FilterOptions = _FILTERS
@@ -177,6 +181,7 @@ class BrokerConfig:
     splitting: SplitOptions = _SPLITTING
     shedding: SheddingConfig = _SHEDDING
     topics: TopicOptions = _TOPICS
+    schemas: SchemaOptions = _SCHEMAS
     rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
     ownership: StateChannelOptions = _OWNERSHIP

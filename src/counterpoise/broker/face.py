@@ -30,8 +30,9 @@ from counterpoise.broker.namespaces.policies.applied import OF_NAMESPACE, PER_CL
 from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
-from counterpoise.broker.schemas.compatibility import why_incompatible
+from counterpoise.broker.schemas.compatibility import why_refused
 from counterpoise.broker.schemas.registry import SchemaRegistry
+from counterpoise.broker.schemas.rules import STRATEGIES
 from counterpoise.broker.server_sockets import ServerSocket
 from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
@@ -58,6 +59,7 @@ __all__ = [
     "ORDERED_BY_LEADER",
     "PARTITIONS_MAX",
     "PER_CLUSTER",
+    "STRATEGIES",
     "BackgroundTasks",
     "BadVersion",
     "BrokerConfig",
@@ -94,7 +96,7 @@ __all__ = [
     "in_pieces",
     "stored_message",
     "survey",
-    "why_incompatible",
+    "why_refused",
 ]
 
 

@@ -3,7 +3,7 @@
 Ledger and entry ids are signed, since -1 and 2**63-1 stand for "earliest" and "latest".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -61,6 +61,8 @@ class Schema:
     data: bytes
     type: int
     properties: tuple[tuple[str, str], ...] = ()
+    registered_ms: int = field(default=0, compare=False)
+    """When a broker registered it, in milliseconds since the epoch; 0: it has not."""
 
 
 @dataclass(frozen=True, slots=True)

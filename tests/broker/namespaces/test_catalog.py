@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import TooLarge
@@ -33,7 +33,7 @@ async def policies() -> Policies:
 
 
 def catalog(policies: Policies, **rule: object) -> TopicCatalog:
-    return TopicCatalog(policies, lambda: AutoTopicCreation(**rule), "here")  # type: ignore[arg-type]
+    return TopicCatalog(policies, lambda: AutoTopicCreation(**rule), CreationLimits, "here")  # type: ignore[arg-type]
 
 
 async def test_an_unknown_topic_becomes_an_ordinary_one(policies: Policies) -> None:

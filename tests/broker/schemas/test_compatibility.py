@@ -5,7 +5,7 @@ import json
 import pytest
 
 from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
-from counterpoise.broker.schemas.compatibility import why_incompatible
+from counterpoise.broker.schemas.compatibility import why_incompatible, why_refused
 from counterpoise.wire.proto.values_pb2 import Schema as Raw
 from counterpoise.wire.values import Schema
 
@@ -145,8 +145,8 @@ def test_a_producer_must_read_and_be_read(kind: int) -> None:
 
 
 def test_a_consumer_only_has_to_read() -> None:
-    assert why_incompatible(avro(STRICTER), avro(OLD), consumer=True) is None
-    assert why_incompatible(avro(OLD), avro(STRICTER), consumer=True) is not None
+    assert why_incompatible(avro(STRICTER), avro(OLD), "BACKWARD") is None
+    assert why_incompatible(avro(OLD), avro(STRICTER), "BACKWARD") is not None
 
 
 def test_types_do_not_mix() -> None:
@@ -158,3 +158,29 @@ def test_types_do_not_mix() -> None:
 def test_json_of_another_language_is_let_pass() -> None:
     assert why_incompatible(avro({"id": "x"}, Raw.Json), avro(OLD, Raw.Json)) is None
     assert why_incompatible(avro({"id": "x"}), avro(OLD)) is not None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stricter", "wider"),
+    [
+        ("FULL", False, False),
+        ("BACKWARD", False, True),
+        ("FORWARD", True, False),
+        ("ALWAYS_COMPATIBLE", True, True),
+        ("ALWAYS_INCOMPATIBLE", False, False),
+    ],
+)
+def test_a_strategy_admits_a_field_more_or_a_field_less(
+    strategy: str, stricter: bool, wider: bool
+) -> None:
+    # The stricter one has a field more without a default: it cannot read what the older one wrote.
+    assert (why_refused([avro(OLD)], avro(STRICTER), strategy) is None) is stricter
+    assert (why_refused([avro(STRICTER)], avro(OLD), strategy) is None) is wider
+
+
+def test_a_transitive_strategy_compares_with_every_version() -> None:
+    versions = [avro(OLD), avro(STRICTER)]
+    other = avro({**STRICTER, "name": STRICTER["name"], "doc": "again"})
+    assert why_refused(versions, other, "BACKWARD") is None
+    assert why_refused(versions, other, "BACKWARD_TRANSITIVE") is not None
+    assert why_refused(versions, other, "FORWARD_TRANSITIVE") is None

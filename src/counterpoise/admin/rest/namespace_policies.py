@@ -34,6 +34,8 @@ def routes() -> Iterable[route.Route]:
     """The paths of this resource."""
     for policy in POLICIES:
         yield from NAMESPACES.routes(policy)
+        if policy.path == "offloadPolicies":
+            yield route.delete(f"{NAMESPACE}/removeOffloadPolicies", NAMESPACES.remover(policy))
     yield from NAMESPACES.quota_routes("backlog_quota_map")
     yield route.put(f"{NAMESPACE}/properties", add_properties, Shape(map_of(text())))
     yield route.get(f"{NAMESPACE}/antiAffinity", anti_affinity)

@@ -72,6 +72,14 @@ async def create(request: web.Request) -> web.Response:
     wanted = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
         raise not_found("Tenant does not exist")
+    known, most = set(await broker.policies.clusters()), broker.config.creation_limits.namespaces
+    for cluster in wanted.get("replication_clusters") or ():
+        if cluster not in known:
+            raise RestError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {cluster}")
+    if 0 < most <= len(await broker.policies.namespaces(namespace.tenant)):
+        raise precondition_failed(
+            f"Exceed the maximum number of namespace in tenant :{namespace.tenant}"
+        )
     count = broker.config.default_number_of_namespace_bundles
     bundles = wanted_bundles(namespace, wanted.get("bundles"), count)
     policies = {
@@ -140,9 +148,13 @@ async def unload(request: web.Request) -> web.Response:
 
 async def require_namespace(request: web.Request, namespace: NamespaceName) -> dict[str, Json]:
     """The policies of a namespace; 404 when there is none."""
-    found = await broker_of(request).policies.namespace(namespace)
+    broker = broker_of(request)
+    found = await broker.policies.namespace(namespace)
     if found is None:
-        raise not_found("Namespace does not exist")
+        # Pulsar asks for the tenant only in order to ask for its administrators.
+        asks = broker.config.authorization.enabled
+        no_tenant = asks and await broker.policies.tenant(namespace.tenant) is None
+        raise not_found(f"{'Tenant' if no_tenant else 'Namespace'} does not exist")
     return found
 
 

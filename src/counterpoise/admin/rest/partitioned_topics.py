@@ -26,10 +26,12 @@ from counterpoise.admin.request import (
 )
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.rest.topics import (
+    EXCLUDED,
     IN_NAMESPACE,
     TOPIC,
     path_of,
     require_loaded,
+    require_room,
     stats_json,
 )
 from counterpoise.admin.route import body_of
@@ -53,7 +55,7 @@ def routes() -> Iterable[route.Route]:
         route.put(f"{TOPIC}/partitions", create, PARTITIONS, {"createLocalTopicOnly": FLAG}),
         route.post(f"{TOPIC}/partitions", update, PARTITIONS),
         route.delete(f"{TOPIC}/partitions", delete, query=route.FORCE),
-        route.get(f"{TOPIC}/partitioned-stats", stats, {"perPartition": FLAG}),
+        route.get(f"{TOPIC}/partitioned-stats", stats, {"perPartition": FLAG, **EXCLUDED}),
         route.get(f"{TOPIC}/partitioned-internalStats", internal_stats),
         route.post(f"{TOPIC}/createMissedPartitions", create_missed),
     ]
@@ -94,6 +96,9 @@ async def create(request: web.Request) -> web.Response:
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists:
         raise conflict("This topic already exists")
+    _require_count(request, count)
+    if topic.is_persistent:
+        await require_room(request, topic, count)
     try:
         await broker.policies.create_partitioned_topic(topic, count, metadata)
     except BadVersion:
@@ -105,6 +110,7 @@ async def create(request: web.Request) -> web.Response:
 async def update(request: web.Request) -> web.Response:
     """Give a partitioned topic more partitions."""
     topic, count = topic_of(request), _partitions(body_of(request))
+    _require_count(request, count)
     now = await _partition_count(request, topic, HTTPStatus.CONFLICT)
     if count < now:
         raise RestError(
@@ -142,10 +148,12 @@ async def delete(request: web.Request) -> web.Response:
 async def stats(request: web.Request) -> web.StreamResponse:
     """The sum over all partitions and, unless ``perPartition=false``, each of them."""
     topic = topic_of(request)
+    left_out = "&".join(f"{name}=true" for name in EXCLUDED if flag(request, name))
     each_of_them = flag(request, "perPartition", default=True)
 
     async def make() -> Packed:
-        found = await _of_partitions(request, topic, "stats", partial(stats_json, request))
+        path = f"stats?{left_out}" if left_out else "stats"
+        found = await _of_partitions(request, topic, path, partial(stats_json, request))
         return await encoded(
             {
                 **await sum_of_stats(list(found.values())),
@@ -154,7 +162,7 @@ async def stats(request: web.Request) -> web.StreamResponse:
             }
         )
 
-    what = f"stats of {'each of ' if each_of_them else ''}the partitions of {topic}"
+    what = f"stats of {'each of ' if each_of_them else ''}the partitions of {topic} {left_out}"
     return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
@@ -244,6 +252,13 @@ def _partitions(value: Json) -> int:
             f"{PARTITIONS_MAX}; got {str(value)[:40]}",
         )
     return int(value)
+
+
+def _require_count(request: web.Request, count: int) -> None:
+    most = broker_of(request).live.config.creation_limits.partitions
+    if 0 < most < count:
+        why = f"Number of partitions should be less than or equal to {most}"
+        raise RestError(HTTPStatus.NOT_ACCEPTABLE, why)
 
 
 def _properties(value: Json) -> dict[str, str] | None:

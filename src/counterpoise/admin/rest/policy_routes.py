@@ -54,7 +54,7 @@ class PolicyHolder(ABC):
         body = None if bare else Shape(nullable(policy.shape))
         if policy.method:
             yield route.Route(policy.method, path, self._writer(policy), body, query)
-        yield route.delete(path, self._remover(policy), query=self._query)
+        yield route.delete(path, self.remover(policy), query=self._query)
 
     def quota_routes(self, member: str) -> Iterable[route.Route]:
         """The paths of backlog quotas, which are kept by type in one member of the policies."""
@@ -89,7 +89,7 @@ class PolicyHolder(ABC):
         return read
 
     def _writer(self, policy: Policy) -> route.Handler:
-        remove = self._remover(policy)
+        remove = self.remover(policy)
 
         async def write(request: web.Request) -> web.StreamResponse:
             value = _given(request, policy)
@@ -111,7 +111,9 @@ class PolicyHolder(ABC):
 
         return write
 
-    def _remover(self, policy: Policy) -> route.Handler:
+    def remover(self, policy: Policy) -> route.Handler:
+        """What removes a policy."""
+
         async def remove(request: web.Request) -> web.Response:
             if policy.name in self._per_cluster:
                 cluster = broker_of(request).config.cluster_name

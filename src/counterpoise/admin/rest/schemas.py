@@ -13,7 +13,7 @@ from counterpoise.admin.request import answer, broker_of, number_of
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import FORCE, body_of
 from counterpoise.admin.shapes import Json, Shape, map_of, object_of, text
-from counterpoise.broker.face import Schema, why_incompatible
+from counterpoise.broker.face import Schema, why_refused
 from counterpoise.names.topic import PERSISTENT, TopicName
 
 BASE = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
@@ -82,12 +82,13 @@ async def delete(request: web.Request) -> web.Response:
 
 
 async def compatibility(request: web.Request) -> web.Response:
-    """Whether a schema and the newest version can read each other."""
+    """Whether the topic's strategy admits a schema beside its versions."""
     topic = await _topic(request)
     versions = await broker_of(request).schemas.versions(topic)
     wanted = _schema(request, topic)
-    problem = why_incompatible(versions[-1], wanted, consumer=False) if versions else None
-    return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": "FULL"})
+    strategy = (await broker_of(request).schemas.rules(topic)).strategy
+    problem = why_refused(versions, wanted, strategy)
+    return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": strategy})
 
 
 async def version_of(request: web.Request) -> web.Response:
@@ -131,8 +132,7 @@ def _schema_json(version: int, schema: Schema) -> Json:
     return {
         "version": version,
         "type": kind,
-        # When it was registered is not kept.
-        "timestamp": 0,
+        "timestamp": schema.registered_ms,
         "data": schema.data.decode(errors="replace"),
         "properties": dict(schema.properties),
     }

@@ -46,6 +46,9 @@ async def create(request: web.Request) -> web.Response:
     """Make a tenant."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
+    most = broker_of(request).config.creation_limits.tenants
+    if 0 < most <= len(await policies.tenants()):
+        raise precondition_failed("Exceed the maximum number of tenants")
     try:
         await policies.put_tenant(name, info, create=True)
     except BadVersion:

@@ -35,7 +35,8 @@ IN_NAMESPACE = f"{DOMAIN}/{{tenant}}/{{namespace}}"
 TOPIC = f"{IN_NAMESPACE}/{{topic}}"
 
 
-STATS = dict.fromkeys(
+EXCLUDED = dict.fromkeys(("excludePublishers", "excludeConsumers"), FLAG)
+STATS = EXCLUDED | dict.fromkeys(
     ("getPreciseBacklog", "subscriptionBacklogSize", "getEarliestTimeInBacklog"), FLAG
 )
 PROPERTIES = Shape(nullable(map_of(text())))
@@ -91,9 +92,19 @@ async def create(request: web.Request) -> web.Response:
         raise conflict("This topic already exists")
     await require_topic_owner(request, topic)
     if topic.is_persistent:
+        if topic.partition_index < 0:
+            await require_room(request, topic, 1)
         await broker.policies.create_topic(topic, body_of(request))
     await broker.topics.get(topic, create=True)
     return no_content()
+
+
+async def require_room(request: web.Request, topic: TopicName, count: int) -> None:
+    """Return if the namespace of a topic may have so many more; 412 otherwise."""
+    try:
+        await broker_of(request).catalog.admit_topics(topic.namespace_name, count)
+    except BrokerError as error:
+        raise precondition_failed(error.message) from None
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -162,7 +173,13 @@ async def _answer(
 
 async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
     """``TopicStats`` of a topic of this broker."""
-    return await topic_stats_json(topic, broker_of(request).id)
+    found = await topic_stats_json(topic, broker_of(request).id)
+    if flag(request, "excludePublishers"):
+        found["publishers"] = []
+    if flag(request, "excludeConsumers"):
+        for subscription in found["subscriptions"].values():
+            subscription["consumers"] = []
+    return found
 
 
 async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:

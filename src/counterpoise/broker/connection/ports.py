@@ -64,6 +64,9 @@ class Schemas(Protocol):
         BrokerError IncompatibleSchema unless it goes with the latest one.
         """
 
+    async def admit_without(self, topic: TopicName) -> None:
+        """Admit a producer without a schema; BrokerError IncompatibleSchema."""
+
     async def attach(self, topic: TopicName, schema: Schema) -> None:
         """Admit a consumer with a schema; BrokerError IncompatibleSchema."""
 

@@ -110,6 +110,8 @@ class ClientProducers:
             version = b""
             if event.schema is not None:
                 version = await self._services.schemas.put(name, event.schema)
+            else:
+                await self._services.schemas.admit_without(name)
             request = self._request(event)
             await topic.make_ready(request)
             if self._opening.get(producer_id) is not event:

@@ -1,4 +1,4 @@
-"""Settings of topics that are created because a client asks for them."""
+"""Settings of what may be created: how many, and which topics because a client asks for them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,40 @@ from counterpoise.names.options import option
 PARTITIONS_MAX: Final = 10_000
 """Partitions of one topic: each is a node of the metadata store and a topic of its own. Pulsar's
 ``maxNumPartitionsPerPartitionedTopic`` has no limit by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreationLimits:
+    """How many tenants, namespaces, topics and partitions there may be; 0 is no limit."""
+
+    tenants: int = option(
+        0, conf="maxTenants", unit="tenants", low=0, dynamic=True, why="tenants of the cluster"
+    )
+    namespaces: int = option(
+        0,
+        conf="maxNamespacesPerTenant",
+        unit="namespaces",
+        low=0,
+        dynamic=True,
+        why="namespaces of a tenant",
+    )
+    topics: int = option(
+        0,
+        conf="maxTopicsPerNamespace",
+        unit="topics",
+        low=0,
+        dynamic=True,
+        why="persistent topics of a namespace, each partition counted",
+    )
+    partitions: int = option(
+        0,
+        conf="maxNumPartitionsPerPartitionedTopic",
+        unit="partitions",
+        low=0,
+        high=PARTITIONS_MAX,
+        dynamic=True,
+        why="partitions of one topic",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.base.single_flight import SingleFlight
-from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
+from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
 from counterpoise.metadata import BadVersion
@@ -31,9 +31,14 @@ class TopicCatalog:
     """The topics of the cluster, for the topic registry and for the protocol's questions."""
 
     def __init__(
-        self, policies: Policies, default: LiveOptions[AutoTopicCreation], cluster: str
+        self,
+        policies: Policies,
+        default: LiveOptions[AutoTopicCreation],
+        limits: LiveOptions[CreationLimits],
+        cluster: str,
     ) -> None:
         self._policies = policies
+        self._limits = limits
         self._cluster = cluster
         self._default = default
         self._list = SingleFlight(self._listed)
@@ -57,7 +62,22 @@ class TopicCatalog:
         with store_errors_as_not_ready():
             if not await self._may_create(topic):
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
+            if topic.partition_index < 0:
+                await self.admit_topics(topic.namespace_name, 1)
             await self._policies.create_topic(topic)
+
+    async def admit_topics(self, namespace: NamespaceName, count: int) -> None:
+        """Raise `BrokerError` (NotAllowedError) unless a namespace may have so many topics more.
+
+        Its policy ``maxTopicsPerNamespace`` decides, or else the setting of this name.
+        """
+        said = (await self._policies.namespace(namespace) or {}).get("max_topics_per_namespace")
+        most = said if isinstance(said, int) else self._limits().topics
+        if 0 < most < len(await self._policies.topics(namespace)) + count:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"Exceed maximum number of topics in namespace. (maxTopicsPerNamespace: {most})",
+            )
 
     async def terminated(self, topic: TopicName) -> bool:
         """Whether nothing more may be published to a topic."""
@@ -130,6 +150,7 @@ class TopicCatalog:
             return 0
         if rule.kind != "partitioned":
             return 0
+        await self.admit_topics(topic.namespace_name, rule.partitions)
         try:
             await self._policies.create_partitioned_topic(topic, rule.partitions)
         except BadVersion:

@@ -1,12 +1,13 @@
 """Whether a topic takes a schema beside those it has.
 
-The strategies are ``SchemaCompatibilityStrategy``'s; a broker's default is FULL. Records (AVRO,
-JSON) are compared by Avro's rules; of the other types each is compatible with itself alone.
+The strategies are ``SchemaCompatibilityStrategy``'s. Records (AVRO, JSON) are compared by Avro's
+rules; of the other types each is compatible with itself alone.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
@@ -16,23 +17,50 @@ from counterpoise.wire.values import Schema
 _RECORDS: Final = frozenset((RawSchema.Json, RawSchema.Avro))
 
 
-def why_incompatible(existing: Schema, new: Schema, *, consumer: bool = False) -> str | None:
+_OF_CONSUMERS: Final = frozenset(("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL"))
+"""Strategies under which a consumer's schema has to read what the newest one wrote, and no more."""
+
+
+def why_refused(
+    versions: Sequence[Schema], new: Schema, strategy: str, *, consumer: bool = False
+) -> str | None:
+    """Say why a topic with these versions, the newest last, does not take ``new``; None if it does.
+
+    A transitive strategy compares with all of them, another with the newest
+    (``SchemaRegistryServiceImpl``).
+    """
+    against = versions if strategy.endswith("_TRANSITIVE") else versions[-1:]
+    if consumer and strategy in _OF_CONSUMERS:
+        strategy, against = "BACKWARD", versions[-1:]
+    problems = (why_incompatible(each, new, strategy) for each in reversed(against))
+    return next((each for each in problems if each is not None), None)
+
+
+def why_incompatible(existing: Schema, new: Schema, strategy: str = "FULL") -> str | None:
     """Say why a topic that has ``existing`` does not take ``new``; None if it does.
 
-    A producer's schema must be readable with the existing one and the reverse (FULL); a consumer's
-    only has to read what the existing one wrote (BACKWARD).
+    Under BACKWARD the new one must read what the existing one wrote, under FORWARD the reverse,
+    under FULL both.
     """
+    if strategy == "ALWAYS_COMPATIBLE":
+        return None
     if existing.type != new.type:
         return (
             f"Incompatible schema: exists schema type {_type_name(existing)}, "
             f"new schema type {_type_name(new)}"
         )
-    if existing.data == new.data or existing.type not in _RECORDS:
+    if existing.data == new.data:
         return None
+    if strategy == "ALWAYS_INCOMPATIBLE":
+        return "Incompatible schema: the compatibility strategy is ALWAYS_INCOMPATIBLE"
+    if existing.type not in _RECORDS:
+        return None
+    problem = None
     try:
         old_declaration, new_declaration = _declaration(existing), _declaration(new)
-        problem = why_unreadable(new_declaration, old_declaration)
-        if problem is None and not consumer:
+        if not strategy.startswith("FORWARD"):
+            problem = why_unreadable(new_declaration, old_declaration)
+        if problem is None and not strategy.startswith("BACKWARD"):
             problem = why_unreadable(old_declaration, new_declaration)
     except NotAvro as error:
         # JSON schemas of old Java clients are declared in another language: not comparable.

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import OnePerTurn
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
-from counterpoise.broker.schemas.compatibility import why_incompatible
+from counterpoise.broker.base.settings import LiveOptions
+from counterpoise.broker.schemas.compatibility import why_refused
+from counterpoise.broker.schemas.rules import SchemaOptions, SchemaPolicies, rules_for
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
 from counterpoise.names.topic import TopicName
@@ -39,8 +43,15 @@ class SchemaRegistry:
     them itself.
     """
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        policies: SchemaPolicies | None = None,
+        options: LiveOptions[SchemaOptions] = SchemaOptions,
+    ) -> None:
         self._store = store
+        self._policies = policies
+        self._options = options
         self._turns = OnePerTurn()
         #: What was read last, by path: as it is stored, and what that means.
         self._known: dict[str, tuple[bytes, tuple[Schema, ...]]] = {}
@@ -64,8 +75,9 @@ class SchemaRegistry:
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
         """Register a producer's schema unless the topic has it already; returns its version.
 
-        Raises `BrokerError` (IncompatibleSchema) unless it and the latest can read each other.
+        Raises `BrokerError` (IncompatibleSchema) where the topic's strategy or policies forbid it.
         """
+        rules = await self.rules(topic)
         path = paths.schemas(topic)
         with store_errors_as_not_ready():
             for _ in range(UPDATE_ROUNDS):
@@ -73,11 +85,18 @@ class SchemaRegistry:
                 schemas = await self._read(topic, stored)
                 if schema in schemas:
                     return version_bytes(schemas.index(schema))
-                if schemas:
-                    _check(schemas[-1], schema, consumer=False)
+                if schemas and not rules.auto_update:
+                    raise BrokerError(
+                        ServerError.IncompatibleSchema,
+                        "Schema not found and schema auto updating is disabled. "
+                        "(isAllowAutoUpdateSchema)",
+                    )
+                _check(why_refused(schemas, schema, rules.strategy))
                 expected = stored.version if stored is not None else MUST_NOT_EXIST
                 try:
-                    value = _write([*schemas, schema])
+                    value = _write(
+                        [*schemas, replace(schema, registered_ms=int(time.time() * 1000))]
+                    )
                     if len(value) > STORED_MAX:
                         raise BrokerError(
                             ServerError.NotAllowedError,
@@ -92,17 +111,33 @@ class SchemaRegistry:
         )
 
     async def attach(self, topic: TopicName, schema: Schema) -> None:
-        """Admit a consumer's schema: it must read the latest one; a topic's first is registered.
+        """Admit a consumer's schema by the topic's strategy; a topic's first is registered.
 
         Raises `BrokerError` (IncompatibleSchema).
         """
         if schema.type == AUTO_CONSUME:
             return
-        latest = await self.get(topic, None)
-        if latest is None:
+        versions = await self.versions(topic)
+        if not versions:
             await self.put(topic, schema)
         else:
-            _check(latest[0], schema, consumer=True)
+            strategy = (await self.rules(topic)).strategy
+            _check(why_refused(versions, schema, strategy, consumer=True))
+
+    async def admit_without(self, topic: TopicName) -> None:
+        """Admit a producer without a schema; raises `BrokerError` (IncompatibleSchema)."""
+        if (await self.rules(topic)).validation_enforced and await self.versions(topic):
+            raise BrokerError(
+                ServerError.IncompatibleSchema,
+                "Producers cannot connect or send message without a schema to topics with a schema "
+                "when SchemaValidationEnforced is enabled",
+            )
+
+    async def rules(self, topic: TopicName) -> SchemaOptions:
+        """What holds for the schemas of a topic."""
+        if self._policies is None:
+            return self._options()
+        return rules_for(await self._policies.policies_of(topic), self._options())
 
     async def _read(self, topic: TopicName, stored: Stored | None) -> Sequence[Schema]:
         """What is stored; others have their turn before the caller goes on to work with it.
@@ -130,8 +165,7 @@ class SchemaRegistry:
                 return
 
 
-def _check(existing: Schema, new: Schema, *, consumer: bool) -> None:
-    problem = why_incompatible(existing, new, consumer=consumer)
+def _check(problem: str | None) -> None:
     if problem is not None:
         raise BrokerError(ServerError.IncompatibleSchema, problem)
 
@@ -148,6 +182,7 @@ def _read(value: bytes) -> list[Schema]:
             data=base64.b64decode(each["data"]),
             type=each["type"],
             properties=tuple((key, text) for key, text in each["properties"]),
+            registered_ms=int(each.get("timestamp", 0)),
         )
         for each in json.loads(value)
     ]
@@ -160,6 +195,7 @@ def _write(schemas: Sequence[Schema]) -> bytes:
             "data": base64.b64encode(each.data).decode(),
             "type": each.type,
             "properties": each.properties,
+            "timestamp": each.registered_ms,
         }
         for each in schemas
     ]

@@ -97,6 +97,11 @@ class TopicOptions:
         why="whether messages of a batch are acknowledged one by one: what is delivered again "
         "lacks those that were",
     )
+    encryption_required: bool = option(
+        False,
+        conf="encryptionRequireOnProducer",
+        why="whether every producer has to encrypt what it publishes",
+    )
     max_subscriptions: int = option(
         0,
         conf="maxSubscriptionsPerTopic",
@@ -107,11 +112,13 @@ class TopicOptions:
     types: tuple[str, ...] = option(
         ("Exclusive", "Shared", "Failover", "Key_Shared"),
         conf="subscriptionTypesEnabled",
+        dynamic=True,
         why="the types of subscription that consumers may ask for",
     )
     creates_subscriptions: bool = option(
         True,
         conf="allowAutoSubscriptionCreation",
+        dynamic=True,
         why="whether a consumer creates a durable subscription that is not there",
     )
     key_shared_ring: bool = option(

@@ -97,7 +97,7 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         limit("maxUnackedMessagesOnSubscription", options.max_unacked_per_subscription),
         limit("maxSubscriptionsPerTopic", options.max_subscriptions),
         limit("maxMessageSize"),
-        found.get("encryption_required") is True,
+        options.encryption_required or found.get("encryption_required") is True,
         frozenset(map(str, types) if isinstance(types, list) and types else options.types),
         creation.get("allowAutoSubscriptionCreation") is True
         if isinstance(creation, Mapping)

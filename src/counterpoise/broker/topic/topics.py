@@ -17,6 +17,7 @@ from typing import Any
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.callbacks import Clock
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
+from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
@@ -58,6 +59,7 @@ class TopicRegistry:
         owner: str,
         cluster: str = "standalone",
         options: TopicOptions = _DEFAULTS,
+        live: LiveOptions[TopicOptions] | None = None,
         background: BackgroundTasks | None = None,
         now: Clock = time.monotonic,
         limits: PublishLimits | None = None,
@@ -68,8 +70,9 @@ class TopicRegistry:
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
 
-        ``policies`` gives those of a topic's namespace. ``stays``: which topics are not unloaded
-        with their bundle. ``compaction``: of a topic of key-value records. ``ids``: of new ledgers.
+        ``live``: the options that hold now, for rules. ``policies``: those of a topic. ``stays``:
+        which topics are not unloaded with their bundle. ``compaction``: of a topic of key-value
+        records. ``ids``: of new ledgers.
         """
         self._stays = stays
         self._compaction = compaction
@@ -89,7 +92,7 @@ class TopicRegistry:
         # draws the middle part.
         self._name_prefix = f"{cluster}-{secrets.token_hex(4)}"
         self._names = itertools.count()
-        self._policies = policies
+        self._policies, self._live = policies, live or (lambda: options)
         self.clock = RateClock(now)
         self.limits = limits or PublishLimits(owner, no_rates)
         self._commons = SharedByTopics(
@@ -109,7 +112,7 @@ class TopicRegistry:
         """
         topic = await self._get(name, create=create)
         if self._policies is not None:
-            topic.apply(rules_of(await self._policies(name), self._commons.options))
+            topic.apply(rules_of(await self._policies(name), self._live()))
         return topic
 
     async def _get(self, name: TopicName, *, create: bool) -> Topic:
@@ -159,7 +162,8 @@ class TopicRegistry:
 
     def _check_owned(self, name: TopicName) -> None:
         if not self._ownership.owns(name):
-            raise self._not_served(name)
+            why = f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}"
+            raise BrokerError(ServerError.ServiceNotReady, why)
 
     async def _begin(self, name: TopicName) -> Topic:
         topic = NonPersistentTopic(name, self._commons)
@@ -229,10 +233,6 @@ class TopicRegistry:
             async with asyncio.timeout(within_s):
                 await asyncio.gather(*(work() for _ in range(PREPARED_AT_ONCE)))
         return len(wanted) - done
-
-    def _not_served(self, name: TopicName) -> BrokerError:
-        why = f"Namespace bundle for topic ({name}) not served by this instance: {self._owner}"
-        return BrokerError(ServerError.ServiceNotReady, why)
 
     def _new_producer_name(self) -> str:
         return f"{self._name_prefix}-{next(self._names)}"

@@ -40,6 +40,7 @@ OF_NAMESPACE: Final[Mapping[str, str]] = {
     "schemaValidationEnforced": "schema_validation_enforced",
     "replicationClusters": "replication_clusters",
     "backLogQuotaMap": "backlog_quota_map",
+    "offloadPolicies": "offload_policies",
 }
 PER_CLUSTER: Final = frozenset(
     {

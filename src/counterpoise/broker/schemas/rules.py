@@ -1,0 +1,70 @@
+"""What a topic's policies and the broker's settings say of its schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from counterpoise.names.options import option
+from counterpoise.names.topic import TopicName
+
+STRATEGIES: Final = (
+    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+)
+_OF_AUTO_UPDATE: Final = {
+    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
+    "Backward": "BACKWARD",
+    "Forward": "FORWARD",
+    "Full": "FULL",
+    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
+"""What the older policy ``schema_auto_update_compatibility_strategy`` means."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """What brokers read of schemas from broker.conf."""
+
+    strategy: str = option(
+        "FULL",
+        conf="schemaCompatibilityStrategy",
+        choices=STRATEGIES,
+        why="which schemas a topic takes beside those it has",
+    )
+    auto_update: bool = option(
+        True,
+        conf="isAllowAutoUpdateSchemaEnabled",
+        dynamic=True,
+        why="whether producers may register new versions of a schema",
+    )
+    validation_enforced: bool = option(
+        False,
+        conf="isSchemaValidationEnforced",
+        why="whether a producer without a schema is refused by a topic that has one",
+    )
+
+
+class SchemaPolicies(Protocol):
+    """The policies of topics."""
+
+    async def policies_of(self, topic: TopicName) -> Mapping[str, Any]:
+        """Those that hold for a topic, by their names in ``TopicPolicies``."""
+
+
+def rules_for(policies: Mapping[str, Any], options: SchemaOptions) -> SchemaOptions:
+    """What holds for a topic with these policies; the settings where they say nothing."""
+    strategy = policies.get("schemaCompatibilityStrategy")
+    if strategy not in STRATEGIES[1:]:
+        older = policies.get("schema_auto_update_compatibility_strategy")
+        strategy = _OF_AUTO_UPDATE.get(str(older), options.strategy)
+    allowed = policies.get("is_allow_auto_update_schema")
+    return SchemaOptions(
+        "FULL" if strategy == "UNDEFINED" else strategy,
+        allowed if isinstance(allowed, bool) else options.auto_update,
+        policies.get("schemaValidationEnforced") is True or options.validation_enforced,
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.figures import Figure
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.run import run_tasks, tasks_of
+from counterpoise.pipeline.backtest.run import play_on_spark, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream.session import start_session, stop_session
@@ -34,7 +34,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     try:
         began = time.perf_counter()
         tasks = tasks_of(candidates, trace, parts=1, move_s=1.0, seed=1)
-        run_tasks(spark, tasks, lambda done, result: None)
+        play_on_spark(spark, tasks, lambda done, result: None)
         took = time.perf_counter() - began
     finally:
         stop_session(spark)

@@ -196,10 +196,10 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "one's own strategies are not brought to executors",
-        "pipeline/stream/own_code.py",
+        "pipeline/spark/code.py",
         "    if not files:\n",
         "    if files is not None:\n",
-        "tests/pipeline/test_own_code.py::"
+        "tests/pipeline/spark/test_code.py::"
         "test_a_strategy_comes_with_what_it_imported_from_beside_it",
     ),
 )

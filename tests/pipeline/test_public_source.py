@@ -10,15 +10,11 @@ from aiohttp import web
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from counterpoise.load.rows import COLUMNS
-from counterpoise.pipeline.backtest.run import joined, play, run_tasks, tasks_of
-from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.history.compaction import compact
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.stream.public_source import BrokerPartition, FilePartition, PulsarLoad
 from tests.load.story import START, poll
-from tests.pipeline.backtest.test_simulate import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 if TYPE_CHECKING:
@@ -153,17 +149,3 @@ async def test_a_cluster_that_asks_who_one_is_is_read_by_any_of_its_addresses() 
         await runner.cleanup()
     assert [part.name for part in parts if isinstance(part, BrokerPartition)] == ["b1:80"]
     assert asked == ["Bearer abc"]
-
-
-def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
-    trace = SyntheticTrace("bursty", count_of_brokers=6, count_of_bundles=60, hours=1.0)
-    candidates = [
-        BacktestCandidate("no strategy", None),
-        BacktestCandidate("threshold", strategy()),
-    ]
-    tasks = tasks_of(candidates, trace, parts=2, move_s=1.0, seed=1)
-    heard: list[int] = []
-    results = run_tasks(spark, tasks, lambda done, result: heard.append(done))
-    assert results == [play(task) for task in tasks]
-    assert heard == [1, 2, 3, 4]
-    assert [result.steps for result in joined(results)] == [60, 60]

@@ -300,4 +300,4 @@ def unloaded_mask(bundles: Sequence[str], recently_unloaded: Collection[str]) ->
     if not recently_unloaded:
         return np.zeros(len(bundles), dtype=np.bool_)
     recent = frozenset(recently_unloaded)
-    return np.fromiter((name in recent for name in bundles), np.bool_, len(bundles))
+    return np.fromiter(map(recent.__contains__, bundles), np.bool_, len(bundles))

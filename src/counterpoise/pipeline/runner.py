@@ -33,14 +33,14 @@ from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.policies import RoundPolicies
+from counterpoise.pipeline.spark.executors import (
+    EXECUTORS_WITHIN_S,
+    has_executors,
+    no_executor,
+)
 from counterpoise.pipeline.stream.fold import start_fold
 from counterpoise.pipeline.stream.running import Stream, StreamFailedError, jvm_at_hand
-from counterpoise.pipeline.stream.session import (
-    has_executors,
-    start_session,
-    stop_query,
-    stop_session,
-)
+from counterpoise.pipeline.stream.session import start_session, stop_query, stop_session
 from counterpoise.pipeline.stream.source import FILES_MOST
 from counterpoise.pipeline.stream.states import complete, read_state, state_name
 from counterpoise.pipeline.tables.control import read_control
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 
 BATCH_EVERY_MOST_MS = 10_000
-EXECUTORS_WITHIN_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +224,10 @@ class SparkBalancer:
 
     def _mind_executors(self, spark: "SparkSession") -> None:
         """Say once that none has come, which Spark itself does not."""
-        late = wall_clock_ms() - self._began_ms > EXECUTORS_WITHIN_MS
+        late = wall_clock_ms() - self._began_ms > EXECUTORS_WITHIN_S * 1000
         if late and not self._reported_alone and not has_executors(spark):
             self._reported_alone = True
-            self._log(
-                f"no executor has come from {self._settings.master} yet, nothing is folded until "
-                "one does; spark.executor.memory and spark.executor.cores have to fit a worker"
-            )
+            self._log(no_executor(self._settings.master, "nothing is folded"))
 
     def _may_act(self, loop: asyncio.AbstractEventLoop, seen: FoldState) -> bool:
         """Whether no other shedder moves bundles; logged once, whenever that changes."""

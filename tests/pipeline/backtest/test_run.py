@@ -1,17 +1,49 @@
 """Where plays are played: a little in this process, the rest on Spark, with the same results."""
 
 import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from counterpoise.app.main import main
-from counterpoise.pipeline.backtest.run import LITTLE, is_little, play, play_here, tasks_of
+from counterpoise.app.strategies import strategy_from
+from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.run import (
+    LITTLE,
+    PlayFailedError,
+    is_little,
+    joined,
+    play,
+    play_here,
+    play_on_spark,
+    tasks_of,
+)
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream import session
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SMALL = "synthetic:heavy-tailed,brokers=4,bundles=20,hours=0.5"
+
+
+@dataclass
+class LoggedPlays:
+    """What a person would be shown."""
+
+    done: list[int] = field(default_factory=list)
+    waited: list[str] = field(default_factory=list)
+
+    def played(self, done: int) -> None:
+        self.done.append(done)
+
+    def waits(self, why: str) -> None:
+        self.waited.append(why)
 
 
 def small(bundles: int = 20) -> SyntheticTrace:
@@ -23,10 +55,37 @@ def small(bundles: int = 20) -> SyntheticTrace:
 def test_plays_here_are_plays_in_their_order() -> None:
     candidates = [BacktestCandidate(name, None) for name in ("b", "a")]
     tasks = tasks_of(candidates, small(), parts=2, move_s=1.0, seed=1)
-    heard: list[tuple[int, str]] = []
-    results = play_here(tasks, lambda done, result: heard.append((done, result.label)))
+    log = LoggedPlays()
+    results = play_here(tasks, log)
     assert results == [play(task) for task in tasks]
-    assert heard == [(1, "b"), (2, "b"), (3, "a"), (4, "a")]
+    assert [result.label for result in results] == ["b", "b", "a", "a"]
+    assert log.done == [1, 2, 3, 4]
+
+
+@pytest.mark.spark
+def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
+    threshold = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
+    candidates = [BacktestCandidate("no moves", None), BacktestCandidate("threshold", threshold)]
+    tasks = tasks_of(candidates, small(60), parts=2, move_s=1.0, seed=1)
+    log = LoggedPlays()
+    results = play_on_spark(spark, tasks, log)
+    assert results == [play(task) for task in tasks]
+    assert log.done[-1] == 4
+    assert not log.waited
+    assert [result.steps for result in joined(results)] == [30, 30]
+
+
+@pytest.mark.spark
+def test_a_play_that_fails_on_spark_is_reported_by_its_label(spark: "SparkSession") -> None:
+    [sound, unsound] = tasks_of(
+        [BacktestCandidate("sound", None), BacktestCandidate("unsound", None)],
+        small(), parts=1, move_s=1.0, seed=1,
+    )  # fmt: skip
+    beyond = SyntheticTrace("no such kind", count_of_brokers=4, count_of_bundles=20, hours=0.5)
+    tasks = [sound, replace(unsound, source=beyond)]
+    with pytest.raises(PlayFailedError, match=r"^unsound: \w+Error: ") as failed:
+        play_on_spark(spark, tasks, LoggedPlays())
+    assert "\n" not in str(failed.value)
 
 
 def test_what_is_little_counts_bundles_steps_and_plays() -> None:
@@ -56,6 +115,23 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
     else:
         labels = {row["label"] for row in json.loads(said.out)}
         assert labels == {"UniformLoadShedder", "no moves"}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_results_are_saved_as_a_table(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"results.{ending}"
+    words = ["backtest", SMALL, "--strategies", "UniformLoadShedder", "--json"]
+    assert main([*words, "--save", str(path)]) == 0
+    table = pq.read_table(path) if ending == "parquet" else csv.read_csv(path)
+    printed = json.loads(capsys.readouterr().out)
+    saved = table.to_pylist()
+    assert [row["label"] for row in saved] == [row["label"] for row in printed]
+    assert [row["moves"] for row in saved] == [row["moves"] for row in printed]
+    for name, said in (("results.txt", ".parquet or .csv"), ("no/results.csv", "no directory")):
+        assert main([*words, "--save", str(tmp_path / name)]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_ones_own_strategy_that_fails_is_reported_in_a_sentence(

@@ -84,6 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_thrash_span_argument(parser, 0, "without this guard, as Pulsar's leader")
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
     add_json_argument(parser, "the results")
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the results as a table: .parquet or .csv"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
     parser.add_argument(
         "--optimum",

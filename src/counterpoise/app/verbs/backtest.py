@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.files import TABLE_FILES, expect_writable, write_table, writing_file
 from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.packages import needed_by
 from counterpoise.app.times import span_ms
@@ -39,7 +40,8 @@ from counterpoise.pipeline.backtest.run import (
     joined,
     opened,
     play_here,
-    run_tasks,
+    play_on_spark,
+    results_table,
     tasks_of,
 )
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
@@ -69,6 +71,9 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(str(error)) from None
     except PlayFailedError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
+    if args.save:
+        with writing_file(args.save):
+            write_table(results_table(ranked(results)), args.save)
     if args.json:
         sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
     else:
@@ -80,14 +85,12 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write("\n" + "\n".join(lines) + "\n")
     best = _optimum(args, results) if args.optimum else None
     if args.plot:
-        try:
-            title = f"backtest of {args.source}"
+        title = f"backtest of {args.source}"
+        with writing_file(args.plot):
             if best is None:
                 draw(results, title, args.plot)
             else:
                 draw_frontier(results, best, title, args.plot)
-        except OSError as error:
-            raise UserError(f"cannot write {args.plot}: {error.strerror or error}") from None
     return 0
 
 
@@ -113,14 +116,27 @@ def _check(args: argparse.Namespace) -> None:
         )
     for text in args.spark_conf:
         spark_setting(text)
-    if args.plot is None:
-        return
-    if args.plot.suffix not in PICTURES:
-        raise UserError(
-            f"--plot {args.plot}: expected a name that ends with {' or '.join(PICTURES)}"
-        )
-    if not args.plot.absolute().parent.is_dir():
-        raise UserError(f"--plot {args.plot}: there is no directory {args.plot.absolute().parent}")
+    for option, path, endings in (
+        ("--plot", args.plot, PICTURES),
+        ("--save", args.save, TABLE_FILES),
+    ):
+        if path is not None:
+            expect_writable(option, path, endings)
+
+
+class _Progress:
+    """Shows on stderr how many plays are done."""
+
+    def __init__(self, plays: int) -> None:
+        self._plays = plays
+        self._began = time.monotonic()
+
+    def played(self, done: int) -> None:
+        took = time.monotonic() - self._began
+        sys.stderr.write(f"{done} of {self._plays} plays are done after {took:.0f} s\n")
+
+    def waits(self, why: str) -> None:
+        sys.stderr.write(f"{why}\n")
 
 
 def _played(
@@ -142,12 +158,7 @@ def _played(
     much = not is_little(opened(plays[-1][1]), len(plays))
     if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
-    began = time.monotonic()
-
-    def progress(done: int, result: BacktestResult) -> None:
-        took = time.monotonic() - began
-        sys.stderr.write(f"{done}/{len(tasks)} after {took:.0f} s: {result.label}\n")
-
+    log = _Progress(len(tasks))
     sys.stderr.write(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
@@ -157,7 +168,7 @@ def _played(
         for sentence in unplayed(args):
             sys.stderr.write(f"{sentence}\n")
     if args.master is None:
-        return play_here(tasks, progress)
+        return play_here(tasks, log)
     conf = dict(spark_setting(text) for text in args.spark_conf)
     tried = [each.strategy for each, _ in plays if each.strategy is not None]
     own = [one for each in tried for one in (each.shedder, each.placement)]
@@ -166,7 +177,7 @@ def _played(
     except SessionError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     try:
-        return run_tasks(spark, tasks, progress)
+        return play_on_spark(spark, tasks, log)
     finally:
         stop_session(spark)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import compress, repeat
 from random import Random
 from typing import Any
 
@@ -103,8 +104,9 @@ def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dic
 
 def _in_place(view: ClusterView) -> Iterator[str]:
     """The bundles that are never moved."""
-    for bundle in view.bundles:
-        if bundle.startswith(BOUND_TENANTS) and is_left_in_place(bundle_namespace(bundle)):
+    bound = map(str.startswith, view.bundles, repeat(BOUND_TENANTS))
+    for bundle in compress(view.bundles, bound):
+        if is_left_in_place(bundle_namespace(bundle)):
             yield bundle
 
 

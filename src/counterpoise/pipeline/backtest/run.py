@@ -1,9 +1,12 @@
-"""Plays, a task for each strategy, configuration and span of the trace: many of them on Spark."""
+"""Plays, one for each strategy, configuration and span of the trace: here, or as one Spark job."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, fields
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
 
 from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.measure import BacktestResult
@@ -11,6 +14,9 @@ from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.backtest.trace import LoadTrace, span_of
+from counterpoise.pipeline.spark.executors import EXECUTORS_WITHIN_S, no_executor
+from counterpoise.pipeline.spark.frames import ddl_of
+from counterpoise.pipeline.spark.job import LOOK_EVERY_S, JobWatch
 from counterpoise.pipeline.stream.trouble import sentence_of
 
 if TYPE_CHECKING:
@@ -60,51 +66,105 @@ class PlayFailedError(RuntimeError):
     """A play could not be finished; the message says why, in a sentence."""
 
 
+class PlayLog(Protocol):
+    """What a person is shown while plays run."""
+
+    def played(self, done: int) -> None:
+        """So many plays are done."""
+
+    def waits(self, why: str) -> None:
+        """No play runs; a sentence says why, and what to do."""
+
+
+_TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+RESULTS: Final = pa.schema(
+    {each.name: _TYPES[each.type] for each in fields(BacktestResult)}  # type: ignore[index]
+)
+"""A table of results: a row for each, a column for each figure."""
+_PLAYED: Final = RESULTS.insert(0, pa.field("play", pa.int64())).append(
+    pa.field("error", pa.string())
+)
+
+
 def is_little(trace: LoadTrace, plays: int) -> bool:
     """Whether plays of a trace are over before Spark would have started."""
     return len(trace.bundles) * trace.steps * plays <= LITTLE
 
 
-def play_here(
-    tasks: Sequence[Task], progress: Callable[[int, BacktestResult], None]
-) -> list[BacktestResult]:
-    """The same as `run_tasks`, one after the other in this process."""
+def play_here(tasks: Sequence[Task], log: PlayLog) -> list[BacktestResult]:
+    """The results in the order of the tasks, one after the other in this process.
+
+    Raises `PlayFailedError`.
+    """
     results = []
     for task in tasks:
         try:
             results.append(play(task))
         except Exception as error:
-            why = f"{task.candidate.label}: {type(error).__name__}: {error}"
-            raise PlayFailedError(why) from error
-        progress(len(results), results[-1])
+            raise PlayFailedError(_why(task, error)) from error
+        log.played(len(results))
     return results
 
 
-def run_tasks(
-    spark: "SparkSession", tasks: Sequence[Task], progress: Callable[[int, BacktestResult], None]
+def play_on_spark(
+    spark: "SparkSession", tasks: Sequence[Task], log: PlayLog
 ) -> list[BacktestResult]:
-    """The results in the order of the tasks; `progress` hears of each as it is there.
+    """The same as one Spark job, in which each play is a partition.
 
-    Each task is a Spark job of its own, as many at once as there are cores: so results come as they
-    are ready, and one that fails is the only one to be repeated. Raises `PlayFailedError`.
+    Spark plays as many at once as the executors that are there have cores, and repeats those of an
+    executor that was lost. A play that failed is not repeated: it would fail again.
     """
-    context = spark.sparkContext
-
-    def one(task: Task) -> BacktestResult:
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), ddl_of(_PLAYED))
+    with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
         try:
-            [result] = context.parallelize([task], 1).map(play).collect()
+            table = _awaited(pool.submit(watch.run, frame), watch, len(tasks), log)
         except Exception as error:
             raise PlayFailedError(sentence_of(str(error))) from error
-        found: BacktestResult = result
-        return found
+    log.played(len(tasks))
+    rows = sorted(table.to_pylist(), key=lambda row: int(row.pop("play")))
+    if failed := next((row["error"] for row in rows if row["error"]), ""):
+        raise PlayFailedError(failed)
+    return [BacktestResult(**{name: row[name] for name in RESULTS.names}) for row in rows]
 
-    with ThreadPoolExecutor(max(1, context.defaultParallelism)) as pool:
-        running = {pool.submit(one, task): number for number, task in enumerate(tasks)}
-        results: dict[int, BacktestResult] = {}
-        for ready in as_completed(running):
-            results[running[ready]] = ready.result()
-            progress(len(results), ready.result())
-    return [results[number] for number in range(len(tasks))]
+
+def _awaited(running: "Future[pa.Table]", watch: JobWatch, plays: int, log: PlayLog) -> pa.Table:
+    """The result of a job; what it does until then goes to the log."""
+    began, done, is_alone = monotonic(), 0, False
+    while not running.done():
+        wait([running], LOOK_EVERY_S)
+        if done < (now := watch.done()) < plays:
+            log.played(done := now)
+        if not is_alone and monotonic() - began > EXECUTORS_WITHIN_S and watch.is_alone():
+            is_alone = True
+            log.waits(no_executor(watch.master, "no play runs"))
+    return running.result()
+
+
+class _Plays:
+    """Plays the tasks whose numbers a partition has, and gives their results as rows."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = [self._row(number) for number in batch.column("id").to_pylist()]
+            yield pa.RecordBatch.from_pylist(rows, schema=_PLAYED)
+
+    def _row(self, number: int) -> dict[str, Any]:
+        try:
+            return {"play": number, "error": "", **asdict(play(self._tasks[number]))}
+        except Exception as error:
+            return {"play": number, "error": _why(self._tasks[number], error)}
+
+
+def _why(task: Task, error: Exception) -> str:
+    return f"{task.candidate.label}: {type(error).__name__}: {error}"
+
+
+def results_table(results: Sequence[BacktestResult]) -> pa.Table:
+    """The results as a table."""
+    return pa.Table.from_pylist([asdict(each) for each in results], RESULTS)
 
 
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:

@@ -8,13 +8,12 @@ import shutil
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from counterpoise.pipeline.spark.code import ship_code
 from counterpoise.pipeline.stream.jvm import end, hush, launch
-from counterpoise.pipeline.stream.own_code import archive_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,11 +99,7 @@ def start_session(
     if printed:
         atexit.register(printed.unlink, missing_ok=True)
     hush(spark)
-    if not local:
-        # Before any source is registered: each brings along what was there at that time.
-        spark.sparkContext.addPyFile(_package())
-    if own := archive_of(strategies):
-        spark.sparkContext.addPyFile(own)
+    ship_code(spark, strategies)
     from counterpoise.pipeline.stream.public_source import PulsarLoad
 
     spark.dataSource.register(PulsarLoad)
@@ -157,30 +152,6 @@ def _why_not(master: str, message: str, printed: Path | None) -> str:
         f"Spark did not start on {master}: {said[:200]}; is that master there, and may this "
         f"machine reach it?{more}"
     )
-
-
-def has_executors(spark: "SparkSession") -> bool:
-    """Whether an executor has come; a local master needs none.
-
-    Spark itself waits for them for ever, and says nothing.
-    """
-    context = spark.sparkContext
-    if str(context.master).startswith("local"):
-        return True
-    return bool(context._jsc.sc().getExecutorMemoryStatus().size() > 1)
-
-
-def _package() -> str:
-    """This package as a zip, for executors that have none."""
-    root = Path(__file__).resolve().parents[2]
-    home = tempfile.mkdtemp(prefix="counterpoise-package-")
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    target = Path(home) / "counterpoise.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(root.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                archive.write(file, Path(root.name) / file.relative_to(root))
-    return str(target)
 
 
 def stop_query(query: "StreamingQuery") -> None:

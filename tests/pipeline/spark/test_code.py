@@ -1,4 +1,4 @@
-"""What of one's own strategies is brought to executors (on a cluster: `test_standalone.py`)."""
+"""What of one's own strategies is brought to executors (on a cluster: `../test_standalone.py`)."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.shedding.threshold import ThresholdShedder
-from counterpoise.pipeline.stream.own_code import archive_of
+from counterpoise.pipeline.spark.code import archive_of
 
 
 @pytest.fixture

@@ -1,15 +1,38 @@
-"""An operator's own strategies, brought to executors as this package is."""
+"""The code that executors need, shipped by the driver: this package and an operator's strategies.
+
+Executors need the packages of `counterpoise[pipeline]`, and no `counterpoise`.
+"""
 
 import atexit
 import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OURS = __name__.partition(".")[0]
 SHARED = frozenset({"site-packages", "dist-packages"})
+
+
+def ship_code(spark: "SparkSession", strategies: Iterable[object] = ()) -> None:
+    """Ship this package and the code of an operator's own strategies to the session's executors.
+
+    Ship before a data source is registered: a source carries the code that was shipped by then.
+    Works in classic sessions and in those of Spark Connect. Tasks of a `local` master run in this
+    process's environment, and import the package from there: from a zip that takes a second longer.
+    """
+    from pyspark.sql import is_remote
+
+    if is_remote() or not str(spark.conf.get("spark.master", "")).startswith("local"):
+        package = Path(__file__).resolve().parents[2]
+        spark.addArtifacts(_archive(f"{OURS}.zip", _files_in(package)), pyfile=True)
+    if own := archive_of(strategies):
+        spark.addArtifacts(own, pyfile=True)
 
 
 def archive_of(objects: Iterable[object]) -> str | None:
@@ -25,14 +48,27 @@ def archive_of(objects: Iterable[object]) -> str | None:
             files.update(_files_of(top))
     if not files:
         return None
-    home = tempfile.mkdtemp(prefix="counterpoise-strategies-")
+    return _archive("strategies.zip", files)
+
+
+def _archive(name: str, files: Mapping[str, Path]) -> str:
+    """A zip of files by their names in it; Spark knows it by its own name."""
+    home = tempfile.mkdtemp(prefix="counterpoise-code-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
-    # Spark adds it by this name to what it has brought before.
-    target = Path(home) / "strategies.zip"
+    target = Path(home) / name
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, path in sorted(files.items()):
-            archive.write(path, name)
+        for inside, path in sorted(files.items()):
+            archive.write(path, inside)
     return str(target)
+
+
+def _files_in(package: Path) -> dict[str, Path]:
+    """A package's files by their names below its parent directory."""
+    return {
+        str(file.relative_to(package.parent)): file
+        for file in package.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
 
 
 def _files_of(top: str) -> Iterator[tuple[str, Path]]:
@@ -50,9 +86,7 @@ def _files_of(top: str) -> Iterator[tuple[str, Path]]:
     for name in names:
         package = root / name
         if package.is_dir():
-            for file in sorted(package.rglob("*")):
-                if file.is_file() and "__pycache__" not in file.parts:
-                    yield str(file.relative_to(root)), file
+            yield from _files_in(package).items()
         elif (source := package.with_suffix(".py")).is_file():
             yield source.name, source
 

@@ -1,0 +1,42 @@
+"""Files that a verb writes where a person says: checked before the work, written after it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from counterpoise.app.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE_FILES: Final = (".parquet", ".csv")
+
+
+def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:
+    """Raise `UserError` for a name that ends with none of these, or that has no directory."""
+    if path.suffix not in endings:
+        raise UserError(f"{option} {path}: expected a name that ends with {' or '.join(endings)}")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"{option} {path}: there is no directory {path.absolute().parent}")
+
+
+@contextlib.contextmanager
+def writing_file(path: Path) -> Iterator[None]:
+    """Around the writing of a file; raises `UserError` when that fails."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a table as Parquet, or as CSV where the name says so."""
+    from pyarrow import csv, parquet
+
+    if path.suffix == ".csv":
+        csv.write_csv(table, str(path))
+    else:
+        parquet.write_table(table, str(path))

@@ -31,6 +31,10 @@ class JobWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Interrupt what still runs."""
         with suppress(Exception):  # a session that is gone has no job left
             self._spark.interruptTag(self._tag)
 

@@ -80,6 +80,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("drain", "empty a broker before it is stopped", extra="pipeline"),
     Verb("refill", "give load to a broker that has too little", extra="pipeline"),
     Verb("backtest", "try strategies on recorded load", extra="pipeline"),
+    Verb("rollup", "roll a history up into its gold tables", extra="pipeline"),
+    Verb("report", "a week of a cluster as one page", extra="pipeline"),
     Verb("history", "check, repair or export a history", extra="pipeline"),
     Verb("decide", "ask a strategy what it would do, and why"),
     Verb("verify-storage", "check stored messages for damage"),

@@ -1,13 +1,20 @@
 """Pictures of a plan as SVG text, by matplotlib: they need no network and no script."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad
 from counterpoise.names.units import byte_scale
+from counterpoise.pipeline.page.drawing import (
+    AFTER,
+    BEFORE,
+    QUIET,
+    add_legend,
+    as_svg,
+    new_figure,
+    plain_text,
+)
 
-BEFORE, AFTER = "#d55e00", "#0072b2"
 NAMED_MOST = 40
 """More brokers than this are a curve, not bars with names."""
 
@@ -19,7 +26,7 @@ def brokers_plot(plan: AdvisedPlan) -> str:
     if len(shown) > NAMED_MOST:
         return _curves(plan, shown)
     scale, unit = _scale(plan)
-    figure, axes = _figure(1.5 + 0.42 * len(shown))
+    figure, axes = new_figure(1.5 + 0.42 * len(shown))
     places = list(range(len(shown)))
     for brokers, shift, colour, label in (
         (shown, -0.2, BEFORE, "before"),
@@ -32,29 +39,29 @@ def brokers_plot(plan: AdvisedPlan) -> str:
             color=colour,
             label=label,
         )
-    axes.set_yticks(places, [_plain(each.broker) for each in shown])
+    axes.set_yticks(places, [plain_text(each.broker) for each in shown])
     axes.invert_yaxis()
     _mean(axes, shown, scale, vertical=True)
     axes.set_xlabel(f"{unit} in and out")
-    _legend(axes)
-    return _svg(figure)
+    add_legend(axes)
+    return as_svg(figure)
 
 
 def steps_plot(plan: AdvisedPlan) -> str:
     """How even the brokers are after each step."""
-    figure, axes = _figure(3.0)
+    figure, axes = new_figure(3.0)
     line = [plan.before.imbalance, *(step.imbalance_after for step in plan.steps)]
     axes.plot(range(len(line)), line, color=AFTER, marker="o" if len(line) < 60 else "")
     axes.set_xlabel("moves carried out")
     axes.set_ylabel("imbalance (largest ÷ mean - 1)")
     axes.set_ylim(bottom=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return _svg(figure)
+    return as_svg(figure)
 
 
 def _curves(plan: AdvisedPlan, before: Sequence[BrokerLoad]) -> str:
     scale, unit = _scale(plan)
-    figure, axes = _figure(3.6)
+    figure, axes = new_figure(3.6)
     for brokers, colour, label in (
         (before, BEFORE, "before"),
         (plan.after.brokers, AFTER, "after"),
@@ -65,8 +72,8 @@ def _curves(plan: AdvisedPlan, before: Sequence[BrokerLoad]) -> str:
     axes.set_xlabel("brokers, the most loaded first")
     axes.set_ylabel(f"{unit} in and out")
     axes.set_ylim(bottom=0)
-    _legend(axes)
-    return _svg(figure)
+    add_legend(axes)
+    return as_svg(figure)
 
 
 def _scale(plan: AdvisedPlan) -> tuple[float, str]:
@@ -74,42 +81,9 @@ def _scale(plan: AdvisedPlan) -> tuple[float, str]:
     return byte_scale(max((each.bytes_per_s for each in both), default=0.0))
 
 
-def _legend(axes: Any) -> None:
-    """Above the plot, where it hides nothing."""
-    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3)
-
-
 def _mean(axes: Any, brokers: Sequence[BrokerLoad], scale: float, *, vertical: bool) -> None:
     if not brokers:
         return
     mean = sum(each.bytes_per_s for each in brokers) / len(brokers) / scale
     draw = axes.axvline if vertical else axes.axhline
-    draw(mean, color="#666666", linewidth=1, linestyle=":", label="mean")
-
-
-def _figure(height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    # Without pyplot: no window system, and nothing that outlives the picture.
-    figure = Figure(figsize=(9, height), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.2)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
-def _plain(name: str) -> str:
-    """A name in which nothing is a formula to matplotlib."""
-    return name.replace("$", r"\$")
-
-
-def _svg(figure: Any) -> str:
-    import matplotlib as mpl
-
-    text = io.StringIO()
-    # The same plan gives the same page.
-    with mpl.rc_context({"svg.hashsalt": "plan", "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
-    written = text.getvalue()
-    return written[written.index("<svg") :]
+    draw(mean, color=QUIET, linewidth=1, linestyle=":", label="mean")

@@ -1,0 +1,33 @@
+"""Arguments of ``counterpoise report``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from counterpoise.app.arguments.common import add_span_arguments
+
+DESCRIPTION = "A week of a cluster's load balancing as one page, pictures first."
+
+EPILOG = """\
+examples:
+  counterpoise rollup ./history && counterpoise report ./history --html week.html
+      the last seven days that were recorded
+  counterpoise report s3://bucket/history --from 2026-11-01 --to 2026-11-30 --html november.html
+      those days
+
+The page shows how even the brokers were, the load of each, the moves and what they brought, the
+hottest bundles, what was refused and why, and what is missing in the record. It is one file that
+needs no network: send it to whom it concerns. It is made of the gold tables, so
+`counterpoise rollup` has to run before it.
+Exit status: 0, or 2 for something to put right.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``report``."""
+    parser.add_argument("history", metavar="HISTORY", help="the history's path or URI")
+    parser.add_argument(
+        "--html", type=Path, required=True, metavar="FILE", help="the page to write"
+    )
+    add_span_arguments(parser)

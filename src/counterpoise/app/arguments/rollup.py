@@ -1,0 +1,33 @@
+"""Arguments of ``counterpoise rollup``."""
+
+from __future__ import annotations
+
+import argparse
+
+from counterpoise.app.arguments.common import add_spark_arguments
+
+DESCRIPTION = "Roll a history up into its gold tables, day by day, on Spark."
+
+EPILOG = """\
+examples:
+  counterpoise rollup ./history
+      every day that has changed since; once an hour from cron is often enough
+  counterpoise rollup s3://bucket/history --master spark://host:7077
+      on a cluster, whose executors need no counterpoise
+
+Gold tables are Delta tables beside the others, partitioned by day: gold_bundle_hours,
+gold_bundle_days, gold_namespace_hours, gold_namespace_days, gold_broker_hours, gold_broker_days,
+gold_imbalance, gold_hot_bundles, gold_moves, gold_rejections, gold_gaps, gold_bundle_features.
+A day is replaced whole, in one commit for each table, so a run that was cut off is simply run
+again. A day stays when the history no longer has it. A balancer may run meanwhile.
+Exit status: 0, or 2 for something to put right.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``rollup``."""
+    parser.add_argument("history", metavar="HISTORY", help="the history's path or URI")
+    parser.add_argument(
+        "--again", action="store_true", help="replace also the days that have not changed"
+    )
+    add_spark_arguments(parser, "local[*]", "Spark's master (local[*])")

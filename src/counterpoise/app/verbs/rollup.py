@@ -1,0 +1,53 @@
+"""``counterpoise rollup``: the gold tables of a history, by Spark."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.verbs.balance import spark_setting, written
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.gold.rollup import SETTINGS, days_to_roll_up, roll_up
+from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
+from counterpoise.pipeline.stream.trouble import sentence_of
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.location import open_location
+
+
+class _Progress:
+    """Shows each day of a table as it is replaced."""
+
+    def rolled_up(self, table: str, day: str, rows: int) -> None:
+        sys.stdout.write(f"{day} {table:22} {rows:12,} rows\n")
+        sys.stdout.flush()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Roll up what has changed."""
+    conf = {**SETTINGS, **dict(spark_setting(text) for text in args.spark_conf)}
+    try:
+        location = open_location(args.history)
+        days = days_to_roll_up(location, again=args.again)
+        if not days.sources:
+            raise UserError(
+                f"{location.address} has no reports: `counterpoise watch --history` or "
+                "`counterpoise balance --history` records them"
+            )
+        if not days.old:
+            sys.stdout.write("The gold tables are up to date.\n")
+            return 0
+        spark = start_session(args.master, partitions=2, conf=conf)
+    except (HistoryFaultError, ValueError) as error:
+        raise UserError(str(error)) from None
+    except SessionError as error:
+        raise UserError(f"{error} (details: {written(error)})") from None
+    try:
+        roll_up(spark, location, days, wall_clock_ms(), _Progress())
+    except HistoryFaultError as error:
+        raise UserError(str(error)) from None
+    except Exception as error:
+        raise UserError(f"{sentence_of(str(error))} (details: {written(error)})") from None
+    finally:
+        stop_session(spark)
+    return 0

@@ -1,0 +1,126 @@
+"""A day of a gold table: tasks write its files, the driver replaces the day in one Delta commit.
+
+A gold table may be written beside a balancer, which writes other tables of the history. Two that
+write the same day at once: Delta refuses the later one.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from counterpoise.pipeline.gold.tables import GOLD_TABLES
+from counterpoise.pipeline.spark.frames import ddl_of, spark_schema
+from counterpoise.pipeline.tables.delta_table import open_table, trouble
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.schema import DAY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WRITTEN: Final = pa.schema({"path": pa.string(), "size": pa.int64(), "rows": pa.int64()})
+_MADE_OF: Final = "made-of-"
+
+
+class _DayFiles:
+    """Writes the rows of a task as one file, which counts as soon as a commit names it."""
+
+    def __init__(self, location: Location, table: str, day: str) -> None:
+        self._location, self._table, self._day = location, table, day
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kept = [batch for batch in batches if batch.num_rows]
+        if not kept:
+            return
+        rows = pa.Table.from_batches(kept)
+        rows = rows.cast(spark_schema(rows.schema))
+        path = f"{DAY}={self._day}/{uuid.uuid4().hex}.parquet"
+        if (root := self._location.local) is not None:
+            (root / self._table / path).parent.mkdir(parents=True, exist_ok=True)
+        place = self._location.path(f"{self._table}/{path}")
+        with self._location.filesystem.open_output_stream(place) as file:
+            pq.write_table(rows, file, compression="zstd")
+            size = file.tell()
+        row = {"path": path, "size": size, "rows": len(rows)}
+        yield pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
+
+
+def replace_day(
+    location: Location, table: str, day: str, frame: "DataFrame", made_of: int, now_ms: int
+) -> int:
+    """Replace a day of a gold table by a frame's rows, and give how many there are.
+
+    `made_of` says what they were made of (`rollup.py: sources_of_days`). Raises
+    `HistoryFaultError`.
+    """
+    kinds = spark_schema(frame.limit(0).toArrow().schema)
+    written = frame.mapInArrow(_DayFiles(location, table, day), ddl_of(_WRITTEN)).toArrow()
+    schema = Schema.from_arrow(kinds.append(pa.field(DAY, pa.string())))
+    with trouble(location, table):
+        handle = _opened(location, table, schema)
+        if pa.schema(handle.schema().to_arrow()).names != [*kinds.names, DAY]:
+            raise HistoryFaultError(
+                f"{location.where(table)} has other columns than this version writes: remove that "
+                "directory, and all days that the history has are rolled up again"
+            )
+        handle.create_write_transaction(
+            [_add_action(row, day, now_ms) for row in written.to_pylist()],
+            "overwrite",
+            schema,
+            partition_by=[DAY],
+            partition_filters=[(DAY, "=", day)],
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(_MADE_OF + day, made_of)]
+            ),
+        )
+    return int(sum(written.column("rows").to_pylist()))
+
+
+def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:
+    """For each of these days that a gold table has, what it was made of, as its commit says."""
+    with trouble(location, table):
+        try:
+            handle = open_table(location, table)
+        except TableNotFoundError:
+            return {}
+        known = {day: handle.transaction_version(_MADE_OF + day) for day in days}
+    return {day: made_of for day, made_of in known.items() if made_of is not None}
+
+
+def clean_up(location: Location, table: str) -> None:
+    """Remove the files of replaced days once no reader may need them, a week later."""
+    with trouble(location, table):
+        handle = open_table(location, table)
+        handle.vacuum(dry_run=False)
+        handle.create_checkpoint()
+        handle.cleanup_metadata()
+
+
+def _opened(location: Location, table: str, schema: Schema) -> DeltaTable:
+    try:
+        return open_table(location, table)
+    except TableNotFoundError:
+        pass
+    try:
+        return DeltaTable.create(
+            location.table_uri(table),
+            schema,
+            partition_by=[DAY],
+            name=table,
+            description=GOLD_TABLES[table],
+            storage_options=location.storage_options,
+        )
+    except CommitFailedError:
+        return open_table(location, table)
+
+
+def _add_action(row: Mapping[str, Any], day: str, now_ms: int) -> AddAction:
+    statistics = json.dumps({"numRecords": row["rows"]})
+    return AddAction(row["path"], row["size"], {DAY: day}, now_ms, True, statistics)

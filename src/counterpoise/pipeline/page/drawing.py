@@ -1,0 +1,40 @@
+"""What the pictures of all pages share: axes, colours, SVG text by matplotlib."""
+
+import io
+from typing import Any
+
+BEFORE, AFTER, QUIET = "#d55e00", "#0072b2", "#666666"
+
+
+def new_figure(height: float) -> tuple[Any, Any]:
+    """A figure as wide as a page, `height` inches high, with its axes."""
+    from matplotlib.figure import Figure
+
+    # Without pyplot: no window system, and nothing that outlives the picture.
+    figure = Figure(figsize=(9, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.2)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def add_legend(axes: Any) -> None:
+    """Above the plot, where it hides nothing."""
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3)
+
+
+def plain_text(name: str) -> str:
+    """A name in which nothing is a formula to matplotlib."""
+    return name.replace("$", r"\$")
+
+
+def as_svg(figure: Any) -> str:
+    """The picture as SVG; the same figure gives the same text."""
+    import matplotlib as mpl
+
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "plan", "svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
+    written = text.getvalue()
+    return written[written.index("<svg") :]

@@ -1,0 +1,28 @@
+"""Templates to HTML; whatever a cluster calls its bundles, brokers and topics is text in it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from counterpoise import __version__
+from counterpoise.names.units import bytes_text
+
+_SHARED = Path(__file__).parent
+
+
+def render(template: Path, **values: object) -> str:
+    """The page that a template makes of these values; it extends `base.html`."""
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, _SHARED]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters["bytes"] = bytes_text
+    environment.filters["moment"] = _moment
+    return environment.get_template(template.name).render(**values, version=__version__)
+
+
+def _moment(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

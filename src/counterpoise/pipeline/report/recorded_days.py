@@ -1,0 +1,232 @@
+"""Days of a history as its gold tables have them: what a report shows, as figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import TableNotFoundError
+from numpy.typing import NDArray
+
+from counterpoise.pipeline.tables.delta_table import open_table, trouble
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.schema import DAY
+
+UNEVEN: Final = 1.25
+"""Largest ÷ mean above which brokers count as uneven."""
+HOTTEST: Final = 15
+MOVED: Final = "moved"
+
+Rows = list[dict[str, Any]]
+Numbers = NDArray[np.float64]
+
+
+class NotRolledUpError(RuntimeError):
+    """The gold tables have none of the days that were asked for; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyImbalance:
+    """Largest ÷ mean by the hour: the mean and the highest of its polls."""
+
+    hours: Sequence[datetime]
+    mean: Numbers
+    highest: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHours:
+    """What each broker carried by the hour, in bytes/s: a row for each broker, NaN for no poll."""
+
+    hours: Sequence[datetime]
+    brokers: Sequence[str]
+    bytes_per_s: Numbers
+
+
+@dataclass(frozen=True)
+class RecordedDays:
+    """What the gold tables have of some days in a row."""
+
+    source: str
+    days: Sequence[str]
+    polls: int
+    mean_imbalance: float
+    """Largest ÷ mean, averaged over all polls; 1 is even."""
+    worst_imbalance: float
+    worst_at: datetime
+    uneven_part: float
+    """The part of the polls in which largest ÷ mean was above 1.25."""
+    mean_bytes_per_s: float
+    """Of the whole cluster."""
+    imbalance: HourlyImbalance
+    load: BrokerHours
+    brokers: Rows
+    hottest: Rows
+    moves: Rows = field(default_factory=list)
+    rejections: Rows = field(default_factory=list)
+    gaps: Rows = field(default_factory=list)
+
+    @property
+    def moved(self) -> Rows:
+        """The moves that succeeded."""
+        return [move for move in self.moves if move["status"] == MOVED]
+
+    @property
+    def gain(self) -> float | None:
+        """By how much a round's moves lowered largest ÷ mean, on average; None without any."""
+        lowered = [
+            move["max_over_mean_before"] - move["max_over_mean_after"]
+            for move in self.moved
+            if None not in (move["max_over_mean_before"], move["max_over_mean_after"])
+        ]
+        return float(np.mean(lowered)) if lowered else None
+
+
+def read_days(location: Location, first: date | None, last: date | None) -> RecordedDays:
+    """What is recorded from one day to another; by default of the last seven days there are.
+
+    Raises `NotRolledUpError` and `HistoryFaultError`.
+    """
+    every = _read(location, "gold_imbalance")
+    known = sorted(set(every.column(DAY).to_pylist())) if every is not None else []
+    until = last.isoformat() if last else (known[-1] if known else "")
+    since = first or (date.fromisoformat(until) - timedelta(days=6) if until else None)
+    days = [day for day in known if since and since.isoformat() <= day <= until]
+    if every is None or not days:
+        raise NotRolledUpError(
+            f"{location.address} has no gold tables of these days: `counterpoise rollup "
+            f"{location.address}` makes them of what was recorded"
+        )
+    polls = _of_days(every, days).sort_by("at")
+    ratios = polls.column("max_over_mean").to_numpy()
+    worst = int(ratios.argmax())
+    means = polls.column("mean_bytes_per_s").to_numpy() * polls.column("brokers").to_numpy()
+    return RecordedDays(
+        source=location.address,
+        days=days,
+        polls=len(polls),
+        mean_imbalance=float(ratios.mean()),
+        worst_imbalance=float(ratios[worst]),
+        worst_at=polls.column("at")[worst].as_py(),
+        uneven_part=float((ratios > UNEVEN).mean()),
+        mean_bytes_per_s=float(means.mean()),
+        imbalance=_by_hour(polls),
+        load=_load(_days_of(location, "gold_broker_hours", days)),
+        brokers=_brokers(_days_of(location, "gold_broker_days", days)),
+        hottest=_hottest(_days_of(location, "gold_hot_bundles", days), len(days)),
+        moves=_days_of(location, "gold_moves", days),
+        rejections=_rejections(_days_of(location, "gold_rejections", days)),
+        gaps=sorted(_days_of(location, "gold_gaps", days), key=lambda gap: gap["first_at"]),
+    )
+
+
+def _read(location: Location, table: str) -> pa.Table | None:
+    with trouble(location, table):
+        try:
+            return open_table(location, table).to_pyarrow_table()
+        except TableNotFoundError:
+            return None
+
+
+def _of_days(table: pa.Table, days: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table.column(DAY), pa.array(days, pa.string())))
+
+
+def _days_of(location: Location, table: str, days: Sequence[str]) -> Rows:
+    with trouble(location, table):
+        try:
+            handle = open_table(location, table)
+        except TableNotFoundError:
+            return []
+        found = handle.to_pyarrow_table(partitions=[(DAY, "in", list(days))])
+    rows: Rows = found.to_pylist()
+    return rows
+
+
+def _by_hour(polls: pa.Table) -> HourlyImbalance:
+    hours = pc.floor_temporal(polls.column("at"), unit="hour")
+    made = polls.append_column("hour", hours).group_by("hour").aggregate(
+        [("max_over_mean", "mean"), ("max_over_mean", "max")]
+    ).sort_by("hour")  # fmt: skip
+    return HourlyImbalance(
+        made.column("hour").to_pylist(),
+        made.column("max_over_mean_mean").to_numpy(),
+        made.column("max_over_mean_max").to_numpy(),
+    )
+
+
+def _load(rows: Rows) -> BrokerHours:
+    """Brokers with the most load first; every hour between the first and the last."""
+    if not rows:
+        return BrokerHours([], [], np.zeros((0, 0)))
+    first, last = min(row["hour"] for row in rows), max(row["hour"] for row in rows)
+    count = round((last - first).total_seconds() / 3600) + 1
+    hours = [first + timedelta(hours=number) for number in range(count)]
+    brokers = sorted({row["broker"] for row in rows})
+    place = {broker: number for number, broker in enumerate(brokers)}
+    carried = np.full((len(brokers), count), np.nan)
+    for row in rows:
+        at = round((row["hour"] - first).total_seconds() / 3600)
+        carried[place[row["broker"]], at] = row["bytes_per_s"]
+    order = np.argsort(-np.nansum(carried, axis=1), kind="stable")
+    return BrokerHours(hours, [brokers[number] for number in order.tolist()], carried[order])
+
+
+def _brokers(rows: Rows) -> Rows:
+    """Each broker over all days, the most loaded first."""
+    found: dict[str, Rows] = {}
+    for row in rows:
+        found.setdefault(row["broker"], []).append(row)
+
+    def summed(days: Rows) -> dict[str, Any]:
+        polls = sum(day["polls"] for day in days)
+        return {
+            "broker": days[0]["broker"],
+            "bytes_per_s": sum(day["bytes_per_s"] * day["polls"] for day in days) / polls,
+            "bytes_per_s_max": max(day["bytes_per_s_max"] for day in days),
+            "bundles": sum(day["bundles"] * day["polls"] for day in days) / polls,
+            "cpu_percent_max": max(day["cpu_percent_max"] or 0.0 for day in days),
+            "hottest_part": sum(day["polls_hottest"] for day in days) / polls,
+            "above_part": sum(day["polls_above_mean"] for day in days) / polls,
+        }
+
+    return sorted(map(summed, found.values()), key=lambda row: (-row["bytes_per_s"], row["broker"]))
+
+
+def _hottest(rows: Rows, days: int) -> Rows:
+    """The bundles that carried the most over all days."""
+    found: dict[str, Rows] = {}
+    for row in rows:
+        found.setdefault(row["bundle"], []).append(row)
+
+    def summed(of: Rows) -> dict[str, Any]:
+        highest = max(of, key=lambda row: row["bytes_per_s"])
+        return {
+            "bundle": highest["bundle"],
+            "broker": max(of, key=lambda row: row[DAY])["broker"],
+            "bytes_per_s": sum(row["bytes_per_s"] for row in of) / days,
+            "bytes_per_s_max": max(row["bytes_per_s_max"] for row in of),
+            "part": sum(row["part"] or 0.0 for row in of) / days,
+            "busiest_hour": highest["busiest_hour"],
+            "days": len(of),
+        }
+
+    made = sorted(map(summed, found.values()), key=lambda row: (-row["bytes_per_s"], row["bundle"]))
+    return made[:HOTTEST]
+
+
+def _rejections(rows: Rows) -> Rows:
+    """Each rule and setting over all days, the most frequent first."""
+    found: dict[tuple[str, str], Rows] = {}
+    for row in rows:
+        found.setdefault((row["rule"], row["setting"]), []).append(row)
+
+    def summed(of: Rows) -> dict[str, Any]:
+        highest = max(of, key=lambda row: row["highest"] or 0.0)
+        times = {name: sum(row[name] for row in of) for name in ("times", "rounds")}
+        return {**highest, **times, "subjects": max(row["subjects"] for row in of)}
+
+    return sorted(map(summed, found.values()), key=lambda row: (-row["times"], row["rule"]))

@@ -23,7 +23,8 @@ MOVED_AT = START + 30 * 6 * EVERY
 def history(home: Path, days: int = 2) -> Path:
     """Write the tables of a history, and give its directory."""
     append(home, "reports", reports(0, days * 144))
-    append(home, "journal", journal())
+    if START + days * DAY_MS > MOVED_AT:
+        append(home, "journal", journal())
     return home
 
 

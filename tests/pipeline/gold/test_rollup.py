@@ -1,7 +1,8 @@
 """The gold tables, held against NumPy over the rows that they were made of."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,13 @@ import pytest
 from deltalake import DeltaTable
 
 from counterpoise.load.rows import BROKER, BUNDLE
-from counterpoise.pipeline.gold.rollup import DaysToRollUp, days_to_roll_up, roll_up
+from counterpoise.pipeline.gold.rollup import days_to_roll_up, roll_up
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
+from counterpoise.pipeline.spark.source import HistorySource
 from counterpoise.pipeline.tables.location import open_location
 from tests.pipeline.gold.recorded import (
     BROKERS,
     BUNDLES,
-    DAY_MS,
     EVERY,
     MOVED_AT,
     START,
@@ -46,19 +47,22 @@ class RolledUp:
         self.days.add((table, day))
 
 
-def rolled_up(spark: "SparkSession", home: Path) -> RolledUp:
-    """Bring the gold tables of a history up to date."""
+def rolled_up(
+    spark: "SparkSession", home: Path, tables: Iterable[str] = tuple(GOLD_TABLES)
+) -> set[tuple[str, str]]:
+    """Bring these gold tables of a history up to date, and give the days that were replaced."""
     log, location = RolledUp(), open_location(home)
-    roll_up(spark, location, days_to_roll_up(location), START, log)
-    return log
+    days = days_to_roll_up(location)
+    old = {day: names & frozenset(tables) for day, names in days.old.items()}
+    roll_up(spark, location, replace(days, old=old), START, log)
+    return log.days
 
 
 @pytest.fixture(scope="module")
 def gold(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Rows]:
     """The rows of each gold table of two days."""
     home = history(tmp_path_factory.mktemp("gold"))
-    log = rolled_up(spark, home)
-    assert log.days == {(table, day) for table in GOLD_TABLES for day in DAYS}
+    assert rolled_up(spark, home) == {(table, day) for table in GOLD_TABLES for day in DAYS}
     return lambda table: DeltaTable(str(home / table)).to_pyarrow_table().to_pylist()
 
 
@@ -263,40 +267,37 @@ def test_features_are_level_trend_shape_and_residuals(gold: Callable[[str], Rows
 def test_a_day_is_replaced_when_it_has_news_and_kept_otherwise(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    home = history(tmp_path / "history", days=1)
-    location = open_location(home)
-    rolled_up(spark, home)
-    assert days_to_roll_up(location).old == {}
+    home, table = history(tmp_path / "history", days=1), "gold_imbalance"
+    rolled_up(spark, home, [table])
+    left = frozenset(GOLD_TABLES) - {table}
+    # One that was cut off goes on with the tables that are left.
+    assert days_to_roll_up(open_location(home)).old == {DAYS[0]: left}
     append(home, "reports", reports(144, 150))
     # The first day is over now, and the second has begun.
-    log = rolled_up(spark, home)
-    assert {day for _, day in log.days} == {*DAYS}
+    assert rolled_up(spark, home, [table]) == {(table, day) for day in DAYS}
     append(home, "reports", reports(150, 156))
-    log = rolled_up(spark, home)
-    assert log.days == {(table, DAYS[1]) for table in GOLD_TABLES}
-    every = DeltaTable(str(home / "gold_imbalance")).to_pyarrow_table()
-    polls = [row["poll_id"] for row in reports(0, 156) if row["kind"] == BROKER]
-    assert sorted(every.column("poll_id").to_pylist()) == sorted(set(polls))
+    assert rolled_up(spark, home, [table]) == {(table, DAYS[1])}
+    every = DeltaTable(str(home / table)).to_pyarrow_table()
+    polls = {row["poll_id"] for row in reports(0, 156) if row["kind"] == BROKER}
+    assert sorted(every.column("poll_id").to_pylist()) == sorted(polls)
     # What the history has no more stays in the gold tables.
     DeltaTable(str(home / "reports")).delete(f"day = '{DAYS[0]}'")
-    DeltaTable(str(home / "journal")).delete()
-    assert rolled_up(spark, home).days == set()
-    assert DeltaTable(str(home / "gold_imbalance")).to_pyarrow_table().equals(every)
+    assert rolled_up(spark, home, [table]) == set()
+    assert DeltaTable(str(home / table)).to_pyarrow_table().equals(every)
 
 
-def test_a_rollup_that_was_cut_off_goes_on_with_the_tables_that_are_left(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    home = history(tmp_path / "history", days=1)
-    location = open_location(home)
-    whole = days_to_roll_up(location)
-    done = frozenset({"gold_imbalance", "gold_bundle_hours"})
-    first = DaysToRollUp(whole.sources, {DAYS[0]: done})
-    roll_up(spark, location, first, START, RolledUp())
-    assert days_to_roll_up(location).old == {DAYS[0]: frozenset(GOLD_TABLES) - done}
-
-
-def test_only_the_days_that_are_read_are_opened(tmp_path: Path) -> None:
+def test_the_source_reads_a_view_between_two_times(spark: "SparkSession", tmp_path: Path) -> None:
     home = history(tmp_path / "history")
-    assert days_to_roll_up(open_location(home)).sources.keys() == {*DAYS}
-    assert max(row["poll_id"] for row in REPORTED) + EVERY == START + 2 * DAY_MS
+    spark.dataSource.register(HistorySource)
+    first, last = START + 60 * EVERY, START + 200 * EVERY
+    reader = spark.read.format("counterpoise").option("table", "bundle_loads")
+    found = reader.option("from", first).option("to", last).load(str(home)).toArrow()
+    expected = [
+        (row["poll_id"], row["bundle"], day_of(row))
+        for row in REPORTED
+        if row["kind"] == BUNDLE and first <= row["poll_id"] <= last
+    ]
+    rows = found.select(["poll_id", "bundle", "day"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == sorted(expected)
+    with pytest.raises(Exception, match="has no table 'loads'"):
+        spark.read.format("counterpoise").option("table", "loads").load(str(home))

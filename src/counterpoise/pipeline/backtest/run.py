@@ -76,7 +76,7 @@ class PlayLog(Protocol):
         """No play runs; a sentence says why, and what to do."""
 
 
-_TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+_TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 RESULTS: Final = pa.schema(
     {each.name: _TYPES[each.type] for each in fields(BacktestResult)}  # type: ignore[index]
 )

@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from counterpoise.pipeline.gold.tables import GOLD_TABLES, query_of
 from counterpoise.pipeline.gold.write import clean_up, made_of_sources, replace_day
 from counterpoise.pipeline.spark.code import ship_code
-from counterpoise.pipeline.spark.source import HistorySource
+from counterpoise.pipeline.spark.source import frame_of
 from counterpoise.pipeline.tables.delta_table import open_table, trouble
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS
@@ -80,7 +80,6 @@ def roll_up(
     for name, value in OF_SESSION.items():
         spark.conf.set(name, value)
     ship_code(spark)
-    spark.dataSource.register(HistorySource)
     for day, tables in days.old.items():
         with ExitStack() as stack:
             frames = _frames_of_day(spark, location, day, stack)
@@ -88,7 +87,7 @@ def roll_up(
                 source = days.sources[day]
                 rows = replace_day(location, table, day, frames[table], source, now_ms)
                 log.rolled_up(table, day, rows)
-    for table in GOLD_TABLES if days.old else ():
+    for table in {table for tables in days.old.values() for table in tables}:
         clean_up(location, table)
 
 
@@ -124,8 +123,8 @@ def _frames_of_day(
     start = _start_ms(day)
     end = start + DAY_MS - 1
     for view in OF_DAY:
-        _view(spark, location, view, start, end).createOrReplaceTempView(view)
-    around = _view(spark, location, "broker_loads", start - AROUND_MS, end + AROUND_MS)
+        frame_of(spark, location, view, start, end).createOrReplaceTempView(view)
+    around = frame_of(spark, location, "broker_loads", start - AROUND_MS, end + AROUND_MS)
     around.createOrReplaceTempView("broker_loads_around")
     frames: dict[str, DataFrame] = {}
     for table in GOLD_TABLES:
@@ -141,13 +140,6 @@ def _frames_of_day(
     return frames
 
 
-def _view(
-    spark: "SparkSession", location: Location, view: str, first_ms: int, last_ms: int
-) -> "DataFrame":
-    reader = spark.read.format(HistorySource.name()).option("table", view)
-    return reader.option("from", first_ms).option("to", last_ms).load(location.uri)
-
-
 def _week(
     spark: "SparkSession", location: Location, start_ms: int, today: "DataFrame"
 ) -> "DataFrame":
@@ -157,7 +149,7 @@ def _week(
             open_table(location, HOURS)
         except TableNotFoundError:
             return today
-    before = _view(spark, location, HOURS, start_ms - WEEK_MS, start_ms - 1)
+    before = frame_of(spark, location, HOURS, start_ms - WEEK_MS, start_ms - 1)
     return before.select(today.columns).unionByName(today)
 
 

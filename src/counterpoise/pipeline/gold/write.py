@@ -25,7 +25,9 @@ from counterpoise.pipeline.tables.schema import DAY
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_WRITTEN: Final = pa.schema({"path": pa.string(), "size": pa.int64(), "rows": pa.int64()})
+_WRITTEN: Final = pa.schema(
+    {"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "schema": pa.binary()}
+)
 _MADE_OF: Final = "made-of-"
 
 
@@ -48,7 +50,8 @@ class _DayFiles:
         with self._location.filesystem.open_output_stream(place) as file:
             pq.write_table(rows, file, compression="zstd")
             size = file.tell()
-        row = {"path": path, "size": size, "rows": len(rows)}
+        schema = rows.schema.serialize().to_pybytes()
+        row = {"path": path, "size": size, "rows": len(rows), "schema": schema}
         yield pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 
 
@@ -60,8 +63,13 @@ def replace_day(
     `made_of` says what they were made of (`rollup.py: sources_of_days`). Raises
     `HistoryFaultError`.
     """
-    kinds = spark_schema(frame.limit(0).toArrow().schema)
-    written = frame.mapInArrow(_DayFiles(location, table, day), ddl_of(_WRITTEN)).toArrow()
+    made = frame.mapInArrow(_DayFiles(location, table, day), ddl_of(_WRITTEN)).toArrow()
+    written = made.to_pylist()
+    kinds = (
+        pa.ipc.read_schema(pa.py_buffer(written[0]["schema"]))
+        if written
+        else spark_schema(frame.limit(0).toArrow().schema)
+    )
     schema = Schema.from_arrow(kinds.append(pa.field(DAY, pa.string())))
     with trouble(location, table):
         handle = _opened(location, table, schema)
@@ -71,7 +79,7 @@ def replace_day(
                 "directory, and all days that the history has are rolled up again"
             )
         handle.create_write_transaction(
-            [_add_action(row, day, now_ms) for row in written.to_pylist()],
+            [_add_action(row, day, now_ms) for row in written],
             "overwrite",
             schema,
             partition_by=[DAY],
@@ -80,7 +88,7 @@ def replace_day(
                 app_transactions=[Transaction(_MADE_OF + day, made_of)]
             ),
         )
-    return int(sum(written.column("rows").to_pylist()))
+    return sum(row["rows"] for row in written)
 
 
 def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:

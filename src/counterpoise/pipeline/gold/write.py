@@ -47,11 +47,13 @@ class _DayFiles:
         if (root := self._location.local) is not None:
             (root / self._table / path).parent.mkdir(parents=True, exist_ok=True)
         place = self._location.path(f"{self._table}/{path}")
+        buffer = pa.BufferOutputStream()
+        pq.write_table(rows, buffer, compression="zstd")
+        whole = buffer.getvalue()
         with self._location.filesystem.open_output_stream(place) as file:
-            pq.write_table(rows, file, compression="zstd")
-            size = file.tell()
+            file.write(whole)
         schema = rows.schema.serialize().to_pybytes()
-        row = {"path": path, "size": size, "rows": len(rows), "schema": schema}
+        row = {"path": path, "size": whole.size, "rows": len(rows), "schema": schema}
         yield pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 
 

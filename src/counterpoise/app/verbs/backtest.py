@@ -124,7 +124,7 @@ def _check(args: argparse.Namespace) -> None:
             expect_writable(option, path, endings)
 
 
-class _Progress:
+class _PlayLines:
     """Shows on stderr how many plays are done."""
 
     def __init__(self, plays: int) -> None:
@@ -158,7 +158,7 @@ def _played(
     much = not is_little(opened(plays[-1][1]), len(plays))
     if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
-    log = _Progress(len(tasks))
+    log = _PlayLines(len(tasks))
     sys.stderr.write(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"

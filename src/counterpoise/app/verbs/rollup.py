@@ -15,7 +15,7 @@ from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import open_location
 
 
-class _Progress:
+class _RollupLines:
     """Shows each day of a table as it is replaced."""
 
     def rolled_up(self, table: str, day: str, rows: int) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     except SessionError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     try:
-        roll_up(spark, location, days, wall_clock_ms(), _Progress())
+        roll_up(spark, location, days, wall_clock_ms(), _RollupLines())
     except HistoryFaultError as error:
         raise UserError(str(error)) from None
     except Exception as error:

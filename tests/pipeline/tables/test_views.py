@@ -72,7 +72,7 @@ def test_duckdb_sees_what_our_own_views_say(
     for view in VIEWS:
         assert sorted(asked(f"from {view}"), key=str) == ours(writer, view), view
     assert {view for view in VIEWS if ours(writer, view)} == {
-        "bundle_loads", "broker_loads", "gaps", "memory", "actions",
+        "bundle_loads", "broker_loads", "gaps", "polls", "memory", "actions",
     }  # fmt: skip
     changes = "select ownership_changes.at, bundle, source, destination from ownership_changes"
     found = asked(f"{changes} where source <> '' order by all")

@@ -78,11 +78,14 @@ def _reader(location: Location, name: str, first_ms: int, last_ms: int) -> "Hist
 
 
 def _view_of(name: str) -> TableView:
-    return VIEWS.get(name) or TableView(name)
+    return VIEWS.get(name) or TableView(name, "", (), "")
 
 
 def arrow_schema(location: Location, view: TableView) -> pa.Schema:
-    """The columns of a table or view as Spark takes them; raises `ValueError` for no table."""
+    """The columns of a table or view as Spark takes them, of a view with the poll's number.
+
+    Raises `ValueError` for no table.
+    """
     if view.table in SCHEMAS:
         known = SCHEMAS[view.table].append(pa.field(DAY, pa.string()))
     else:
@@ -90,7 +93,9 @@ def arrow_schema(location: Location, view: TableView) -> pa.Schema:
             known = pa.schema(open_table(location, view.table).schema().to_arrow())
         except TableNotFoundError:
             raise ValueError(f"{location.address} has no table {view.table!r}") from None
-    names = (*view.columns, DAY) if view.columns else known.names
+    names = known.names
+    if view.columns:
+        names = list(dict.fromkeys(["poll_id", *view.columns, DAY]))
     return spark_schema(pa.schema([known.field(name) for name in names]))
 
 

@@ -100,9 +100,11 @@ def start_session(
         atexit.register(printed.unlink, missing_ok=True)
     hush(spark)
     ship_code(spark, strategies)
+    from counterpoise.pipeline.spark.source import HistorySource
     from counterpoise.pipeline.stream.public_source import PulsarLoad
 
-    spark.dataSource.register(PulsarLoad)
+    for source in (PulsarLoad, HistorySource):
+        spark.dataSource.register(source)
     return spark
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, USAGE
+from counterpoise.load.rows import BROKER, BUNDLE, GAP, POLL, RATES, USAGE
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.row_groups import rows_of
 from counterpoise.pipeline.tables.schema import (
@@ -54,6 +54,7 @@ VIEWS: Mapping[str, TableView] = {
     "gaps": TableView(
         REPORTS, GAP, ("at", "broker", "note"), "brokers that could not be read, and why"
     ),
+    "polls": TableView(REPORTS, POLL, ("at", "note"), "polls, and why one read nothing"),
     "rounds": _of_journal(JournalKind.ROUND, "rounds of decisions"),
     "decisions": _of_journal(JournalKind.DECISION, "moves that were decided"),
     "rejections": _of_journal(JournalKind.REJECTION, "what rounds left alone, and why"),

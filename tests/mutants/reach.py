@@ -13,6 +13,8 @@ from pathlib import Path
 
 from coverage import CoverageData
 
+MEASURE_S = 900.0
+"""How long a room's tests may take once, watched line by line."""
 MAX_TESTS = 400
 MAX_SECONDS = 40.0
 """Where more tests than this come by, or longer ones, the quickest of them are run."""
@@ -65,14 +67,18 @@ def measure(copy: Path, tests: Sequence[str], env: dict[str, str]) -> Reach:
     # Watched line by line, what goes through every order of events takes its time, and whatever a
     # test leaves to the collector comes up in another.
     watch += ["-o", "timeout=0", "-p", "no:unraisableexception"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--maxfail=6", *watch, *tests],
-        cwd=copy,
-        env={**env, "COVERAGE_FILE": str(data)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "--maxfail=6", *watch, *tests],
+            cwd=copy,
+            env={**env, "COVERAGE_FILE": str(data)},
+            capture_output=True,
+            text=True,
+            timeout=MEASURE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"they take more than {MEASURE_S:g} s") from None
     failed, seconds = _outcomes(times, copy) if times.exists() else (frozenset[str](), {})
     if len(failed) > 5 or (done.returncode and not failed):
         raise RuntimeError(f"the tests fail before anything is changed:\n{done.stdout[-3000:]}")

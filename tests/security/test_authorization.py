@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from counterpoise.admin.access import AccessRule, Audience
+from counterpoise.admin.permission import Asked, Denied, permit
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
@@ -89,6 +91,13 @@ async def test_a_client_of_a_proxy_needs_both_roles_to_be_allowed() -> None:
     assert not await may(weak, "proxy", WHOLE, original="alice")
     assert not await may(rules(granted, proxies=("proxy", "p2")), "proxy", WHOLE, original="p2")
     assert "must be provided" in str(found.why_invalid(Caller("proxy", "")))
+
+
+async def test_a_proxy_names_its_client_in_each_request_of_the_admin_api() -> None:
+    found = rules(Granted(), proxies=("proxy",), super_users=("proxy",))
+    asked = Asked("GET", {}, "", "b1:8080")
+    with pytest.raises(Denied, match="Original principal cannot be empty"):
+        await permit(found, Caller("proxy"), AccessRule(Audience.SUPER_USER), asked)
 
 
 @pytest.mark.parametrize(

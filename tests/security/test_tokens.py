@@ -205,7 +205,7 @@ async def test_for_which_cluster_a_token_is(claims: dict[str, Any], believed: bo
             await role_of(believing, token("alice", **claims))
 
 
-def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
+async def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
     file = tmp_path / "secret key"
     file.write_bytes(SECRET)
     for named in (
@@ -216,7 +216,7 @@ def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
         str(file),
         base64.b64encode(SECRET).decode(),
     ):
-        provider(secret_key=named)
+        assert await role_of(provider(secret_key=named), token("alice")) == "alice"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ def test_a_move_that_leaves_its_destination_the_fuller_one(carried: float, swaps
     move = move_of("t/n/x0")
     after = Projection(view_of([carried, 80], [60])).after(move.decision).view
     why = swap_of(after, move)
-    assert ("it carries 21 B/s and would leave b2 fuller than b1" in why) is swaps
+    assert (
+        why.startswith("it carries 21 B/s and would leave b2 fuller than b1") if swaps else not why
+    )
 
 
 def test_a_bundle_that_is_not_reported_costs_its_connections() -> None:

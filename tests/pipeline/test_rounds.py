@@ -1,0 +1,228 @@
+"""A round seen through: which moves are carried out, tried again, kept and said."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import aiohttp
+import pytest
+
+from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.balancing.round import decide
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.rounds import RoundRunner, outcome_text
+from counterpoise.pipeline.tables.port import History
+from tests.decide.balancing.test_round import UNEVEN, seen, strategy
+from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
+
+STATE = seen(UNEVEN)
+MADE = decide(STATE, RoundMemory(), strategy())
+TWO = replace(MADE, moves=MADE.moves[:2])
+HOUR_MS = 3_600_000
+
+
+class KeptOutcomes:
+    """A history in memory."""
+
+    def __init__(self, *known: MoveOutcome) -> None:
+        self.outcomes = {each.id: each for each in known}
+        self.memories: dict[int, RoundMemory] = {}
+
+    def outcome(self, move_id: str) -> MoveOutcome | None:
+        return self.outcomes.get(move_id)
+
+    def record_outcome(self, outcome: MoveOutcome) -> None:
+        assert outcome.id not in self.outcomes, "an outcome is kept once"
+        self.outcomes[outcome.id] = outcome
+
+    def record_memory(self, poll_id: int, memory: RoundMemory) -> None:
+        self.memories[poll_id] = memory
+
+
+class Script:
+    """Carries moves out as its script says: a status for each attempt at each bundle."""
+
+    def __init__(self, **statuses: Sequence[MoveStatus]) -> None:
+        self.left = {int(number[1:]): [*each] for number, each in statuses.items()}
+        self.tried: list[list[str]] = []
+        self.pauses: list[int] = []
+
+    async def pause_before(self, attempt: int) -> None:
+        self.pauses.append(attempt)
+
+    async def carry_out(
+        self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[MoveOutcome], None]
+    ) -> None:
+        self.tried.append([move.bundle for move in moves])
+        for move in moves:
+            done(ended(move, self.left[MADE.moves.index(move)].pop(0)))
+
+
+def ended(move: Move, status: MoveStatus, error: str = "") -> MoveOutcome:
+    return replace(
+        move.done(move.poll_id + 2500), status=status, started_at_ms=move.poll_id, error=error
+    )
+
+
+class Story:
+    def __init__(self, script: Script, *known: MoveOutcome, **options: Any) -> None:
+        self.history, self.script, self.log = KeptOutcomes(*known), script, list[str]()
+        self.runner = RoundRunner(
+            cast("History", self.history),
+            cast("Executor", script),
+            self.log.append,
+            **options,
+        )
+
+    async def see_through(self, made: Round = TWO) -> list[MoveOutcome]:
+        return await self.runner.see_through(made, (), STATE)
+
+    def kept(self) -> list[MoveStatus]:
+        return [self.history.outcomes[move.id].status for move in TWO.moves]
+
+
+MOVED, FAILED, WITHHELD = MoveStatus.MOVED, MoveStatus.FAILED, MoveStatus.WITHHELD
+
+
+async def test_what_is_done_is_not_done_again_and_counts_for_no_rule_of_the_rest() -> None:
+    done = ended(TWO.moves[0], MOVED)
+    story = Story(Script(m1=[MOVED]), done, rules=ApprovalRules(moves_a_round=1))
+    assert await story.see_through() == [done, ended(TWO.moves[1], MOVED)]
+    assert story.script.tried == [[TWO.moves[1].bundle]]
+    assert set(story.history.memories) == {TWO.poll_id}
+
+
+async def test_what_failed_is_tried_again_alone_and_its_last_failure_is_kept() -> None:
+    script = Script(m0=[FAILED, MOVED], m1=[FAILED, FAILED, FAILED])
+    story = Story(script, attempts=3)
+    await story.see_through()
+    first, second = (move.bundle for move in TWO.moves)
+    assert script.tried == [[first, second], [first, second], [second]]
+    assert script.pauses == [1, 2, 3]
+    assert story.kept() == [MOVED, FAILED]
+    assert len(story.log) == 5, "each attempt is said"
+
+
+async def test_only_what_was_moved_counts_for_the_hour_and_from_its_end() -> None:
+    """One move an hour; one that was gone is none, the second one ends 2.5 s after its poll."""
+    script = Script(m0=[MoveStatus.GONE], m1=[MOVED], m2=[MOVED], m3=[MOVED])
+    story = Story(script, rules=ApprovalRules(moves_an_hour=1))
+    ends_ms = TWO.poll_id + 2500
+    at_ms = (TWO.poll_id, TWO.poll_id, ends_ms + HOUR_MS - 1, ends_ms + HOUR_MS)
+    found = []
+    for poll_id, move in zip(at_ms, MADE.moves, strict=False):
+        found += await story.see_through(replace(MADE, poll_id=poll_id, moves=(move,)))
+    assert [each.status for each in found] == [MoveStatus.GONE, MOVED, WITHHELD, MOVED]
+
+
+async def test_a_rule_that_withholds_the_same_is_said_once() -> None:
+    """Though a round in between moved nothing."""
+    rules = ApprovalRules(leave_alone=frozenset(move.bundle for move in TWO.moves))
+    story = Story(Script(), rules=rules)
+    for poll in range(3):
+        moves = tuple(replace(move, id=f"{move.id}-{poll}") for move in TWO.moves)
+        await story.see_through(replace(TWO, moves=() if poll == 1 else moves))
+    assert len(story.log) == 2
+    assert story.runner.withheld == {(move.bundle, "--leave-alone)") for move in TWO.moves}
+
+
+def test_an_outcome_says_how_long_it_took_who_has_it_and_why_not() -> None:
+    move = TWO.moves[0]
+    assert outcome_text(ended(move, FAILED, "no")).endswith(
+        f"failed {move.bundle} after 2.5 s, owner {move.destination}: no"
+    )
+
+
+# One move, before any broker is asked.
+
+
+def executor_of(
+    options: ExecutorOptions,
+    at_ms: int = MADE.poll_id,
+    held: Callable[[], Awaitable[str]] | None = None,
+) -> Executor:
+    session = cast("aiohttp.ClientSession", None)  # no broker is asked
+    more = {} if held is None else {"held": held}
+    return Executor(session, lambda: at_ms, options, **more)  # type: ignore[arg-type]
+
+
+async def outcomes_of(executor: Executor, *moves: Move) -> list[MoveOutcome]:
+    found: list[MoveOutcome] = []
+    await executor.carry_out(moves, (), found.append)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("off_ms", "status"),
+    [
+        (120_000, MoveStatus.DRY_RUN),
+        (120_001, MoveStatus.STALE),
+        (-120_000, MoveStatus.DRY_RUN),
+        (-120_001, MoveStatus.STALE),
+    ],
+)
+async def test_reports_are_good_for_two_minutes_in_both_directions(
+    off_ms: int, status: MoveStatus
+) -> None:
+    executor = executor_of(ExecutorOptions(), TWO.poll_id + off_ms)
+    assert [each.status for each in await outcomes_of(executor, TWO.moves[0])] == [status]
+
+
+async def test_what_may_not_move_just_now_is_withheld_before_any_broker_is_asked() -> None:
+    async def held() -> str:
+        return "the lease is lost"
+
+    [outcome] = await outcomes_of(
+        executor_of(ExecutorOptions(execute=True), held=held), TWO.moves[0]
+    )
+    assert (outcome.status, outcome.error) == (WITHHELD, "the lease is lost")
+
+
+@pytest.mark.parametrize(("takes_s", "refused"), [(5.0, False), (5.1, True)])
+@on_jumping_loop
+async def test_a_process_that_stood_still_while_it_asked_moves_nothing(
+    takes_s: float, refused: bool
+) -> None:
+    async def held() -> str:
+        await pass_time(takes_s)
+        return "" if refused else "held"
+
+    [outcome] = await outcomes_of(
+        executor_of(ExecutorOptions(execute=True), held=held), TWO.moves[0]
+    )
+    if refused:
+        assert outcome.status is FAILED
+        assert "took 5.1 s to ask" in outcome.error
+    else:
+        assert outcome.status is WITHHELD
+
+
+@on_jumping_loop
+async def test_the_pause_before_an_attempt_doubles() -> None:
+    executor = executor_of(ExecutorOptions(again_after_s=2))
+    at = []
+    for attempt in (1, 2, 3, 4):
+        await executor.pause_before(attempt)
+        at.append(now_ns() // 10**9)
+    assert at == [0, 2, 6, 14]
+
+
+async def test_when_an_outcome_cannot_be_kept_no_further_move_is_made() -> None:
+    begun: list[int] = []
+
+    async def held() -> str:
+        begun.append(len(begun))
+        await asyncio.sleep(0)
+        return "held"
+
+    def full(_: MoveOutcome) -> None:
+        raise OSError("no space left")
+
+    executor = executor_of(ExecutorOptions(execute=True, at_once=1), held=held)
+    with pytest.raises(OSError, match="no space"):
+        await executor.carry_out(MADE.moves[:3], (), full)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(begun) < 3, "the next one had begun, and goes no further"

@@ -129,7 +129,7 @@ def cluster(
             str(zookeeper),
             str(folder / "zk"),
         )
-        children.wait_for_port(zookeeper, 30)
+        children.wait_for_port(zookeeper, 150)
         children.java_once(
             "setup",
             "org.apache.pulsar.PulsarClusterMetadataSetup",
@@ -162,7 +162,7 @@ def cluster(
             "--conf",
             "bookie.conf",
         )
-        children.wait_for_port(bookie, 30)
+        children.wait_for_port(bookie, 150)
         webs, services = ports[::2], ports[1::2]
         for index, (web, service) in enumerate(zip(webs, services, strict=True)):
             own = {
@@ -179,7 +179,7 @@ def cluster(
             write_conf(folder / f"broker{index}.conf", own)
             children.start_broker(index)
         for web in webs:
-            children.wait_for(f"http://127.0.0.1:{web}/admin/v2/brokers/ready", 120)
+            children.wait_for(f"http://127.0.0.1:{web}/admin/v2/brokers/ready", 400)
         yield RealPulsar(
             "pulsar://" + ",".join(f"127.0.0.1:{p}" for p in services),
             f"http://127.0.0.1:{webs[0]}",
@@ -269,7 +269,7 @@ class Children:
         return self._processes[name].pid
 
     def java_once(self, name: str, *arguments: str) -> None:
-        if self.java(name, *arguments).wait(60):
+        if self.java(name, *arguments).wait(240):
             raise SystemExit(f"{name} failed; see {self._folder / name}.log")
         del self._processes[name]
 

@@ -131,8 +131,10 @@ async def _carry_out(
     waits = LeaseOptions(wait_s=args.wait_for_history)
     async with lease(store, lambda: None, waits) as mine:
         await asyncio.to_thread(expect_version, mine)
-        action = NewAction(trail_of(args.history), ActionKind.REFILL)
-        for broker in args.broker:
-            action.begin(now_ms := wall_clock_ms(), broker).close(now_ms)
         approved = ApprovedPlan(session, addresses, mine, plan, wall_clock_ms, say, options)
-        return await approved.carry_out()
+        carried = await approved.carry_out()
+        action = NewAction(trail_of(args.history), ActionKind.REFILL)
+        if not await action.held():
+            for broker in args.broker:
+                action.begin(now_ms := wall_clock_ms(), broker).close(now_ms)
+        return carried

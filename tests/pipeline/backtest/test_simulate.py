@@ -1,16 +1,16 @@
 """A play of a strategy: the same decisions as the balancer's, and figures that add up by hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from counterpoise.app.strategies import strategy_from
+from counterpoise.app.strategies import as_pulsar, strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy
-from counterpoise.decide.balancing.snapshot import snapshot_of
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.measured import measured_of
 from counterpoise.load.poll_rows import Fetched, poll_rows
@@ -20,7 +20,7 @@ from counterpoise.load.usage import ResourceUsage
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.measure import BacktestResult
-from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
+from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
 from counterpoise.pipeline.backtest.trace import Hosts, LoadTrace
 
@@ -227,3 +227,75 @@ def test_those_who_join_and_leave() -> None:
     gone = [tuple(np.flatnonzero(~restarting.up(step))) for step in range(restarting.steps)]
     assert {row for rows in gone for row in rows} == set(range(9))
     assert max(len(rows) for rows in gone) == 1
+
+
+@dataclass
+class Measured(Plain):
+    """Brokers that measure every twelfth step of five seconds, the second half a minute later."""
+
+    step_ms: int = 5000
+    went: tuple[tuple[int, int, int, int], ...] = ()
+    """Step, bundle, source and destination of what moved in the recording."""
+
+    def measured(self, step: int) -> Masks | None:
+        return np.array([step % 12 == 6 * index for index in range(len(self.brokers))])
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        return [(row, source, to) for at, row, source, to in self.went if at == step]
+
+
+def seen_by(by: Strategy, trace: LoadTrace, steps: int) -> list[dict[str, float]]:
+    """Bytes/s by broker in each view that the strategy was asked about."""
+    views = []
+    plan = Strategy.plan
+
+    def spied(self: Strategy, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
+        view = snapshot.view
+        views.append(
+            dict(zip(view.brokers, view.broker.traffic.throughput().tolist(), strict=True))
+        )
+        return plan(self, snapshot, memory)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Strategy, "plan", spied)
+        simulate(BacktestCandidate("c", by), trace, 0, steps, move_s=0.0, seed=1)
+    return views
+
+
+def test_a_moved_bundle_is_in_its_old_brokers_report_until_that_measures_again() -> None:
+    """All on the first of two; the leader looks every five seconds, and knows it late."""
+    trace = Measured([100_000.0] * 12, [0] * 12, [[True, True]] * 40)
+    by = as_pulsar(
+        Properties({**FLOORS, "loadBalancerSheddingGracePeriodMinutes": "60"}),
+        shedder="UniformLoadShedder",
+    )
+    every_step = replace(by, balance=replace(by.balance, interval_ms=5000, report_interval_ms=0))
+    views = seen_by(every_step, trace, 20)
+    whole = 3 * 12 * 100_000.0
+    assert views[0] == {"b0:80": whole, "b1:80": 0.0}
+    # The second broker measures at the sixth step; until then nothing seems to have moved.
+    assert views[1:6] == [views[0]] * 5
+    assert views[6]["b1:80"] > 0
+    assert views[6]["b0:80"] + views[6]["b1:80"] == pytest.approx(whole)
+
+
+def test_what_was_recorded_is_followed_and_a_broker_that_leaves_is_no_move() -> None:
+    there = [[True, True, True]] * 30 + [[True, True, False]] * 30
+    went = ((10, 0, 0, 1), (28, 3, 2, 1))
+    trace = Measured([100.0, 100.0, 100.0, 100.0], [0, 0, 1, 2], there, went=went)
+    result = simulate(AS_RECORDED, trace, 0, 60, move_s=1.0, seed=1)
+    assert (result.moves, result.orphans, result.as_recorded) == (1, 1, True)
+    assert result.worst == pytest.approx(2.25), "three of four on one of three"
+
+
+def test_what_a_broker_left_is_placed_as_the_recordings_cluster_did() -> None:
+    there = [[True, True, True]] * 30 + [[True, True, False]] * 30
+    trace = Measured([100.0] * 4, [0, 0, 1, 2], there, went=((28, 3, 2, 0),))
+    calm = strategy("OverloadShedder")
+    placed = simulate(BacktestCandidate("c", calm), trace, 0, 60, move_s=1.0, seed=1)
+    other = simulate(
+        BacktestCandidate("c", calm), replace(trace, went=()), 0, 60, move_s=1.0, seed=1
+    )
+    assert (placed.moves, placed.orphans) == (0, 1)
+    assert placed.imbalance == pytest.approx(1.5), "three of four on the first of two"
+    assert other.imbalance == pytest.approx((1.5 * 30 + 1.0 * 30) / 60), "two on each"

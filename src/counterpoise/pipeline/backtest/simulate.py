@@ -41,6 +41,8 @@ from counterpoise.pipeline.backtest.trace import LoadTrace
 _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 _NEAR_STEPS = 12
 """A broker that is not listed so many steps around a change of owner was leaving."""
+_PLACED_STEPS = 60
+"""How many steps around the end of a broker its bundles were placed in the recording."""
 _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
@@ -282,13 +284,34 @@ class _Simulation:
         extra = np.zeros(len(view.brokers))
         self._given: dict[str, Counter[str]] = {}
         usage = view.broker.usage.copy()
+        known = self._placed_in_recording()
         for row in orphans.tolist():
-            chosen = self._placed(self._bundles[row], view, usage, extra)
+            name = self._brokers[known.get((row, int(self._owners[row])), 0)]
+            if (row, int(self._owners[row])) in known and name in view.row_of:
+                chosen = view.row_of[name]
+            else:
+                chosen = self._placed(self._bundles[row], view, usage, extra)
             self._bring(row, self._rank[view.brokers[chosen]])
             extra[chosen] += self._averages[1][row, :2].sum()
             # What the bundle will cost there, so that the next one sees it.
             usage[chosen] += self._trace.hosts.more(int(self._owners[row]), loads, row)
             self.measure.orphan()
+
+    def _placed_in_recording(self) -> dict[tuple[int, int], int]:
+        """Where the cluster placed what brokers left that went, by bundle and broker.
+
+        It places them itself, whatever balancer moves bundles otherwise; so where a strategy plays
+        Pulsar's own leader, this says nothing.
+        """
+        if self._strategy is not None and self._strategy.as_leader is not None:
+            return {}
+        step = self._step or 0
+        near = range(max(0, step - _PLACED_STEPS), min(self._trace.steps, step + _PLACED_STEPS))
+        return {
+            (bundle, source): destination
+            for each in near
+            for bundle, source, destination in self._trace.moved(each)
+        }
 
     def _placed(self, bundle: str, view: ClusterView, usage: Any, extra: Floats) -> int:
         if self._strategy is None:

@@ -1,5 +1,7 @@
 """Which steps of a plan are worth their price."""
 
+from dataclasses import replace
+
 import pytest
 
 from counterpoise.decide.shedding.counterpoise.search import Found, Step
@@ -8,8 +10,8 @@ from counterpoise.decide.shedding.counterpoise.timing import buy, price_of
 
 def found(*objectives: float) -> Found:
     first, *rest = objectives
-    steps = tuple(Step(row, 0, 1, each, 1.0 + each) for row, each in enumerate(rest))
-    return Found(steps, first, 1.0 + first)
+    steps = tuple(Step(row, 0, 1, each, each / 2, 1.0 + each) for row, each in enumerate(rest))
+    return Found(steps, first, first / 2, 1.0 + first)
 
 
 def test_only_the_steps_that_win_their_price_are_made() -> None:
@@ -35,3 +37,14 @@ def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -
     assert price_of(0.3, 100, 60.0, 0.0) == pytest.approx(now / 10)
     assert price_of(0.3, 10, 60.0, 30.0) == pytest.approx(now / 1.5)
     assert price_of(0.3, 10, 60.0, 1e6) == pytest.approx(now / 2)
+
+
+def test_a_move_that_leaves_more_to_be_moved_after_a_burst_must_win_several_prices() -> None:
+    plan = found(1.0, 0.9)
+    worse_later = plan.steps[0]._replace(lasting=plan.lasting + 0.01)
+    assert buy(plan, 0.04, 0.0).steps
+    dear = buy(replace(plan, steps=(worse_later,)), 0.04, 0.0)
+    assert dear.steps == ()
+    cheap = buy(replace(plan, steps=(worse_later,)), 0.02, 0.0)
+    assert cheap.steps
+    assert cheap.needed == pytest.approx(0.08)

@@ -5,8 +5,8 @@ from typing import Final
 
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
-from counterpoise.decide.shedding.counterpoise.search import Found
-from counterpoise.decide.shedding.counterpoise.timing import Bought
+from counterpoise.decide.shedding.counterpoise.search import Found, Step
+from counterpoise.decide.shedding.counterpoise.timing import Bought, price_for
 from counterpoise.decide.shedding.explain import GRACE_PERIOD
 from counterpoise.load.view import ClusterView
 
@@ -25,14 +25,14 @@ def explained(
 ) -> Iterator[Decision]:
     """The steps as decisions: what each wins, and what it costs."""
     use = cluster.use
-    before = found.objective
+    before: Found | Step = found
     for step in bought.steps:
         added = cluster.load[:, :, step.bundle] * cluster.scale[:, :, step.source]
         figures = {
             "load": float(use[:, -1, step.source].max()),
             "share": float(added[:, -1].max()),
-            "gain": before - step.objective,
-            "price": bought.price,
+            "gain": before.objective - step.objective,
+            "price": price_for(step, before, bought.price),
             "fullest": step.fullest,
             "throughput": view.bundle.short.throughput_of(step.bundle),
         }
@@ -40,7 +40,7 @@ def explained(
         use[:, :, step.destination] += (
             cluster.load[:, :, step.bundle] * cluster.scale[:, :, step.destination]
         )
-        before = step.objective
+        before = step
         yield Decision(
             DecisionKind.TRANSFER,
             view.bundles[step.bundle],
@@ -65,6 +65,18 @@ def why_nothing(
             "",
             "{subject} receives nothing: all its bundles together carry far less than forecast, "
             "while those of other brokers do not",
+        )
+    size = cluster.sizes
+    largest = int(size.argmax()) if len(size) else -1
+    if largest >= 0 and size[largest] > 1.0:
+        yield Rejection(
+            view.bundles[largest],
+            "larger-than-a-share",
+            float(size[largest]),
+            1.0,
+            "",
+            "{subject} alone is forecast to carry {value:.2f} times the mean broker's load: no "
+            "assignment brings its broker to the mean, only a split of the bundle does",
         )
     if not bought.steps:
         yield _nothing(view, cluster, found, bought)

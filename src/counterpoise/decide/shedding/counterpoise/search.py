@@ -31,6 +31,8 @@ class Step(NamedTuple):
     source: int
     destination: int
     objective: float
+    lasting: float
+    """The objective's part that is about the time after the first span."""
     fullest: float
     """The largest mean utilisation over the time ahead, 1 being the mean broker's."""
 
@@ -41,6 +43,7 @@ class Found:
 
     steps: tuple[Step, ...]
     objective: float
+    lasting: float
     fullest: float
 
 
@@ -48,18 +51,20 @@ FULL: Final = 0.95
 """A broker that is filled is full at this part of the mean."""
 
 
-def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> float:
-    """How uneven brokers are: the fullest's excess over the mean, and the squares of all.
+def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> Floats:
+    """How uneven brokers are, by span: the fullest's excess over the mean, and the squares of all.
 
-    Of utilisation by span and broker. The first part is what clients of the fullest broker feel;
-    the squares make it worth while to help the second fullest, too. A broker that was found all but
-    empty counts by what it lacks, or no cluster that is even otherwise would ever fill it.
+    Of utilisation by span and broker; the spans' parts add up. The excess is what clients of the
+    fullest broker feel; the squares make it worth while to help the second fullest, too. A broker
+    that was found all but empty counts by what it lacks, or no cluster that is even otherwise would
+    ever fill it.
     """
     above = (top - 1.0).clip(0.0)
     uneven = above.max(axis=1, initial=0.0) + (above * above).sum(axis=1)
     if filling is not None and filling.any():
         uneven += (FULL - top[:, filling]).clip(0.0).sum(axis=1)
-    return float(weight @ uneven)
+    parts: Floats = weight * uneven
+    return parts
 
 
 def search(cluster: LoadColumns, moves: int, price: float) -> Found:
@@ -74,12 +79,12 @@ def search(cluster: LoadColumns, moves: int, price: float) -> Found:
     movable = np.flatnonzero(free)
     movable = movable[np.argsort(cluster.owner[movable], kind="stable")]
     starts = np.searchsorted(cluster.owner[movable], np.arange(top.shape[1] + 1))
-    first, fullest = objective(top, weight, cluster.filling), float((weight @ top).max(initial=0.0))
+    start = _position(objective(top, weight, cluster.filling), weight @ top)
     floor = cluster.floor
     steps: list[Step] = []
     barren: list[int] = []
-    now = first
-    while len(steps) < moves and now - floor > price:
+    now = start
+    while len(steps) < moves and now[0] - floor > price:
         source = _fullest(top, weight, barren)
         if source < 0:
             break
@@ -95,9 +100,14 @@ def search(cluster: LoadColumns, moves: int, price: float) -> Found:
             use[:, :, broker] += sign * load[:, :, bundle] * scale[:, :, broker]
             top[:, broker] = use[:, :, broker].max(axis=0)
         free[bundle] = False
-        now = objective(top, weight, cluster.filling)
-        steps.append(Step(bundle, source, to, now, float((weight @ top).max())))
-    return Found(tuple(steps), first, fullest)
+        now = _position(objective(top, weight, cluster.filling), weight @ top)
+        steps.append(Step(bundle, source, to, *now))
+    return Found(tuple(steps), *start)
+
+
+def _position(parts: Floats, use: Floats) -> tuple[float, float, float]:
+    """The objective, its lasting part, and the fullest broker."""
+    return float(parts.sum()), float(parts[1:].sum()), float(use.max(initial=0.0))
 
 
 def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:

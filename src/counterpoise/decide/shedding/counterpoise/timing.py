@@ -12,6 +12,11 @@ from counterpoise.decide.shedding.counterpoise.search import Found, Step
 
 PATIENCE: Final = 2.0
 """How far the price of a move may fall by waiting: to half."""
+PASSING: Final = 4.0
+"""So many prices costs a move for a burst that makes the time after it less even.
+
+It calls for another move then, and a burst may be over before it has paid.
+"""
 HOUR_MINUTES: Final = 60.0
 
 
@@ -35,17 +40,25 @@ def price_of(move_price: float, brokers: int, horizon_min: float, waited_min: fl
     return move_price / brokers * HOUR_MINUTES / pays
 
 
+def price_for(step: Step, before: Found | Step, price: float) -> float:
+    """What a step must win after the one ``before`` it."""
+    return price * PASSING if step.lasting > before.lasting else price
+
+
 def buy(found: Found, price: float, doubt: float) -> Bought:
     """The leading steps that win most over their price; none unless they also win the ``doubt``.
 
     The doubt is what forecasts may be wrong by: less than that is noise.
     """
-    best, count = 0.0, 0
+    best, count, cost, worth = 0.0, 0, 0.0, price
+    before: Found | Step = found
     for number, step in enumerate(found.steps, 1):
-        over = found.objective - step.objective - price * number
+        cost += price_for(step, before, price)
+        before = step
+        over = found.objective - step.objective - cost
         if over > best:
-            best, count = over, number
+            best, count, worth = over, number, cost
     gain = found.objective - found.steps[count - 1].objective if count else 0.0
-    needed = price * max(count, 1) + doubt
+    needed = worth + doubt
     bought = found.steps[:count] if gain > needed else ()
     return Bought(bought, count, gain, needed, price)

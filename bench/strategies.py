@@ -2,23 +2,28 @@
 
 Every strategy of Pulsar's places as Pulsar's own leader does with its own placement, at its
 defaults and at each setting of a small grid. Results are appended to a file as they come, and what
-is in it is not played again: stop it and start it as often as you like.
+is in it is not played again, unless it is ours and our strategy's code has changed: stop it and
+start it as often as you like.
 """
 
 import argparse
+import hashlib
 import itertools
 import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
 from counterpoise.app.strategies import as_pulsar, strategy_from
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.shedding import counterpoise as our_code
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
@@ -76,7 +81,8 @@ class Play:
     def key(self) -> str:
         """What it is found by among the results."""
         words = " ".join(f"{name}={value}" for name, value in self.settings)
-        return f"{self.strategy} {words} | {self.trace.name}"
+        version = version_of_ours() if self.strategy == OURS else ""
+        return f"{self.strategy}{version} {words} | {self.trace.name}"
 
     def made(self) -> Strategy:
         """The strategy."""
@@ -85,6 +91,14 @@ class Play:
             placement = GRIDS[self.strategy][0]
             return as_pulsar(conf, shedder=self.strategy, placement=placement)
         return strategy_from(conf, shedder=self.strategy)
+
+
+@cache
+def version_of_ours() -> str:
+    """A word that changes with the code of our strategy."""
+    files = sorted(Path(our_code.__path__[0]).glob("*.py"))
+    whole = b"".join(path.read_bytes() for path in files)
+    return f"@{hashlib.sha256(whole).hexdigest()[:8]}"
 
 
 def plays(
@@ -130,19 +144,23 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in rows}
 
 
-def play_all(wanted: Iterator[Play], path: Path, seconds: float) -> dict[str, dict[str, Any]]:
+def play_all(
+    wanted: Iterator[Play], path: Path, seconds: float, processes: int = 1
+) -> dict[str, dict[str, Any]]:
     """Play what is missing until time is up; returns all results there are of ``wanted``."""
-    done, ends, found = read(path), time.monotonic() + seconds, {}
-    with path.open("a", encoding="utf-8") as file:
-        for play in wanted:
-            if play.key not in done:
-                if time.monotonic() > ends:
-                    continue
-                done[play.key] = played(play)
-                file.write(json.dumps(done[play.key]) + "\n")
-                file.flush()
-            found[play.key] = done[play.key]
-    return found
+    done, ends = read(path), time.monotonic() + seconds
+    asked = {play.key: play for play in wanted}
+    missing = [play for key, play in asked.items() if key not in done]
+    with path.open("a", encoding="utf-8") as file, ProcessPoolExecutor(processes) as pool:
+        # A few at a time, so that little is left to finish once time is up.
+        for first in range(0, len(missing), 2 * processes):
+            if time.monotonic() > ends:
+                break
+            for row in pool.map(played, missing[first : first + 2 * processes]):
+                done[row["key"]] = row
+                file.write(json.dumps(row) + "\n")
+            file.flush()
+    return {key: done[key] for key in asked if key in done}
 
 
 def mean(rows: list[dict[str, Any]], name: str) -> float:
@@ -210,13 +228,15 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=8.0)
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--seconds", type=float, default=500.0)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("artifacts/strategies.jsonl"))
     args = parser.parse_args()
     args.out.parent.mkdir(parents=True, exist_ok=True)
     os.nice(15)
     sizes = [int(size) for size in args.sizes.split(",")]
     wanted = plays(args.kinds.split(","), sizes, args.seeds, args.hours, grid=args.grid)
-    sys.stdout.write(write(compared(play_all(wanted, args.out, args.seconds))) + "\n")
+    found = play_all(wanted, args.out, args.seconds, args.processes)
+    sys.stdout.write(write(compared(found)) + "\n")
 
 
 if __name__ == "__main__":

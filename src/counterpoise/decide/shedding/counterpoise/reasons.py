@@ -6,7 +6,7 @@ from typing import Final
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
 from counterpoise.decide.shedding.counterpoise.search import Found, Step
-from counterpoise.decide.shedding.counterpoise.timing import Bought, price_for
+from counterpoise.decide.shedding.counterpoise.timing import Bought
 from counterpoise.decide.shedding.explain import GRACE_PERIOD
 from counterpoise.load.view import ClusterView
 
@@ -32,7 +32,7 @@ def explained(
             "load": float(use[:, -1, step.source].max()),
             "share": float(added[:, -1].max()),
             "gain": before.objective - step.objective,
-            "price": price_for(step, before, bought.price),
+            "price": bought.prices.of(step, before),
             "fullest": step.fullest,
             "throughput": view.bundle.short.throughput_of(step.bundle),
         }
@@ -97,13 +97,13 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
             "{limit:.4f} that they cost or that the forecast may be wrong by ({setting})",
             figures,
         )
-    if found.steps or found.objective - cluster.floor <= bought.price:
+    if found.steps or found.objective - cluster.floor <= bought.prices.lasting:
         won = found.objective - (found.steps[0].objective if found.steps else cluster.floor)
         return Rejection(
             "cluster",
             "even-enough",
             won,
-            bought.price,
+            bought.prices.lasting,
             PRICE,
             f"{start}; a move would win at most {{value:.4f}} of imbalance, and it must win "
             "{limit:.4f} ({setting})",

@@ -31,7 +31,7 @@ from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory,
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
 from counterpoise.decide.shedding.counterpoise.reasons import explained, why_nothing
 from counterpoise.decide.shedding.counterpoise.search import FULL, search
-from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, price_of
+from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, prices_of
 from counterpoise.decide.shedding.explain import no_broker
 from counterpoise.load.rates import Indices
 from counterpoise.load.view import ClusterView, Masks
@@ -117,10 +117,10 @@ class Counterpoise:
         filling = np.array([cold.get(name, 0) >= COLD_ROUNDS for name in view.brokers])
         cluster = replace(cluster, filling=filling & cluster.destination)
         minutes = options.horizon_minutes
-        price = price_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
-        found = search(cluster, options.max_moves, price)
-        bought = buy(found, price, DOUBT * _doubt(view, tracks, ahead))
-        waits = not bought.steps and found.objective > cluster.floor + price
+        prices = prices_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
+        found = search(cluster, options.max_moves, prices.lasting)
+        bought = buy(found, prices, DOUBT * _doubt(view, tracks, ahead))
+        waits = not bought.steps and found.objective > cluster.floor + prices.lasting
         waited = memory.waited_min + max(0.0, elapsed_ms / MINUTE_MS) if waits else 0.0
         after = CounterpoiseMemory(
             view.bundles,
@@ -132,7 +132,7 @@ class Counterpoise:
             ill,
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
-        shown = {"objective": found.objective, "fullest": found.fullest, "price": price}
+        shown = {"objective": found.objective, "fullest": found.fullest, "price": prices.lasting}
         return StrategyPlan(
             tuple(explained(view, cluster, found, bought)),
             tuple(why_nothing(view, cluster, found, bought, ill)),

@@ -12,7 +12,7 @@ import numpy as np
 
 from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
 from counterpoise.decide.shedding.counterpoise.search import search
-from counterpoise.decide.shedding.counterpoise.timing import buy
+from counterpoise.decide.shedding.counterpoise.timing import Prices, buy
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import Masks
 from counterpoise.pipeline.backtest.trace import LoadTrace
@@ -85,5 +85,5 @@ def _moves(
         np.zeros(len(relief), np.bool_),
     )
     each = price / len(relief)
-    bought = buy(search(cluster, len(load), each), each, 0.0)
+    bought = buy(search(cluster, len(load), each), Prices(each, each), 0.0)
     return [(step.bundle, step.destination) for step in bought.steps]

@@ -5,6 +5,7 @@ each write that arrives and may hold it up (after 3 s the client sends it again,
 than a minute, and each is told); `heard` of each that was done, before its writer is.
 """
 
+import contextlib
 import logging
 import re
 import threading
@@ -20,6 +21,8 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 NAME = "bucket"
+_ONE_AT_A_TIME = threading.Lock()
+"""For writes on a condition, which moto looks at before it writes."""
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
 
 
@@ -28,6 +31,8 @@ class Bucket:
     """What is in it, and what may not be written."""
 
     refuse: str = ""
+    ignores_conditions: bool = False
+    """Replaces an object that is to be written only where there is none."""
     away: bool = False
     """Answers whatever it is asked as a service does that is not there just now."""
     writes: list[str] = field(default_factory=list)
@@ -71,7 +76,10 @@ class Bucket:
         if writes and self.before is not None:
             self.before(name)
         query = environ.get("QUERY_STRING", "")
-        answer: Iterable[bytes] = inner(environ, start)
+        if self.ignores_conditions:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+        with _ONE_AT_A_TIME if "HTTP_IF_NONE_MATCH" in environ else contextlib.nullcontext():
+            answer: Iterable[bytes] = inner(environ, start)
         whole = "uploadId=" in query if environ["REQUEST_METHOD"] == "POST" else not query
         if writes and whole:
             self.writes.append(name)

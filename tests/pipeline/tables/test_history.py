@@ -1,28 +1,165 @@
-"""One writer to a history: an earlier one is refused at its next commit, to whatever table."""
+"""One writer at a time: what a writer was notified of is there, and an earlier one is refused."""
 
+import random
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.tables.compaction import compact
+from counterpoise.pipeline.tables.data_files import write_file
 from counterpoise.pipeline.tables.faults import SupersededError
-from counterpoise.pipeline.tables.history import take_over
-from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
+from counterpoise.pipeline.tables.journal import Journal, JournalWriter
 from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.reports import land
-from tests.pipeline.tables.test_reports import a_poll
+from counterpoise.pipeline.tables.ownership import BundleOwners
+from counterpoise.pipeline.tables.reports import land, newest_poll, read_reports
+from counterpoise.pipeline.tables.rows_codec import rows_to_arrow
+from counterpoise.pipeline.tables.schema import REPORTS, TABLES
+from counterpoise.pipeline.tables.states import commit_states, current_states, write_parts
+from tests.load.story import START, poll
+
+EVERY_MS = 5000
 
 
-def test_a_writer_that_another_took_over_from_is_refused(tmp_path: Path) -> None:
+def landed_polls(reader: TablesReader) -> list[int]:
+    parts = read_reports(reader, -1, 2**60, ("poll_id", "seq"))
+    rows = [(row["poll_id"], row["seq"]) for part in parts for row in part.to_pylist()]
+    assert len(rows) == len(set(rows))
+    return sorted({poll_id for poll_id, _ in rows})
+
+
+class Writers(RuleBasedStateMachine):
+    """Writers that take a history over from each other, and earlier ones that come back."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.home = TemporaryDirectory(prefix="counterpoise-writers-")
+        self.location = open_location(self.home.name)
+        self.writers: list[TablesWriter] = []
+        self.polls: list[int] = []
+        self.memory = self.folded = self.number = 0
+
+    def teardown(self) -> None:
+        self.home.cleanup()
+
+    @rule()
+    def come(self) -> None:
+        self.writers.append(take_over(self.location))
+        assert [each.epoch for each in self.writers] == list(range(1, len(self.writers) + 1))
+
+    @precondition(lambda self: self.writers)
+    @rule(which=st.integers(0, 3), what=st.sampled_from(["poll", "memory", "state", "compact"]))
+    def write(self, which: int, what: str) -> None:
+        """Of the newest writer it is there; any other is refused, and stays so."""
+        writer = self.writers[-1 - which % len(self.writers)]
+        if writer is self.writers[-1]:
+            self._write(writer, what)
+            writer.expect_held()
+        elif what == "compact":
+            return
+        else:
+            with pytest.raises(SupersededError, match=r"taken .* over"):
+                self._write(writer, what)
+            with pytest.raises(SupersededError):
+                writer.expect_held()
+
+    def _write(self, writer: TablesWriter, what: str) -> None:
+        self.number += 1
+        at = START + self.number * EVERY_MS
+        if what == "poll":
+            land(writer, poll(self.number, {"a:1": {"t/n/0x0_0x1": 1.0}}, every_ms=EVERY_MS))
+            self.polls.append(at)
+        elif what == "memory":
+            JournalWriter(writer).record_memory(at, RoundMemory())
+            self.memory = at
+        elif what == "state":
+            files = write_parts(self.location, FoldState.empty(), up_to=at, shards=2)
+            commit_states(writer, files, at)
+            self.folded = at
+        else:
+            compact(writer, REPORTS, up_to_poll=at, at_least=2)
+
+    @invariant()
+    def what_was_acknowledged_is_there(self) -> None:
+        reader = TablesReader(self.location)
+        assert landed_polls(reader) == self.polls
+        assert newest_poll(reader) == (self.polls[-1] if self.polls else 0)
+        assert Journal(reader).is_complete(self.memory) or not self.memory
+        kept = current_states(reader)
+        assert (kept.up_to if kept else 0) == self.folded
+
+
+TestWriters = Writers.TestCase
+TestWriters.settings = settings(max_examples=6, stateful_step_count=12, deadline=None)
+
+
+def test_every_table_refuses_an_earlier_writer(tmp_path: Path) -> None:
     location = open_location(tmp_path)
-    first = take_over(location)
-    land(first, a_poll(1, 5))
-    second = take_over(location)
-    with pytest.raises(SupersededError, match="has taken"):
-        land(first, a_poll(2, 5))
-    with pytest.raises(SupersededError):
-        JournalWriter(first).record_memory(1, RoundMemory())
-    with pytest.raises(SupersededError):
-        first.expect_held()
-    land(second, a_poll(2, 5))
-    second.expect_held()
+    for table in TABLES:
+        first = take_over(location)
+        take_over(location)
+        with pytest.raises(SupersededError):
+            first.commit(table, [])
+
+
+def test_a_file_that_no_commit_names_is_no_row(tmp_path: Path) -> None:
+    writer = take_over(open_location(tmp_path))
+    rows = rows_to_arrow(poll(1, {"a:1": {"t/n/0x0_0x1": 1.0}}))
+    write_file(writer.location, REPORTS, rows)
+    assert landed_polls(TablesReader(writer.location)) == []
+    assert writer.vacuum(REPORTS, at_once=True) == 1
+
+
+def test_changes_of_owners_of_a_poll_that_never_landed_are_found_again(tmp_path: Path) -> None:
+    location = open_location(tmp_path)
+    logged = [poll(n, {"a:1": {"t/n/0x0_0x1": 1.0}}) for n in (1, 2)]
+    cut_off = take_over(location)
+    BundleOwners.of(cut_off).land(cut_off, logged[0])
+    again = take_over(location)
+    owners = BundleOwners.of(again)
+    owners.land(again, logged[1])
+    land(again, logged[1])
+    [file] = again.files("ownership_changes")
+    assert file.first_poll == int(logged[1]["poll_id"][0])
+
+
+LANDING = """
+import sys
+from counterpoise.pipeline.tables.history import take_over
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import land, newest_poll
+from tests.load.story import START, poll
+writer = take_over(open_location(sys.argv[1]))
+number = max(0, newest_poll(writer) - START) // 5000
+while True:
+    number += 1
+    land(writer, poll(number, {"a:1": {"t/n/0x0_0x1": 1.0}}))
+    print(START + number * 5000, flush=True)
+"""
+
+
+@pytest.mark.timeout(180)
+def test_a_kill_in_the_middle_of_a_commit_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    acknowledged: list[int] = []
+    rng = random.Random(7)
+    for _ in range(6):
+        with subprocess.Popen(
+            [sys.executable, "-c", LANDING, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            acknowledged += [int(process.stdout.readline()) for _ in range(3)]
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(rng.uniform(0.001, 0.03))
+            process.kill()
+            acknowledged += [int(line) for line in process.stdout.read().split()]
+        there = landed_polls(take_over(open_location(tmp_path)))
+        assert set(acknowledged) <= set(there)
+        assert there == sorted(there)

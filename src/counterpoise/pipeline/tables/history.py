@@ -128,7 +128,8 @@ class TablesWriter(TablesReader):
     def vacuum(self, table: str, *, at_once: bool = False) -> int:
         """Remove the data files that no version within the log's time needs; gives their number.
 
-        With `at_once` all that the newest version does not need, as files that no commit named.
+        They include files that no commit named, which a task left that failed. With `at_once` all
+        that the newest version does not need: no task may be writing then.
         """
         with self._locks[table]:
             self._expect_going_on()
@@ -137,6 +138,7 @@ class TablesWriter(TablesReader):
                 gone = handle.vacuum(
                     retention_hours=0 if at_once else None,
                     dry_run=False,
+                    full=True,
                     enforce_retention_duration=not at_once,
                     commit_properties=CommitProperties(
                         app_transactions=[Transaction(WRITER, self.epoch)]

@@ -62,7 +62,7 @@ class Location:
     @property
     def storage_options(self) -> dict[str, str]:
         """What delta-rs has to know of the store besides the process's environment."""
-        if self.local is not None or not self.uri.startswith("s3"):
+        if self.local is not None or not self.uri.lower().startswith("s3"):
             return {}
         return _of_s3(self.uri, os.environ)
 

@@ -1,0 +1,113 @@
+"""A second writer does not start by mistake; one whose heartbeat is old is taken over from."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.tables.faults import HistoryInUseError, SupersededError
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.reports import land
+from tests.load.story import poll
+
+QUICK = HeartbeatOptions(lasts_s=20.0, renew_every_s=0.1)
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Location:
+    return open_location(tmp_path)
+
+
+def left(location: Location, **other: object) -> None:
+    """What a writer of another machine left."""
+    said = {
+        "writer": "w", "host": "elsewhere", "machine": "elsewhere", "process": 1, "started": 1.0,
+        "at_ms": wall_clock_ms(), "lasts_s": 0.3,
+    }  # fmt: skip
+    Path(location.where("writer")).write_text(json.dumps({**said, **other}))
+
+
+async def test_a_second_writer_is_refused_while_one_is_alive(location: Location) -> None:
+    async with writing(location, lambda: None, QUICK) as writer:
+        with pytest.raises(HistoryInUseError, match=rf"process {os.getpid()}.*writes .*stop it"):
+            async with writing(location, lambda: None, QUICK):
+                pass
+        writer.expect_held()
+    async with writing(location, lambda: None, QUICK):
+        pass
+
+
+async def test_one_that_waits_gets_it_when_the_other_ends(location: Location) -> None:
+    waits = HeartbeatOptions(lasts_s=5.0, renew_every_s=0.2, wait_s=30.0)
+    async with writing(location, lambda: None, QUICK):
+        second = asyncio.create_task(_epoch(location, waits))
+        assert not (await asyncio.wait({second}, timeout=0.5))[0]
+    assert await second == 2
+
+
+async def _epoch(location: Location, options: HeartbeatOptions) -> int:
+    async with writing(location, lambda: None, options) as writer:
+        return writer.epoch
+
+
+async def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(location: Location) -> None:
+    script = (
+        "import asyncio, os, sys\n"
+        "from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing\n"
+        "from counterpoise.pipeline.tables.location import open_location\n"
+        "async def run():\n"
+        "    options = HeartbeatOptions(lasts_s=3600.0)\n"
+        "    async with writing(open_location(sys.argv[1]), lambda: None, options):\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "asyncio.run(run())\n"
+    )
+    command = [sys.executable, "-c", script, location.address]
+    assert (await asyncio.to_thread(subprocess.run, command, check=False)).returncode == -9
+    assert await _epoch(location, QUICK) == 2
+
+
+async def test_a_heartbeat_of_another_machine_counts_until_it_stays_the_same(
+    location: Location,
+) -> None:
+    left(location)
+    assert await _epoch(location, QUICK) == 1
+    left(location)
+
+    loop, number = asyncio.get_running_loop(), 0
+
+    def renew() -> None:
+        nonlocal number, renewing
+        number += 1
+        left(location, at_ms=number)
+        renewing = loop.call_later(0.1, renew)
+
+    renewing = loop.call_later(0.1, renew)
+    with pytest.raises(HistoryInUseError, match="elsewhere, process 1"):
+        await _epoch(location, QUICK)
+    renewing.cancel()
+
+
+@pytest.mark.parametrize("said", [b"", b"{", b"[1]", b'{"writer": 3}'])
+def test_a_heartbeat_that_cannot_be_read_keeps_no_writer_away(
+    location: Location, said: bytes
+) -> None:
+    Path(location.where("writer")).write_bytes(said)
+    assert asyncio.run(_epoch(location, QUICK)) == 1
+
+
+async def test_a_writer_that_stood_still_is_notified_and_refused(location: Location) -> None:
+    lost = asyncio.Event()
+    async with writing(location, lost.set, QUICK) as first:
+        left(location, at_ms=0)  # as if it had stood still for long, and another had come
+        async with asyncio.timeout(10):
+            await lost.wait()
+        async with writing(location, lambda: None, QUICK) as second:
+            with pytest.raises(SupersededError):
+                land(first, poll(1, {"a:1": {}}))
+            land(second, poll(1, {"a:1": {}}))

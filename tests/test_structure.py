@@ -49,7 +49,7 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
 #: Judged against Pulsar, and not yet part of any program: what is missing. It must shrink.
 NOT_CONNECTED: Mapping[str, str] = dict.fromkeys(
     "commit_states expect_held read_status next_slice open_location read_reports "
-    "read_shard record_action resharded".split(),
+    "read_shard resharded".split(),
     "the stream, the balancer and the verbs go over to these tables next",
 )
 #: What an unused one of is a definition that nothing calls; unused fields and members of

@@ -5,14 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from deltalake.exceptions import CommitFailedError
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.tables import history
 from counterpoise.pipeline.tables.compaction import compact
 from counterpoise.pipeline.tables.data_files import write_file
 from counterpoise.pipeline.tables.faults import SupersededError
@@ -129,6 +132,24 @@ def test_changes_of_owners_of_a_poll_that_never_landed_are_found_again(tmp_path:
     land(again, logged[1])
     [file] = again.files("ownership_changes")
     assert file.first_poll == int(logged[1]["poll_id"][0])
+
+
+def test_a_commit_whose_answer_was_lost_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client of a store writes again then, and is refused by its own commit."""
+    writer = take_over(open_location(tmp_path))
+    real = history.commit
+
+    def lost(*args: Any) -> None:
+        real(*args)
+        raise CommitFailedError("Failed to commit transaction: Concurrent transaction failed.")
+
+    monkeypatch.setattr(history, "commit", lost)
+    land(writer, poll(1, {"a:1": {}}))
+    monkeypatch.undo()
+    land(writer, poll(2, {"a:1": {}}))
+    assert len(landed_polls(TablesReader(writer.location))) == 2
 
 
 LANDING = """

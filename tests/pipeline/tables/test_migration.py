@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 
 from counterpoise.app.main import main
-from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.pipeline.tables.control import Wish, read_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader, take_over
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.reports import newest_poll, next_slice, read_shard
-from counterpoise.pipeline.tables.states import current_states, read_state
+from counterpoise.pipeline.tables.reports import newest_poll
 from counterpoise.pipeline.tables.views import parts
-from tests.load.test_fold import assert_same
 
 LEFT = Path(__file__).with_name("layout-3.tar.xz")
 NAMES = {"ownership": "ownership_changes"}
@@ -52,6 +49,7 @@ def plain(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def test_all_that_was_there_is_there(left: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
+    (left / "history" / "action-1-2.json").write_text("{}")
     assert main(["history", "migrate", str(left / "history"), "--to", str(new)]) == 0
     expected = json.loads((left / "expected.json").read_text())
     reader = TablesReader(open_location(new))
@@ -64,6 +62,7 @@ def test_all_that_was_there_is_there(left: Path, tmp_path: Path) -> None:
         assert sorted(map(str, said)) == sorted(
             str({key: row[key] for key in said[0]}) for row in rows
         ), name
+    assert [path.name for path in new.glob("action-*")] == ["action-1-2.json"]
     assert read_control(reader.location).wish is Wish.PAUSE
     assert newest_poll(reader) == max(row["poll_id"] for row in reports)
     journal = Journal(reader)
@@ -71,24 +70,6 @@ def test_all_that_was_there_is_there(left: Path, tmp_path: Path) -> None:
     assert cut_off is not None
     assert cut_off.poll_id == max(row["poll_id"] for row in expected["rounds"])
     assert main(["history", "check", str(new)]) == 0
-
-
-def test_the_states_go_on_where_they_were(left: Path, tmp_path: Path) -> None:
-    new = tmp_path / "new"
-    main(["history", "migrate", str(left / "history"), "--to", str(new)])
-    writer = take_over(open_location(new))
-    kept = current_states(writer)
-    assert kept is not None
-    states = [read_state(writer.location, file) for file in kept.files]
-    whole = FoldState.empty()
-    everything = next_slice(writer, 0)
-    assert everything is not None
-    batch = read_shard(writer.location, everything, 0, 1)
-    upto = {name: column[batch.samples["poll_id"] <= kept.up_to] for name, column in
-            batch.samples.items()}  # fmt: skip
-    reports = {name: column[batch.reports["poll_id"] <= kept.up_to] for name, column in
-               batch.reports.items()}  # fmt: skip
-    assert_same(merged(states), merged([fold(whole, Batch(upto, reports))]))
 
 
 def test_an_older_history_is_not_written_and_a_copy_is_not_made_twice(

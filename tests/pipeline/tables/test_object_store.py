@@ -54,26 +54,6 @@ def test_an_earlier_writer_is_refused_and_stays_so(uri: str) -> None:
     assert len(landed_polls(TablesReader(location))) == 2
 
 
-def test_a_commit_whose_answer_was_lost_counts_once(s3: Bucket, uri: str) -> None:
-    """The client writes again, and is refused by its own commit."""
-    writer = take_over(open_location(uri))
-    lost = []
-
-    def lose(name: str) -> None:
-        if "reports/_delta_log" in name and not lost:
-            lost.append(name)
-            raise ConnectionError("the answer is lost")
-
-    s3.heard = lose
-    try:
-        land(writer, poll(1, LOADS))
-    finally:
-        s3.heard = None
-    assert len(lost) == 1
-    land(writer, poll(2, LOADS))
-    assert len(landed_polls(TablesReader(writer.location))) == 2
-
-
 async def test_a_store_that_ignores_conditions_is_refused(s3: Bucket, uri: str) -> None:
     s3.ignores_conditions = True
     try:

@@ -48,9 +48,7 @@ def writer(tmp_path: Path) -> TablesWriter:
         owners.land(made, rows)
         land(made, rows)
     compact(made, "reports", up_to_poll=START + DAY_MS, at_least=1)
-    journal = JournalWriter(made)
-    journal.record_memory(START, RoundMemory())
-    journal.record_action(START, "drain", who="sam", why="kernel", bundle=ONE)
+    JournalWriter(made).record_memory(START, RoundMemory())
     return made
 
 
@@ -72,7 +70,7 @@ def test_duckdb_sees_what_our_own_views_say(
     for view in VIEWS:
         assert sorted(asked(f"from {view}"), key=str) == ours(writer, view), view
     assert {view for view in VIEWS if ours(writer, view)} == {
-        "bundle_loads", "broker_loads", "gaps", "polls", "memory", "actions",
+        "bundle_loads", "broker_loads", "gaps", "polls", "memory",
     }  # fmt: skip
     changes = "select ownership_changes.at, bundle, source, destination from ownership_changes"
     found = asked(f"{changes} where source <> '' order by all")

@@ -25,7 +25,7 @@ examples:
       copies a history that an older counterpoise wrote, which stays as it is
 
 Tables (Delta Lake): reports, ownership_changes, journal. Views of them: bundle_loads, broker_loads,
-gaps, rounds, decisions, rejections, outcomes, memory, actions.
+gaps, rounds, decisions, rejections, outcomes, memory.
 """
 
 

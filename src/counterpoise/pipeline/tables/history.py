@@ -31,6 +31,7 @@ from counterpoise.pipeline.tables.delta_table import (
 from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import is_old
+from counterpoise.pipeline.tables.plain_files import read_plain
 from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, TABLES, statistics_of
 
 WRITER = "counterpoise-writer"
@@ -163,6 +164,7 @@ class TablesWriter(TablesReader):
     @contextmanager
     def _current(self, table: str) -> Iterator[DeltaTable | None]:
         with self._locks[table], trouble(self.location, table):
+            self._expect_going_on()
             # What is committed here is known already: the writer is the only one.
             yield self._handles[table]
 
@@ -178,7 +180,9 @@ class TablesWriter(TablesReader):
             except CommitFailedError as error:
                 if "Concurrent transaction" not in str(error):
                     raise
-                if not _is_there(handle, commit_id):
+                handle.update_incremental()
+                since = range(before + 1, handle.version() + 1)
+                if not _is_there(self.location, table, since, commit_id):
                     raise superseded(self.location.address) from None
                 # The store took it, and its answer was lost: the second try met the first.
             handle.update_incremental()
@@ -265,9 +269,10 @@ def sync_log(location: Location, table: str, first: int, last: int) -> None:
         sync_path(root)
 
 
-def _is_there(handle: DeltaTable, commit_id: str) -> bool:
-    handle.update_incremental()
-    return any(each.get(_COMMIT_ID) == commit_id for each in handle.history(5))
+def _is_there(location: Location, table: str, versions: range, commit_id: str) -> bool:
+    """Whether one of these versions of a table is a commit of ours."""
+    names = [f"{table}/_delta_log/{version:020d}.json" for version in versions]
+    return any(commit_id.encode() in (read_plain(location, name) or b"") for name in names)
 
 
 def _add_action(file: DataFile, now_ms: int, data_change: bool) -> AddAction:

@@ -1,4 +1,4 @@
-"""The table `journal`: rounds, decisions, rejections, outcomes, memory, and actions by hand.
+"""The table `journal`: rounds, decisions, rejections, outcomes and memory.
 
 One table, since Delta has no transaction over several: a round, its decisions and its rejections
 are one commit, and so are there together or not at all.
@@ -189,21 +189,6 @@ class JournalWriter(Journal):
         """Commit the memory that ends a round."""
         row = {"kind": JournalKind.MEMORY, "memory": json.dumps(memory.to_json())}
         self._record(poll_id, [row])
-
-    def record_action(
-        self,
-        at_ms: int,
-        action: str,
-        *,
-        who: str,
-        why: str,
-        bundle: str = "",
-        source: str = "",
-        destination: str = "",
-    ) -> None:
-        """Commit what an operator did by hand, such as a drain; empty for what is not known."""
-        row = {"action": action, "who": who, "why": why, "bundle": bundle, "source": source}
-        self._record(at_ms, [{"kind": JournalKind.ACTION, "destination": destination, **row}])
 
     def _record(self, poll_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
         complete = [{**row, "poll_id": poll_id, "at": poll_id} for row in rows]

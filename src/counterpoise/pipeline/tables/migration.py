@@ -5,15 +5,14 @@ from itertools import chain
 
 import pyarrow as pa
 
-from counterpoise.load.fold import FoldState, merged
 from counterpoise.pipeline.tables.compaction import groups_to_merge, merge_files
 from counterpoise.pipeline.tables.control import NAME as CONTROL
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
-from counterpoise.pipeline.tables.faults import HistoryFaultError, damaged
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import OldLayout, expect_readable
-from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
+from counterpoise.pipeline.tables.plain_files import names_below, read_plain, write_plain
 from counterpoise.pipeline.tables.reports import LANDED, newest_poll
 from counterpoise.pipeline.tables.schema import (
     JOURNAL,
@@ -22,7 +21,6 @@ from counterpoise.pipeline.tables.schema import (
     SCHEMAS,
     JournalKind,
 )
-from counterpoise.pipeline.tables.states import commit_states, state_from_bytes, write_parts
 
 _JOURNALS: Mapping[str, JournalKind] = {
     "rounds": JournalKind.ROUND,
@@ -32,13 +30,15 @@ _JOURNALS: Mapping[str, JournalKind] = {
     "memory": JournalKind.MEMORY,
 }
 _OWNERSHIP = "ownership"
+ACTIONS = "action-"
+"""How the names of files begin that say what operators did by hand."""
 
 
 def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
     """Copy an older history into tables that have no reports yet; gives rows by table.
 
-    The older one stays as it is. A copy that was cut off is begun again: the reports come last.
-    Raises `HistoryFaultError`.
+    The older one stays as it is. The stream folds the reports again, its states are not copied. A
+    copy that was cut off is begun again: the reports come last. Raises `HistoryFaultError`.
     """
     expect_readable(old)
     if newest_poll(writer):
@@ -46,13 +46,13 @@ def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
             f"{writer.location.address} has reports already: name an empty place for the copy"
         )
     layout = OldLayout(old)
-    _copy_states(old, layout, writer)
     journal = list(chain.from_iterable(_journal(old, layout, writer, each) for each in _JOURNALS))
     _replace(writer, JOURNAL, journal)
     changes = list(_merged(old, layout, writer, _OWNERSHIP, OWNERSHIP_CHANGES))
     _replace(writer, OWNERSHIP_CHANGES, changes)
-    if (control := read_plain(old, CONTROL)) is not None:
-        write_plain(writer.location, CONTROL, control)
+    for name in names_below(old):
+        if name == CONTROL or name.startswith(ACTIONS):
+            write_plain(writer.location, name, read_plain(old, name) or b"")
     reports = list(_merged(old, layout, writer, REPORTS, REPORTS))
     newest = max((file.last_poll for file in reports), default=0)
     _replace(writer, REPORTS, reports, {LANDED: newest})
@@ -100,18 +100,3 @@ def _journal_rows(rows: pa.Table, kind: JournalKind) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def _copy_states(old: Location, layout: OldLayout, writer: TablesWriter) -> None:
-    up_to, names = layout.newest_states()
-    states = [_state(old, name) for name in names]
-    if states:
-        files = write_parts(writer.location, merged(states), up_to=up_to, shards=len(states))
-        commit_states(writer, files, up_to)
-
-
-def _state(old: Location, name: str) -> FoldState:
-    try:
-        return state_from_bytes(read_plain(old, name) or b"")
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise damaged(old.where(name), old.address, error) from error

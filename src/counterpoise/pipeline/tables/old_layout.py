@@ -2,7 +2,6 @@
 
     HISTORY/<table>/day=2026-11-22/<key>.parquet             one poll, round or outcome
     HISTORY/<table>/day=2026-11-22/<first>-<last>.parquet    many of them, once compacted
-    HISTORY/states/<poll>/<shard>-of-<shards>.arrow          the averages after that poll
 
 Where several machines wrote, names have the token of their writer before the last dot, and
 `HISTORY/reigns/<token>.json` says from which poll on files are that writer's, and which of earlier
@@ -24,19 +23,17 @@ VERSION_FILE = "version"
 SPLIT_BY_DAY = 2
 """The first version whose files are by day."""
 WRITERS = "reigns"
-STATES = "states"
 _POLLED = ("reports", "ownership")
 _EVER = 2**62
 
 _ARCHIVE = re.compile(r"^(\d{15})-(\d{15})\.parquet$")
 _SMALL = re.compile(r"^(\d+)(-[0-9a-f]{8})?\.parquet$")
 _SIGNED = re.compile(r"^([^.]+)\.([0-9a-f]{12})(\.[a-z]+)$")
-_STATE = re.compile(r"^(\d+)-of-(\d+)\.arrow$")
 
 
 @dataclass(frozen=True, slots=True)
 class OldWriter:
-    """From which poll on files are a writer's: of polls, of rounds and of states."""
+    """From which poll on files are a writer's: of polls and of rounds."""
 
     token: str
     first: Mapping[str, int]
@@ -83,17 +80,6 @@ class OldLayout:
             if day.startswith("day="):
                 yield self._of_day(table, day)
 
-    def newest_states(self) -> tuple[int, list[str]]:
-        """The newest poll whose states are all there, and their names by shard."""
-        for poll_id in reversed(names_below(self._location, STATES)):
-            found = self._counted(f"{STATES}/{poll_id}") if poll_id.isdecimal() else {}
-            shards = {own: _STATE.match(own) for own in found}
-            whole = {int(m[1]): (own, int(m[2])) for own, m in shards.items() if m}
-            if whole and len(whole) == next(iter(whole.values()))[1]:
-                names = [f"{STATES}/{poll_id}/{found[whole[n][0]]}" for n in sorted(whole)]
-                return int(poll_id), names
-        return 0, []
-
     def _of_day(self, table: str, day: str) -> list[DataFile]:
         spans = {}
         for own, base in self._counted(f"{table}/{day}").items():
@@ -134,15 +120,12 @@ class OldLayout:
     def _counts(self, name: str, own: str, rank: int) -> bool:
         if rank < 0:
             return False
-        table, _, rest = name.partition("/")
-        if table == STATES:
-            of, last = STATES, int(rest.partition("/")[0])
-        elif (extent := _span(own)) is not None:
-            of, last = ("polls" if table in _POLLED else "rounds"), extent[1]
-        else:
+        if (extent := _span(own)) is None:
             return False
+        of = "polls" if name.partition("/")[0] in _POLLED else "rounds"
         return all(
-            last < later.first[of] or name in later.found for later in self._writers[rank + 1 :]
+            extent[1] < later.first[of] or name in later.found
+            for later in self._writers[rank + 1 :]
         )
 
 
@@ -185,8 +168,8 @@ def _writers(location: Location) -> list[OldWriter]:
     return [
         OldWriter(
             str(token),
-            {"polls": int(polled), "rounds": int(rounds), STATES: int(states)},
+            {"polls": int(polled), "rounds": int(rounds)},
             frozenset(found),
         )
-        for token, polled, rounds, states, found in chosen
-    ] or [OldWriter("", {"polls": 0, "rounds": 0, STATES: 0}, frozenset())]
+        for token, polled, rounds, _, found in chosen
+    ] or [OldWriter("", {"polls": 0, "rounds": 0}, frozenset())]

@@ -20,7 +20,6 @@ Kinds of the journal:
 | `rejection` | thing that a round left alone        | `REJECTION`                     |
 | `outcome`   | move that was tried, by the same id  | `OUTCOME`                       |
 | `memory`    | round that was recorded to its end   | `memory`                        |
-| `action`    | thing that an operator did by hand   | `ACTION`                        |
 """
 
 from collections.abc import Mapping
@@ -53,7 +52,6 @@ class JournalKind(StrEnum):
     REJECTION = "rejection"
     OUTCOME = "outcome"
     MEMORY = "memory"
-    ACTION = "action"
 
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -70,7 +68,6 @@ OUTCOME: Final = (
     *("id", "bundle", "source", "destination", "status", "carried_out", "owner"),
     *("started_at_ms", "ended_at_ms", "started_at", "ended_at", "error"),
 )
-ACTION: Final = ("id", "action", "who", "why", "bundle", "source", "destination")
 
 JOURNAL_COLUMNS: Final[Mapping[JournalKind, tuple[str, ...]]] = {
     JournalKind.ROUND: ROUND,
@@ -78,7 +75,6 @@ JOURNAL_COLUMNS: Final[Mapping[JournalKind, tuple[str, ...]]] = {
     JournalKind.REJECTION: REJECTION,
     JournalKind.OUTCOME: OUTCOME,
     JournalKind.MEMORY: ("memory",),
-    JournalKind.ACTION: ACTION,
 }
 
 SCHEMAS: Final[Mapping[str, pa.Schema]] = {
@@ -102,8 +98,6 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
             "bundle": _TEXT,
             "source": _TEXT,
             "destination": _TEXT,
-            "who": _TEXT,
-            "why": _TEXT,
             "strategy": _TEXT,
             "imbalance": _FLOAT,
             "brokers": _INT,

@@ -60,7 +60,6 @@ VIEWS: Mapping[str, TableView] = {
     "rejections": _of_journal(JournalKind.REJECTION, "what rounds left alone, and why"),
     "outcomes": _of_journal(JournalKind.OUTCOME, "what became of moves"),
     "memory": _of_journal(JournalKind.MEMORY, "what each round left to the next"),
-    "actions": _of_journal(JournalKind.ACTION, "what operators did by hand, and why"),
 }
 NAMES = (*(table for table in TABLES if table != FOLD_STATE), *VIEWS)
 

@@ -16,11 +16,13 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.schema import SCHEMAS
 from counterpoise.pipeline.tables.views import VIEWS, parts, sql
 from tests.load.story import START, Loads, poll
 from tests.pipeline.duckdb_apart import Rows, duckdb_apart
 from tests.pipeline.fake_cluster import bundle_name
 
+DOCS = Path(__file__).parents[3] / "docs" / "BALANCER.md"
 ONE, TWO = bundle_name(1), bundle_name(2)
 DAY_MS = 86_400_000
 BY_REPORTS = """
@@ -101,3 +103,11 @@ def test_the_verbs_name_and_export_what_is_there(
     )
     assert main(["history", "export", root, "nothing", "--out", out]) == 2
     assert "bundle_loads" in capsys.readouterr().err
+
+
+def test_every_column_is_documented() -> None:
+    text = DOCS.read_text()
+    for table, schema in SCHEMAS.items():
+        section = text.split(f"### `{table}`")[1].split("\n###")[0].split("\n## ")[0]
+        missing = [name for name in schema.names if f"`{name}`" not in section]
+        assert not missing, f"{table}: {missing}"

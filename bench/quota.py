@@ -1,12 +1,19 @@
-"""The cost of one token: ours, an empty method call, and the Python limiters that people use."""
+"""The cost of one token: ours, an empty method call, Python's limiters, and Pulsar's own bucket.
+
+Pulsar's ``AsyncTokenBucket`` (4.0.7) runs in Java alone, one thread, so that no bridge is measured.
+"""
 
 import asyncio
 import importlib
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.conformance.jars import pulsar_lib
+
 from bench.figures import Figure
+from counterpoise.app.java import find_java
 from counterpoise.quota import (
     Bucket,
     LimitLevel,
@@ -20,6 +27,7 @@ RATE = 1_000_000
 """Permits a second: so many that no caller is refused or waits."""
 CAPACITY = 10**9
 BAR_NS = 200
+TIMER = Path(__file__).parent / "java" / "TokenTime.java"
 
 
 class _Empty:
@@ -94,6 +102,17 @@ def _peers_ns(calls: int) -> dict[str, float]:
     return found
 
 
+def _java_ns(calls: int) -> dict[str, float]:
+    """What Pulsar's token bucket takes; empty without its jars."""
+    lib = pulsar_lib()
+    if lib is None:
+        return {}
+    command = [str(find_java()), "-cp", f"{lib}/*", str(TIMER), str(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    lines = (line.rpartition(" ") for line in done.stdout.splitlines())
+    return {what: float(ns) for what, _, ns in lines}
+
+
 def _async_figures(calls: int) -> list[Figure]:
     ours = _await_ns(RateLimiter(RATE, burst=CAPACITY).acquire, calls)
     try:
@@ -143,7 +162,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
     empty = _call_ns(_Empty().consume, calls)
     check = _call_ns(lambda tokens: bucket.take(tokens, clock()), calls)
-    peers = _peers_ns(calls // 10)
+    peers, java = _peers_ns(calls // 10), _java_ns(calls * 100)
     fastest = min(peers, key=peers.__getitem__, default="")
     figures = [
         Figure("an empty method call", empty, "ns"),
@@ -156,7 +175,12 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             f"at most {BAR_NS} ns",
             check <= BAR_NS,
         ),
-        Figure("consume", _call_ns(consume, calls), "ns", "an empty call", empty),
+        Figure("consume", (consumed := _call_ns(consume, calls)), "ns", "an empty call", empty),
+        *(
+            Figure(f"{what}, beside Pulsar", mine, "ns", "AsyncTokenBucket", java[what])
+            for what, mine in (("consume and check", check), ("consume", consumed))
+            if what in java
+        ),
         *(
             Figure(f"consume and check, beside {name}", check, "ns", name, ns)
             for name, ns in peers.items()

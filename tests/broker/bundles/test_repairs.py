@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.options import IN_STORE
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.names.bundle import BundleName
@@ -18,7 +19,7 @@ from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.protocols import PROTOCOLS
 from tests.broker.bundles.test_bad_days import BrokersOnBadDays, bundles_of, store_of, usable
 from tests.broker.conftest import NAMESPACE, records_of
-from tests.waiting import until
+from tests.waiting import pause, until
 
 _, EXTENSIBLE = PROTOCOLS
 
@@ -231,3 +232,25 @@ async def test_records_of_a_namespace_that_does_not_exist_are_removed(
         assert not await leader.metadata.exists(path)
     for path in kept:
         assert await leader.metadata.exists(path)
+
+
+async def test_003_l371_reports_of_load_count_as_no_cleanup_of_inactive_brokers(
+    brokers: BrokersOnBadDays,
+) -> None:
+    leader, other, third = await brokers.start_many(3, load_report=IDLE)
+    cleanups = leader.tally.cleanups
+
+    async def leaves(broker: Broker) -> None:
+        before = cleanups.total()
+        await brokers.kill(broker)
+        await until(lambda: cleanups.total() > before, "the leader looks for its bundles")
+
+    # Whatever the start of the others has made it look for is over by then.
+    await leaves(third)
+    before = cleanups.total()
+    for broker in (leader, other):
+        for _ in range(30):
+            await broker.parts.balancing.reporter.refresh(force=True)
+            await pause()
+    await leaves(other)
+    assert cleanups.total() - before < 10

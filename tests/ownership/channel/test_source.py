@@ -52,6 +52,30 @@ def test_a_source_closes_first_if_its_successor_is_late() -> None:
         ServiceUnitState.ASSIGNING, B, A, timestamp_ms=7, version=4
     )
     assert world.state.in_progress
+    assert world.reports == 0, "the successor would not know what the report is about"
+    world.write(record(ServiceUnitState.OWNED, B, A, version=5))
+    world.feed(CHANGED)
+    world.answer()
+    assert world.reports == 1, "or it waits for topics that are closed long since"
+    assert world.state.forgettable
+    world.feed(CHANGED)
+    world.settle()
+    assert world.reports == 1
+
+
+def test_003_l562_a_successor_may_read_the_order_to_release_before_the_owner() -> None:
+    world = World()
+    world.owned()
+    world.feed(SuccessorReady())
+    assert world.state.serves
+    world.write(record(ServiceUnitState.RELEASING, B, A, version=3))
+    world.feed(CHANGED)
+    world.answer()
+    assert world.drains == []
+    world.answer()
+    assert world.value is not None
+    assert world.value.state is ServiceUnitState.ASSIGNING, "written without waiting for its timer"
+    assert world.state.holds
 
 
 def test_a_ready_successor_that_does_not_come_is_not_waited_for_with_open_topics() -> None:

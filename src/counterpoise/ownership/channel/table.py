@@ -29,6 +29,7 @@ from counterpoise.ownership.channel.next_action import (
     WriteNext,
     comes_to,
     gave,
+    goes_from,
     has_successor,
     next_action,
     serves,
@@ -168,7 +169,12 @@ def _found(state: ChannelBundle, result: NodeFound) -> Next:
             # It obliges no broker: the leader, a lookup or an operator writes over it.
             record = None
     version = None if result.value is None else result.version
-    return act(replace(state, record=record, version=version))
+    after, effects = act(replace(state, record=record, version=version))
+    # What was closed before the successor owned the bundle could not be reported to it then.
+    closed_first = state.topics is OpenTopics.NONE and goes_from(state.record, state.me)
+    if closed_first and gave(record, state.me):
+        return after, (*effects, ReportRelease())
+    return after, effects
 
 
 def _written(state: ChannelBundle, result: NodeCreated) -> Next:

@@ -121,14 +121,3 @@ async def test_the_topic_of_bundles_states_is_not_changed_by_rest(
 
 async def first(broker: Broker) -> BundleName:
     return (await broker.namespaces.bundles(NAMESPACE)).bundles[0]
-
-
-async def test_a_shutdown_by_force_is_refused(brokers: BrokersOfTest) -> None:
-    broker = await brokers.start()
-    path = "/admin/v2/brokers/shutdown?forcedTerminateTopic="
-    async with aiohttp.ClientSession() as client:
-        status, said = await ask(broker, client, "POST", f"{path}true")
-        assert (status, "not supported" in said) == (412, True)
-        assert not broker.stop_requested.is_set()
-        assert (await ask(broker, client, "POST", f"{path}false"))[0] == 204
-    assert broker.stop_requested.is_set()

@@ -10,10 +10,10 @@ from aiohttp import web
 
 from counterpoise import __version__
 from counterpoise.admin import route
-from counterpoise.admin.errors import RestError, not_found, precondition_failed
+from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.redirect import to_broker_of
-from counterpoise.admin.request import answer, broker_of, flag, no_content, plain
+from counterpoise.admin.request import answer, broker_of, no_content, plain
 from counterpoise.admin.shapes import FLAG, whole
 
 log = logging.getLogger(__name__)
@@ -69,14 +69,9 @@ async def shutdown(request: web.Request) -> web.Response:
     """Stop this broker; its bundles go to the others first.
 
     ``maxConcurrentUnloadPerSec`` limits how many begin to move in a second; 0 or none: all at once.
-    ``forcedTerminateTopic=true`` is refused (412).
+    ``forcedTerminateTopic`` changes nothing: a topic that does not close in time is left to its
+    next owner.
     """
-    if flag(request, "forcedTerminateTopic"):
-        raise precondition_failed(
-            "forcedTerminateTopic=true is not supported: topics close in order, and one that does "
-            "not close within namespaceBundleUnloadingTimeoutMs is left to its next owner; leave "
-            "it out"
-        )
     unloads_per_s = whole_number(request.query.get("maxConcurrentUnloadPerSec") or "0")
     log.warning("%s stops: an administrator asked for its shutdown", broker_of(request).id)
     broker_of(request).request_stop(unloads_per_s)

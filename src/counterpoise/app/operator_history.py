@@ -9,13 +9,13 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.plain_files import names_below
 
 
-def trail_of(uri: str | None) -> ActionTrail | None:
-    """The actions of a history; None without one; raises `UserError` where there is none."""
+def trail_of(uri: str | None, *, may_be_new: bool = False) -> ActionTrail | None:
+    """The actions of a history; None without one; raises `UserError` where there is none yet."""
     if not uri:
         return None
     try:
         location = open_location(uri)
-        if not names_below(location):
+        if not may_be_new and not names_below(location):
             raise UserError(f"{location.address} is no history: nothing is in it")
     except (HistoryFaultError, OSError, ValueError) as error:
         raise UserError(str(error)) from None

@@ -58,6 +58,14 @@ def test_what_a_plan_promises_is_what_its_steps_come_to() -> None:
     assert made.before.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
 
 
+def test_a_plan_says_how_many_messages_come_again() -> None:
+    made = plan(UNEVEN)
+    # A report of the story is of two messages out for each hundred bytes in.
+    out = sum(HOT[step.bundle] for step in made.steps) / 50
+    assert made.cost.redelivered == pytest.approx((0.1 * out, out))
+    assert f"about {0.1 * out:,.0f} to {out:,.0f} messages, more" in "\n".join(lines_of(made))
+
+
 def test_each_step_says_what_is_measured_beside_the_average_it_rests_on() -> None:
     grown = {name: 10 * load for name, load in HOT.items()}
     state = fold(FoldState.empty(), Batch.of(poll(0, UNEVEN)))

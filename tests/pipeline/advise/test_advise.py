@@ -14,11 +14,18 @@ from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
 from counterpoise.decide.advice.planned import advise
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.pipeline.advise.look import LookOptions, look_at_history, move_time, state_of
+from counterpoise.pipeline.advise.look import (
+    LookOptions,
+    look_at_history,
+    move_time,
+    move_time_by_hand,
+    state_of,
+)
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.plots import steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
 from counterpoise.pipeline.history.reports import land
 from counterpoise.pipeline.history.store import Store, open_store
 from counterpoise.pipeline.history.tables import HistoryTables
@@ -213,6 +220,19 @@ def test_moves_at_once_are_expected_to_take_what_those_took_that_went_beside_oth
     assert (beside.seconds, beside.quickest_s, beside.slowest_s) == (2.0, 0.4, 2.8)
     assert beside.basis == "the median of 3 moves seen here, beside others"
     assert move_time(rows[:2], at_once=4).seconds == 1.1, "where none went beside others, all count"
+
+
+def test_moves_of_a_drain_are_expected_to_take_what_those_of_drains_took() -> None:
+    def action(kind: ActionKind, *took: int) -> OperatorAction:
+        moves = (ActionMove("t/n/1", "a:1", "b:1", "moved", 0, each) for each in took)
+        return OperatorAction(kind, 0, "ann", moves=tuple(moves))
+
+    seen = [action(ActionKind.DRAIN, 1900, 4000), action(ActionKind.DRAIN, 6500)]
+    rounds = move_time([{"status": "moved", "started_at_ms": 0, "ended_at_ms": 1200}])
+    drains = move_time_by_hand(seen, ActionKind.DRAIN, rounds)
+    assert (drains.seconds, drains.quickest_s, drains.slowest_s) == (4.0, 1.9, 6.5)
+    assert drains.basis == "the median of 3 moves of a drain seen here"
+    assert move_time_by_hand(seen, ActionKind.REFILL, rounds) is rounds
 
 
 def test_nothing_that_a_cluster_is_called_becomes_markup() -> None:

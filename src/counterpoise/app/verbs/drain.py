@@ -18,12 +18,14 @@ from counterpoise.app.operator_history import trail_of
 from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement
+from counterpoise.decide.advice.plan import Cost
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.pipeline.advise.look import move_time, move_time_by_hand
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
-from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction, cordoned
+from counterpoise.pipeline.drive.action_trail import NOT_KEPT, ActionKind, NewAction, cordoned
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
     DrainOptions,
@@ -105,7 +107,7 @@ async def _rules(
 async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
     plan = await while_waiting(drain.plan(), "reading the cluster")
     if not args.json:
-        _show(drain, plan, execute=args.execute)
+        _show(drain, plan, execute=args.execute, action=drain_action(args))
     drained = await drain.carry_out(plan) if args.execute else None
     if args.json:
         sys.stdout.write(json.dumps(_json(drain, plan, drained), indent=2) + "\n")
@@ -121,7 +123,16 @@ def _read(drain: BrokerDrain) -> tuple[Mapping[str, str], tuple[str, ...]]:
     return ({}, ()) if snapshot is None else (snapshot.silent, drain.goal.bound(snapshot))
 
 
-def _show(drain: BrokerDrain, plan: Round, *, execute: bool) -> None:
+def _messages_out(drain: BrokerDrain, plan: Round) -> float:
+    """What the consumers of the plan's bundles are sent in a second."""
+    if drain.snapshot is None:
+        return 0.0
+    view = drain.snapshot.view
+    rows = [view.bundle_index(move.bundle) for move in plan.moves]
+    return sum(float(view.bundle.short.rate_out[row]) for row in rows if row is not None)
+
+
+def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction = NOT_KEPT) -> None:
     silent, bound = _read(drain)
     for broker, why in sorted(silent.items()):
         say(f"{broker} does not answer, and is given nothing ({why})")
@@ -135,6 +146,14 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool) -> None:
             "when the broker stops"
         )
     count = len(plan.moves)
+    actions = action.trail.actions() if action.trail else ()
+    took = move_time_by_hand(actions, ActionKind.DRAIN, move_time(()))
+    out = Cost(messages_out_per_s=_messages_out(drain, plan)).redelivered
+    say(
+        f"each takes about {took.seconds:.1f} s, {took.quickest_s:.1f} to {took.slowest_s:.1f} s "
+        f"({took.basis}), in which its clients wait; about {out[0]:,.0f} to {out[1]:,.0f} messages "
+        "are delivered again, more where consumers take more than a second to acknowledge"
+    )
     if not execute:
         what = "1 bundle" if count == 1 else f"{count} bundles"
         say(f"{what} would leave {drain.goal.broker}; nothing was touched (--execute moves them)")

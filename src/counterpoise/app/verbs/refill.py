@@ -25,7 +25,7 @@ from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.decide.balancing.refill import FillBrokers
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.pipeline.advise.look import connections_of, move_time
+from counterpoise.pipeline.advise.look import connections_of, move_time, move_time_by_hand
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionKind, ActionRefusedError, NewAction
@@ -99,7 +99,11 @@ async def _plan(
     return advise(
         replace(snapshot, connections=connections_of(reader.state), source=", ".join(addresses)),
         goal,
-        move_time(rows, at_once=AdviceOptions().at_once),
+        move_time_by_hand(
+            trail.actions() if (trail := trail_of(args.history, may_be_new=True)) else (),
+            ActionKind.REFILL,
+            move_time(rows, at_once=AdviceOptions().at_once),
+        ),
         now_ms,
         options=AdviceOptions(rounds=1, rules=rules, moved_before=moved),
         notes=tuple(f"{each} does not answer ({why})" for each, why in snapshot.silent.items()),
@@ -133,8 +137,12 @@ async def _carry_out(
         await asyncio.to_thread(expect_version, mine)
         approved = ApprovedPlan(session, addresses, mine, plan, wall_clock_ms, say, options)
         carried = await approved.carry_out()
-        action = NewAction(trail_of(args.history), ActionKind.REFILL)
+        action = NewAction(trail_of(args.history, may_be_new=True), ActionKind.REFILL)
         if not await action.held():
             for broker in args.broker:
-                action.begin(now_ms := wall_clock_ms(), broker).close(now_ms)
+                log = action.begin(wall_clock_ms(), broker)
+                for outcome in carried.outcomes:
+                    if outcome.destination == broker:
+                        log.ended(outcome)
+                log.close(wall_clock_ms())
         return carried

@@ -271,7 +271,8 @@ def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took
     row, count = view.bundle_index(bundle), connections.get(bundle, 0)
     if row is None:
         return Cost(0, count, 0.0, took.seconds)
-    return Cost(int(view.bundle.topics[row]), count, view.carried(bundle), took.seconds)
+    out = float(view.bundle.short.rate_out[row])
+    return Cost(int(view.bundle.topics[row]), count, view.carried(bundle), took.seconds, out)
 
 
 def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep:

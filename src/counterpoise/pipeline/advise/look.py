@@ -22,6 +22,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import names, trouble
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.drive.action_trail import ActionKind, OperatorAction
 from counterpoise.pipeline.history.compaction import read_table_parts
 from counterpoise.pipeline.history.layout import newest_poll as newest_landed
 from counterpoise.pipeline.history.store import Store
@@ -161,6 +162,23 @@ def move_time(
         median(took) / 1000, max(took) / 1000, f"the median of {moves} seen here{way}",
         min(took) / 1000,
     )  # fmt: skip
+
+
+def move_time_by_hand(
+    actions: Iterable[OperatorAction], kind: ActionKind, otherwise: MoveTime
+) -> MoveTime:
+    """How long a move of a drain, or of a refill, takes, by those that were made here.
+
+    They take longer than a round's: a drain has many bundles of one broker to move, and a refill
+    moves to one that may just have started. Without any, the time is that of other moves.
+    """
+    moves = [move for action in actions if action.kind is kind for move in action.moves]
+    took = [move.ended_ms - move.started_ms for move in moves if move.moved]
+    if not took:
+        return otherwise
+    count = f"{len(took)} moves" if len(took) > 1 else "one move"
+    basis = f"the median of {count} of a {kind.value} seen here"
+    return MoveTime(median(took) / 1000, max(took) / 1000, basis, min(took) / 1000)
 
 
 def _of_a_kind(spans: Sequence[tuple[int, int]], *, beside: bool) -> tuple[list[int], str]:

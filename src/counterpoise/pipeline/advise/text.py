@@ -24,9 +24,11 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
             f"{cost.seconds:.1f} s with {plan.at_once} at a time ({plan.took.seconds:.1f} s each, "
             f"{plan.took.quickest_s:.1f} to {plan.took.slowest_s:.1f} s, {plan.took.basis})"
         )
+        least, most = cost.redelivered
         yield (
             "      clients wait for at least that long while their bundle moves, and get again "
-            "what they have not acknowledged by then"
+            f"what they have not acknowledged by then: about {least:,.0f} to {most:,.0f} messages, "
+            "more where consumers take more than a second to acknowledge"
         )
     yield from (f"note: {note}" for note in plan.notes)
     yield ""

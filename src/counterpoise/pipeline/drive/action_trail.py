@@ -157,8 +157,12 @@ def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
 
 
 def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[ActionMove]:
-    """The moves that ended since, in the order of their ends."""
-    moves = (move for action in actions for move in action.moves)
+    """The moves that ended since, in the order of their ends.
+
+    Those of a refill are rounds of the history, and counted as such.
+    """
+    by_hand = (action for action in actions if action.kind is not ActionKind.REFILL)
+    moves = (move for action in by_hand for move in action.moves)
     return sorted(
         (move for move in moves if move.moved and move.ended_ms >= since_ms),
         key=lambda move: move.ended_ms,

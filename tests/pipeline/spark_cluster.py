@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from venv import EnvBuilder
 
 import psutil
 
@@ -45,16 +46,9 @@ class StandaloneSpark:
 
 
 @contextmanager
-def standalone_spark(home: Path, workers: int = 2) -> Iterator[StandaloneSpark]:
+def standalone_spark(home: Path, workers: int = 2, cores: int = 1) -> Iterator[StandaloneSpark]:
     """The cluster, as long as the block runs."""
-    python = home / "python"
-    python.parent.mkdir(parents=True, exist_ok=True)
-    packages = next(path for path in sys.path if path.endswith("site-packages"))
-    # Without `site`, an editable install of the package under test is not found.
-    python.write_text(
-        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
-    )
-    python.chmod(0o755)
+    python = _python_without_us(home / "venv")
     with ExitStack() as stack:
         master = stack.enter_context(
             _begun(home / "master", "master.Master", "--port", "0", says="master at spark://")
@@ -64,7 +58,7 @@ def standalone_spark(home: Path, workers: int = 2) -> Iterator[StandaloneSpark]:
         started = [
             stack.enter_context(
                 _begun(
-                    each, "worker.Worker", "--cores", "1", "--memory", "1g",
+                    each, "worker.Worker", "--cores", str(cores), "--memory", "1g",
                     "--work-dir", str(each / "work"), url, says="registered with master",
                 )
             )
@@ -73,6 +67,18 @@ def standalone_spark(home: Path, workers: int = 2) -> Iterator[StandaloneSpark]:
         for worker in started:
             worker.wait_ready()
         yield StandaloneSpark(url, tuple(homes), python, tuple(each.pid for each in started))
+
+
+def _python_without_us(home: Path) -> Path:
+    """A virtual environment with this one's packages, and without the package under test.
+
+    The `.pth` file of an editable install counts in its own environment only.
+    """
+    EnvBuilder(symlinks=True).create(home)
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    [own] = home.glob("lib/python*/site-packages")
+    (own / "packages.pth").write_text(f"{packages}\n")
+    return home / "bin" / "python"
 
 
 def _begun(home: Path, name: str, *words: str, says: str) -> Child:

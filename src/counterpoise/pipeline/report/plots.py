@@ -45,19 +45,21 @@ def imbalance_plot(shown: RecordedDays) -> str:
 
 def load_plot(shown: RecordedDays) -> str:
     """Each broker by the hour, coloured by its load ÷ the mean of all; grey is no report."""
+    from matplotlib import colormaps
     from matplotlib.colors import TwoSlopeNorm
 
     load = shown.load
     named = len(load.brokers) <= NAMED_MOST
     figure, axes = new_figure(1.1 + (0.3 * len(load.brokers) if named else 5.0))
+    reporting = np.isfinite(load.bytes_per_s).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        part = load.bytes_per_s / np.nanmean(load.bytes_per_s, axis=0)
-    axes.set_facecolor("#bbbbbb")
+        part = load.bytes_per_s / (np.nansum(load.bytes_per_s, axis=0) / reporting)
     axes.grid(visible=False)
     edges = _edges(load.hours)
     drawn = axes.pcolormesh(
-        edges, np.arange(len(load.brokers) + 1), np.ma.masked_invalid(part),
-        cmap="RdBu_r", norm=TwoSlopeNorm(1.0, 0.5, 1.5), rasterized=True,
+        edges, np.arange(len(load.brokers) + 1), part,
+        cmap=colormaps["RdBu_r"].with_extremes(bad="#c8c8c8"),
+        norm=TwoSlopeNorm(1.0, 0.5, 1.5), rasterized=True,
     )  # fmt: skip
     axes.invert_yaxis()
     if named:
@@ -176,9 +178,9 @@ def _time_axis(axes: Any, shown: RecordedDays) -> None:
     last = datetime.fromisoformat(shown.days[-1]).replace(tzinfo=UTC) + timedelta(days=1)
     axes.set_xlim(first, last)
     made: Any = dates  # its functions have no types
-    locator = made.AutoDateLocator(minticks=4, maxticks=9, tz=UTC)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(made.ConciseDateFormatter(locator, tz=UTC, show_offset=False))
+    axes.xaxis.set_major_locator(made.AutoDateLocator(minticks=4, maxticks=9, tz=UTC))
+    text = "%d %b" if len(shown.days) > 2 else "%d %b %H:%M"
+    axes.xaxis.set_major_formatter(made.DateFormatter(text, tz=UTC))
 
 
 def share_text(part: float) -> str:

@@ -141,7 +141,7 @@ def _days_of(location: Location, table: str, days: Sequence[str]) -> Rows:
             handle = open_table(location, table)
         except TableNotFoundError:
             return []
-        found = handle.to_pyarrow_table(partitions=[(DAY, "in", list(days))])
+        found = handle.to_pyarrow_table(filters=[(DAY, "in", list(days))])
     rows: Rows = found.to_pylist()
     return rows
 

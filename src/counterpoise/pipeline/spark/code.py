@@ -9,6 +9,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,7 @@ def ship_code(spark: "SparkSession", strategies: Iterable[object] = ()) -> None:
     from pyspark.sql import is_remote
 
     if is_remote() or not str(spark.conf.get("spark.master", "")).startswith("local"):
-        package = Path(__file__).resolve().parents[2]
-        spark.addArtifacts(_archive(f"{OURS}.zip", _files_in(package)), pyfile=True)
+        spark.addArtifacts(_package(), pyfile=True)
     if own := archive_of(strategies):
         spark.addArtifacts(own, pyfile=True)
 
@@ -49,6 +49,12 @@ def archive_of(objects: Iterable[object]) -> str | None:
     if not files:
         return None
     return _archive("strategies.zip", files)
+
+
+@cache
+def _package() -> str:
+    """This package as a zip, always the same one: Spark refuses another of its name."""
+    return _archive(f"{OURS}.zip", _files_in(Path(__file__).resolve().parents[2]))
 
 
 def _archive(name: str, files: Mapping[str, Path]) -> str:

@@ -54,7 +54,7 @@ def test_no_row_is_lost_or_doubled(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction, "ROWS_MOST", 60)
         patch.setattr(compaction, "GROUP_ROWS", 20)
-        patch.setattr(data_files, "SLOTTED_FROM", 8)
+        patch.setattr(data_files, "SLOT_ROWS", 2)
         for step in steps:
             if step == "land":
                 expected.append(landed(writer, number, 60_000))
@@ -77,13 +77,16 @@ def test_no_row_is_lost_or_doubled(
         assert all(len(batch.reports["broker"]) == 3 * len(expected) for batch in batches)
 
 
-def test_a_compacted_file_has_a_row_group_for_each_slot(tmp_path: Path) -> None:
+def test_a_compacted_file_has_a_row_group_for_each_slot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So a shard reads its own: rows of others come only from groups that are not divided."""
     writer = take_over(open_location(tmp_path))
-    last = [landed(writer, n, 5000, bundles=9000) for n in range(2)][-1]
+    monkeypatch.setattr(data_files, "SLOT_ROWS", 100)
+    last = [landed(writer, n, 5000, bundles=900) for n in range(2)][-1]
     assert compact(writer, "reports", up_to_poll=last, at_least=2) == 2
     [file] = writer.files("reports")
-    assert (file.level, file.rows) == (1, 2 * 9003)
+    assert (file.level, file.rows) == (1, 2 * 903)
     import pyarrow.parquet as pq
 
     whole = pq.ParquetFile(tmp_path / file.name)

@@ -28,7 +28,7 @@ def a_poll(number: int, bundles: int) -> ReportRows:
     return poll(number, dict(broker_of))
 
 
-@pytest.mark.parametrize("bundles", [30, 9_000])
+@pytest.mark.parametrize("bundles", [30, 20_000])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_shards_fold_to_what_the_whole_folds_to(tmp_path: Path, bundles: int, shards: int) -> None:
     location = open_location(tmp_path)

@@ -24,10 +24,10 @@ from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, da
 SLOTS = 16
 """Into how many row groups, by ranges of the digest, the bundles of a file are divided."""
 SLOT_BITS = 28
-"""A digest has 32 bits: a slot is its first four."""
-SLOTTED_FROM = 8192
-"""Rows of bundles from which a file is divided: row groups of a few rows cost more than they save.
-"""
+"""A slot is the first four bits of a digest."""
+DIGEST_BITS = 32
+SLOT_ROWS = 8192
+"""Rows of a group, about: with fewer, several slots are one, as each costs more than it saves."""
 _STATISTICS = ("kind", "poll_id", "digest")
 
 
@@ -203,12 +203,14 @@ def _groups(table: str, rows: pa.Table) -> Iterator[pa.Table]:
     of_bundle = pc.equal(rows.column("kind"), BUNDLE)
     yield rows.filter(pc.invert(of_bundle))
     bundles = rows.filter(of_bundle)
-    if len(bundles) < SLOTTED_FROM:
+    # Groups are of 1, 2, 4, 8 or 16 equal ranges, so that each lies in those of any fewer.
+    count = min(SLOTS, 1 << max(0, (len(bundles) // SLOT_ROWS).bit_length() - 1))
+    if count == 1:
         yield bundles
         return
-    slots = bundles.column("digest").to_numpy() >> SLOT_BITS
+    slots = (bundles.column("digest").to_numpy() * count) >> DIGEST_BITS
     order = slots.argsort(kind="stable")
     ordered = bundles.take(pa.array(order))
-    ends = slots[order].searchsorted(range(SLOTS), side="right").tolist()
+    ends = slots[order].searchsorted(range(count), side="right").tolist()
     for start, end in zip([0, *ends], ends, strict=False):
         yield ordered.slice(start, end - start)

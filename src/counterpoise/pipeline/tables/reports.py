@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.fold import Batch
 from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, Table
-from counterpoise.pipeline.tables.data_files import DataFile, parsed, write_file
+from counterpoise.pipeline.tables.data_files import DIGEST_BITS, DataFile, parsed, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, rows_of
@@ -26,7 +26,6 @@ LANDED = "counterpoise-poll"
 """The application transaction whose version is the newest poll."""
 ROWS_MOST = 1_000_000
 """Rows of a slice, at most, unless a single file has more."""
-DIGEST_BITS = 32
 
 _OF_BUNDLES = [*SAMPLE, "digest"]
 _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))

@@ -24,12 +24,14 @@ from counterpoise.load.fold import merged
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.history.ownership import Owners
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.stream.fold import start_fold
+from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
 from counterpoise.pipeline.stream.session import start_session, stop_session
-from counterpoise.pipeline.stream.states import read_state
+from counterpoise.pipeline.tables.history import take_over
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.ownership import BundleOwners
+from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.states import read_state
 
 BAR_S = 15.0
 POLLS = 3
@@ -65,7 +67,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 
 async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -> set[int]:
-    store, states, owners = open_store(home), list[str](), Owners()
+    writer, owners = take_over(open_location(home)), BundleOwners()
 
     def timed(name: str, began: float) -> float:
         stages.setdefault(name, []).append(time.perf_counter() - began)
@@ -73,11 +75,8 @@ async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -
 
     strategy = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     spark = await asyncio.to_thread(start_session, "local[2]", partitions=2)
-
-    def keep(up_to: int, names: list[str]) -> None:
-        states[:] = names
-
-    query = start_fold(spark, home, keep, shards=2, checkpoint=f"{home}/checkpoint", files=1)
+    job = JobWatch(spark, "fold")
+    fold = ReportFold(writer, SparkTasks(spark, job), shards=2)
     found: set[int] = set()
     try:
         async with aiohttp.ClientSession() as session:
@@ -86,18 +85,19 @@ async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -
                 now = time.perf_counter()
                 rows = await collector.poll()
                 now = timed("asked", now)
-                await asyncio.to_thread(owners.land, store, rows)
-                await asyncio.to_thread(land, store, rows)
+                await asyncio.to_thread(owners.land, writer, rows)
+                await asyncio.to_thread(land, writer, rows)
                 now = timed("landed", now)
-                await asyncio.to_thread(query.processAllAvailable)
+                states = await asyncio.to_thread(fold.next)
+                assert states is not None
                 now = timed("folded on Spark", now)
-                whole = merged([read_state(store, name) for name in states])
+                whole = merged([read_state(writer.location, file) for file in states.files])
                 now = timed("put together", now)
                 decide(whole, RoundMemory(), strategy)
                 timed("decided", now)
                 gap = rows.take(rows["kind"] == "gap")
                 found |= {int(name.rpartition(":")[2]) for name in gap["broker"]}
     finally:
-        query.stop()
+        job.close()
         await asyncio.to_thread(stop_session, spark)
     return found

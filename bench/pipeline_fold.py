@@ -11,11 +11,13 @@ import numpy as np
 from bench.figures import Figure
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.stream.fold import start_fold
+from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
 from counterpoise.pipeline.stream.session import start_session, stop_session
-from counterpoise.pipeline.stream.states import read_state
+from counterpoise.pipeline.tables.history import take_over
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.states import read_state
 
 BUNDLES = 100_000
 BROKERS = 100
@@ -63,7 +65,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     return [
         Figure("fold in the process", inline_s, "s", note=note),
         Figure(
-            "fold on Spark, a micro-batch",
+            "fold on Spark, a batch",
             stream_s,
             "s",
             anchor="the same fold in the process",
@@ -94,28 +96,21 @@ def _in_process(polls: list[ReportRows]) -> tuple[float, FoldState]:
 
 
 def _on_spark(polls: list[ReportRows], cores: int) -> tuple[float, float, FoldState]:
-    """The median micro-batch, what a round needs besides, and the state at the end."""
+    """The median batch with its commit, what a round needs besides, and the state at the end."""
     spark = start_session(f"local[{cores}]", partitions=cores)
+    took = []
     try:
-        with TemporaryDirectory(prefix="counterpoise-bench-") as home:
-            store = open_store(home)
+        with TemporaryDirectory(prefix="bench-") as home, JobWatch(spark, "fold") as job:
+            writer = take_over(open_location(home))
+            fold = ReportFold(writer, SparkTasks(spark, job), shards=cores)
             for rows in polls:
-                land(store, rows)
-            states: list[str] = []
-
-            def keep(up_to: int, files: list[str]) -> None:
-                read_state(store, files[0])  # as the balancer does, to see whether a round is due
-                states[:] = files
-
-            query = start_fold(
-                spark, home, keep, shards=cores, checkpoint=f"{home}/checkpoint", files=1
-            )
-            query.processAllAvailable()
-            progress = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
-            query.stop()
+                land(writer, rows)
+                began = time.perf_counter()
+                states = fold.next()
+                took.append(time.perf_counter() - began)
             began = time.perf_counter()
-            state = merged([read_state(store, name) for name in states])
+            state = merged([read_state(writer.location, file) for file in states.files])
             round_s = time.perf_counter() - began
     finally:
         stop_session(spark)
-    return statistics.median(progress[WARM_UP:]) / 1000, round_s, state
+    return statistics.median(took[WARM_UP:]), round_s, state

@@ -32,26 +32,17 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "connection_lost": "asyncio.Protocol",
     "connection_made": "asyncio.Protocol",
     "data_received": "asyncio.Protocol",
-    "getDefaultReadLimit": "Spark, of a streaming source",
-    "initialOffset": "Spark, of a streaming source",
-    "latestOffset": "Spark, of a streaming source",
     "pause_writing": "asyncio.Protocol",
     "pulsar_cluster": "pytest, as a fixture",
     "pulsar_cluster_module": "pytest, as a fixture",
-    "reportLatestOffset": "Spark, of a streaming source",
     "resume_writing": "asyncio.Protocol",
     "serialize": "kazoo, for a request of our own",
     "stop_broker": "tests with an embedded cluster",
-    "streamReader": "Spark, of a data source",
     "trust_certs": "tests with an embedded cluster",
     "waiting_to_be_read": "tests: what a connection holds cannot be seen from outside",
 }
 #: Judged against Pulsar, and not yet part of any program: what is missing. It must shrink.
-NOT_CONNECTED: Mapping[str, str] = dict.fromkeys(
-    "commit_states expect_held read_status next_slice open_location read_reports "
-    "read_shard resharded".split(),
-    "the stream, the balancer and the verbs go over to these tables next",
-)
+NOT_CONNECTED: Mapping[str, str] = {}
 #: What an unused one of is a definition that nothing calls; unused fields and members of
 #: enumerations are part of a record or of a protocol.
 KINDS = frozenset({"class", "function", "method", "property"})

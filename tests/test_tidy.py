@@ -92,16 +92,11 @@ WORDS = {
 _WORD = re.compile(
     "|".join(f"(?P<w{n}>\\b(?:{word})\\b)" for n, word in enumerate(WORDS)), re.IGNORECASE
 )
-_OF_THE_HISTORY = "kills late_writes lease outage ownership states tampered".split()
 #: Where a word stays (all words where it is empty), and why.
 WORDS_STAY = {
-    ("src/counterpoise/pipeline/history/", ""): "tables of a format of their own replace the room",
     ("src/counterpoise/pipeline/tables/data_files.py", "tell"): "the method of Python's files",
     ("src/counterpoise/pipeline/tables/old_layout.py", "reigns"): "a directory of older histories",
     ("src/counterpoise/pipeline/tables/states.py", "tell"): "the method of Python's files",
-    **{(f"tests/pipeline/test_{each}.py", ""): "as the room" for each in _OF_THE_HISTORY},
-    ("docs/ARCHITECTURE.md", "reigns"): "the name of a directory of stored histories",
-    ("docs/BALANCER.md", "reigns"): "the name of a directory of stored histories",
 }
 #: File names that recur because every folder has such a file for the same purpose.
 FILES_RECUR = frozenset("__init__ errors memory options policies port records registry".split())

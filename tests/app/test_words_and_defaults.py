@@ -14,8 +14,8 @@ from counterpoise.app.verbs import advise, balance
 from counterpoise.app.verbs.status import sentences
 from counterpoise.app.verbs.top import limits_of, screen
 from counterpoise.decide.plan import Rejection
-from counterpoise.pipeline.history.status import BalancerStatus, LastPoll
 from counterpoise.pipeline.tables.control import Control, Wish
+from counterpoise.pipeline.tables.status import BalancerStatus, LastPoll
 
 SHEDDER = "loadBalancerLoadSheddingStrategy"
 UNIFORM = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"

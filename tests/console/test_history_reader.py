@@ -11,26 +11,26 @@ from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary, summarize_round
 from counterpoise.picture.treemap import TileKind
-from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.tables.control import Wish, read_control
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.reports import land
 from tests.console.reports import report
 from tests.picture.rounds import made, move, outcome, stays
+from tests.pipeline.histories import compacted, writer_of
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(tmp_path)
+def writer(tmp_path: Path) -> TablesWriter:
+    return writer_of(tmp_path)
 
 
 def read(reader: HistoryReader) -> tuple[RoundSummary, ...]:
     return reader.read(0)[0]
 
 
-def test_rounds_come_with_what_came_of_them(store: Store) -> None:
-    tables, reader = HistoryTables(store), HistoryReader(store)
+def test_rounds_come_with_what_came_of_them(writer: TablesWriter) -> None:
+    tables, reader = JournalWriter(writer), HistoryReader(writer)
     assert read(reader) == ()
     tables.record_round(made(5, (move(),), (stays("b:1"),)))
     [first] = read(reader)
@@ -43,14 +43,16 @@ def test_rounds_come_with_what_came_of_them(store: Store) -> None:
     assert [(each.at_ms, each.rounds) for each in read(reader)] == [(5, 1), (6, 2)]
 
 
-async def test_the_balancer_takes_orders(store: Store) -> None:
-    rounds = BalancerRounds(HistoryReader(store), lambda: 9_000)
+async def test_the_balancer_takes_orders(writer: TablesWriter) -> None:
+    rounds = BalancerRounds(HistoryReader(writer), lambda: 9_000)
     assert rounds.accepts_control
     assert await rounds.say("pause", "by me") == "no further move begins"
-    assert read_control(store).wish is Wish.PAUSE
-    assert HistoryReader(store).read(0)[1].startswith("paused since 1970-01-01 00:00:09 UTC: by me")
+    assert read_control(writer.location).wish is Wish.PAUSE
+    assert (
+        HistoryReader(writer).read(0)[1].startswith("paused since 1970-01-01 00:00:09 UTC: by me")
+    )
     await rounds.say("go", "")
-    assert read_control(store).wish is Wish.GO
+    assert read_control(writer.location).wish is Wish.GO
 
 
 async def test_an_order_is_refused_where_there_is_no_balancer() -> None:
@@ -62,11 +64,11 @@ async def test_an_order_is_refused_where_there_is_no_balancer() -> None:
     )
 
 
-def test_loads_come_from_what_was_recorded_compacted_or_not(store: Store) -> None:
+def test_loads_come_from_what_was_recorded_compacted_or_not(writer: TablesWriter) -> None:
     for poll, broker, load in ((10, "a:1", 100.0), (20, "a:1", 200.0), (30, "b:1", 300.0)):
-        land(store, report(poll, broker, {"n/s/0x0_0x1": load, "n/s/0x1_0x2": 1.0}))
-    compact(store, "reports", up_to_poll=20, at_least=2)
-    reader = HistoryReader(store)
+        land(writer, report(poll, broker, {"n/s/0x0_0x1": load, "n/s/0x1_0x2": 1.0}))
+    compacted(writer, 20)
+    reader = HistoryReader(writer)
     bundle = reader.recorded(TileKind.BUNDLE, "n/s/0x0_0x1", 0)
     assert bundle.curve == LoadCurve((10, 20, 30), (100.0, 200.0, 300.0), (3.0, 3.0, 3.0))
     assert [each.sentence for each in bundle.changes] == ["moved from a:1 to b:1"]
@@ -77,14 +79,14 @@ def test_loads_come_from_what_was_recorded_compacted_or_not(store: Store) -> Non
 
 
 def test_a_damaged_history_is_reported_and_raises_nothing_else(
-    store: Store, tmp_path: Path
+    writer: TablesWriter, tmp_path: Path
 ) -> None:
-    HistoryTables(store).record_round(made(5))
-    land(store, report(5, "a:1", {}))
-    for table in ("rounds", "reports"):
+    JournalWriter(writer).record_round(made(5))
+    land(writer, report(5, "a:1", {}))
+    for table in ("journal", "reports"):
         [file] = (tmp_path / table).rglob("*.parquet")
         file.write_bytes(b"nonsense")
     with pytest.raises(ValueError, match=r"\.parquet"):
-        HistoryReader(store).recorded(TileKind.BROKER, "a:1", 0)
+        HistoryReader(writer).recorded(TileKind.BROKER, "a:1", 0)
     with pytest.raises(ValueError, match=r"\.parquet"):
-        read(HistoryReader(store))
+        read(HistoryReader(writer))

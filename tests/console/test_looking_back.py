@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.reports import land
 from tests.console.conftest import StartConsole, opened
 from tests.console.reports import report
 from tests.console.staged import Staged, staged
 from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.histories import writer_of
 
 pytestmark = pytest.mark.browser
 BUNDLE = bundle_name(1)
@@ -31,9 +31,9 @@ def page(
     cluster: Staged, context: BrowserContext, start_console: StartConsole, tmp_path_factory: object
 ) -> Iterator[Page]:
     history = tmp_path_factory.mktemp("history")  # type: ignore[attr-defined]
-    store, now_ms = open_store(history), int(time.time() * 1000)
+    writer, now_ms = writer_of(history), int(time.time() * 1000)
     for hours, broker, load in ((20, "gone:1", 70_000.0), (3, cluster.names[0], 40_000.0)):
-        land(store, report(now_ms - hours * HOUR_MS, broker, {BUNDLE: load}))
+        land(writer, report(now_ms - hours * HOUR_MS, broker, {BUNDLE: load}))
     url = start_console("--admin-url", cluster.admin_url, "--history", str(Path(history)))
     with opened(context, url) as made:
         yield made

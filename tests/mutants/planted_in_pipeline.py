@@ -4,63 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.fault import Fault
 
-_DURABLE = "tests/pipeline/test_durable.py"
-_SURVIVES = f"{_DURABLE}::test_a_file_and_every_directory_above_it_survive"
 _SHARDS = "tests/pipeline/test_fold_of_shards.py"
 _EXECUTOR = "tests/pipeline/test_executor.py"
 _BALANCER = "tests/pipeline/test_balancer.py"
 
 IN_PIPELINE: tuple[Fault, ...] = (
-    Fault(
-        "landed files, rounds and the stream's states are never synced",
-        "pipeline/history/disk.py",
-        "        os.fsync(file.fileno())\n",
-        "",
-        f"{_DURABLE}::test_the_kernel_is_asked_for_both_the_file_and_its_name",
-    ),
-    Fault(
-        "the bytes of a history's files are never asked to be synced",
-        "pipeline/history/disk.py",
-        "                self.sync(file)\n",
-        "",
-        _SURVIVES,
-        quick=True,
-    ),
-    Fault(
-        "files are synced before they are flushed",
-        "pipeline/history/disk.py",
-        "                file.flush()\n                self.sync(file)\n",
-        "                self.sync(file)\n                file.flush()\n",
-        _SURVIVES,
-    ),
-    Fault(
-        "the name of a history's file is never synced",
-        "pipeline/history/disk.py",
-        "            hidden.unlink(missing_ok=True)\n        self.sync_directory(path.parent)\n",
-        "            hidden.unlink(missing_ok=True)\n",
-        _SURVIVES,
-    ),
-    Fault(
-        "the name of a new day's directory is never synced",
-        "pipeline/history/disk.py",
-        "        self.make_directory(path)\n        self.sync_directory(path.parent)\n",
-        "        self.make_directory(path)\n",
-        _SURVIVES,
-    ),
-    Fault(
-        "a state is written under its own name",
-        "pipeline/history/disk.py",
-        '        hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")\n',
-        "        hidden = path\n",
-        _DURABLE,
-    ),
-    Fault(
-        "small files go before the one that replaces them is there",
-        "pipeline/history/compaction.py",
-        "                    held = []\n    for name in names:\n        store.delete(name)\n",
-        "                    held = []\n        for name in names:\n            store.delete(name)\n",
-        f"{_DURABLE}::test_small_files_go_when_the_one_that_replaces_them_survives",
-    ),
     Fault(
         "the long average is over a hundred samples",
         "load/average.py",
@@ -72,30 +20,44 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "the pipeline's long average is over a hundred samples",
         "pipeline/stream/fold.py",
-        '        self._options = FoldOptions(**json.loads(options["fold"]))\n',
-        '        self._options = FoldOptions(**{**json.loads(options["fold"]), "long_samples": 100})\n',
+        "    after = fold(before, rows, batch.options)\n",
+        "    after = fold(before, rows, FoldOptions(long_samples=100))\n",
         f"{_SHARDS}::test_averages_over_more_than_a_hundred_samples_survive_every_state",
     ),
     Fault(
-        "compaction archives what is not folded yet",
-        "pipeline/history/compaction.py",
-        "    small = [name for name in small if _first(name) <= up_to_poll]\n",
-        "",
-        f"{_SHARDS}::test_what_is_not_folded_yet_is_never_compacted",
+        "a batch takes in all that has landed, however much that is",
+        "pipeline/stream/fold.py",
+        "next_slice(self._writer, after, self._most_rows)",
+        "next_slice(self._writer, after)",
+        f"{_SHARDS}::test_a_batch_is_limited_by_rows_however_many_polls_have_landed",
     ),
     Fault(
-        "the history is kept tidy up to whatever has landed",
-        "pipeline/history/keeping.py",
-        "                    up_to_poll=up_to_poll,\n",
-        "                    up_to_poll=2**62,\n",
-        f"{_SHARDS}::test_what_is_not_folded_yet_is_never_compacted",
+        "each poll is a batch of its own",
+        "pipeline/stream/fold.py",
+        "max(after + self._every_ms, after + 1)",
+        "after + 1",
+        f"{_SHARDS}::test_polls_wait_for_each_other_until_a_batch_is_worth_it",
     ),
     Fault(
         "a poll in a compacted file is folded a second time",
-        "pipeline/stream/codec.py",
-        "            table = group.filter(pc.greater(polls, after)) if older else group\n",
-        "            table = group\n",
-        f"{_SHARDS}::test_a_micro_batch_that_is_repeated_after_a_compaction_gives_the_same",
+        "pipeline/tables/reports.py",
+        "            if file.first_poll <= part.after or file.last_poll > part.up_to:\n",
+        "            if file.last_poll > part.up_to:\n",
+        f"{_SHARDS}::test_however_batches_are_cut_lost_and_divided_each_poll_is_folded_once",
+    ),
+    Fault(
+        "a writer's commits do not carry its epoch",
+        "pipeline/tables/history.py",
+        "        carried = {WRITER: self.epoch, **transactions}\n",
+        "        carried = dict(transactions)\n",
+        f"{_SHARDS}::test_a_balancer_that_stood_still_decides_nothing_and_keeps_no_outcome",
+    ),
+    Fault(
+        "a writer that was refused reads on as if it still wrote",
+        "pipeline/tables/history.py",
+        "            self._expect_going_on()\n            # What is committed here is known",
+        "            # What is committed here is known",
+        f"{_SHARDS}::test_a_balancer_that_stood_still_while_another_took_over_commits_nothing",
     ),
     Fault(
         "the executor asks brokers what they own while they take bundles over",

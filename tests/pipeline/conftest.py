@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.stream.session import start_session, stop_session
 from counterpoise.pipeline.tables.port import History
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import journal_of
 from tests.pipeline.short_history import ShortHistory
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ def _left_by_spark() -> Iterator[None]:
 @pytest.fixture(scope="package")
 def spark() -> "Iterator[SparkSession]":
     """Ends with the room: finalisers that run later would connect again, and leave a socket."""
-    # A stream that has everything says so at its next look at the source.
-    conf = {"spark.sql.streaming.pollingDelay": "20"}
-    session = start_session("local[2]", partitions=2, conf=conf)
+    session = start_session("local[2]", partitions=2)
     yield session
     stop_session(session)
 
@@ -56,12 +53,12 @@ async def uneven(cluster: FakeCluster) -> FakeCluster:
 
 
 KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
-    lambda path: HistoryTables(open_store(path)),
+    journal_of,
     lambda path: ShortHistory(),
 ]
 
 
-@pytest.fixture(params=KINDS_OF_HISTORY, ids=["tables", "short"])
+@pytest.fixture(params=KINDS_OF_HISTORY, ids=["journal", "short"])
 def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
     made: History = request.param(tmp_path)
     return made

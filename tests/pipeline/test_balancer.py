@@ -16,12 +16,13 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import HistoryTables, read_table
+from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.schema import JournalKind
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import journal_of, kept
 from tests.pipeline.rounds import DO_IT, LogLines, balancer, loads, made_of, outcomes, seen, seen_as
 from tests.pipeline.short_history import ShortHistory
 
@@ -67,13 +68,13 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
     cut: str,
 ) -> None:
     state = seen(uneven)
-    first = HistoryTables(open_store(tmp_path))
+    first = journal_of(tmp_path)
     cut_off(first, cut, monkeypatch)
     with pytest.raises(CutOffError):
         await balancer(http, first, options=replace(DO_IT, at_once=1)).step(state)
     left = len(uneven.unloads)
     # The next leader has the files, and nothing else.
-    history = HistoryTables(open_store(tmp_path))
+    history = journal_of(tmp_path)
     made = await made_of(balancer(http, history), state)
     assert len(uneven.unloads) == len(made.moves)
     assert len({bundle for bundle, _ in uneven.unloads}) == len(made.moves)
@@ -85,7 +86,7 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
     assert history.is_complete(made.poll_id)
 
 
-def cut_off(history: HistoryTables, where: str, patch: pytest.MonkeyPatch) -> None:
+def cut_off(history: JournalWriter, where: str, patch: pytest.MonkeyPatch) -> None:
     """Let the history fail at that point."""
     if where == "before any move":
         keep_round = history.record_round
@@ -96,12 +97,12 @@ def cut_off(history: HistoryTables, where: str, patch: pytest.MonkeyPatch) -> No
 
         patch.setattr(history, "record_round", after_round)
     elif where == "after one outcome":
-        keep_outcome, kept = history.record_outcome, []
+        keep_outcome, done = history.record_outcome, []
 
         def after_outcome(outcome: MoveOutcome) -> None:
-            if kept:
+            if done:
                 raise CutOffError  # carried out, but not recorded
-            kept.append(outcome)
+            done.append(outcome)
             keep_outcome(outcome)
 
         patch.setattr(history, "record_outcome", after_outcome)
@@ -215,18 +216,17 @@ async def test_who_had_no_traffic_and_got_none_is_not_waited_for(
 async def test_the_tables_say_who_what_when_and_why(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    made = await made_of(balancer(http, HistoryTables(open_store(tmp_path))), seen(uneven))
-    decisions = read_table(open_store(tmp_path), "decisions")
+    made = await made_of(balancer(http, journal_of(tmp_path)), seen(uneven))
+    decisions = kept(tmp_path, JournalKind.DECISION)
     assert [row["id"] for row in decisions] == [move.id for move in made.moves]
     assert decisions[0]["sentence"] == made.moves[0].decision.sentence
     assert '"usage"' in decisions[0]["figures"]
-    rejections = read_table(open_store(tmp_path), "rejections")
+    rejections = kept(tmp_path, JournalKind.REJECTION)
     assert {row["subject"] for row in rejections} >= set(uneven.names[1:])
-    assert all(row["carried_out"] for row in read_table(open_store(tmp_path), "outcomes"))
-    [row] = read_table(open_store(tmp_path), "rounds")
+    assert all(row["carried_out"] for row in kept(tmp_path, JournalKind.OUTCOME))
+    [row] = kept(tmp_path, JournalKind.ROUND)
     assert row["decisions"] == len(made.moves)
     assert row["imbalance"] == pytest.approx(2.0)
-    assert read_table(open_store(tmp_path), "nothing") == []
 
 
 async def test_the_same_refusal_is_said_once(
@@ -258,11 +258,11 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
     assert made is not None
     assert len(made.moves) > 1, "or this test says nothing"
     assert len(uneven.unloads) == 1
-    kept = outcomes(history, made)
-    assert [one.status for one in kept] == [MoveStatus.MOVED] + [MoveStatus.WITHHELD] * (
-        len(kept) - 1
+    ended = outcomes(history, made)
+    assert [one.status for one in ended] == [MoveStatus.MOVED] + [MoveStatus.WITHHELD] * (
+        len(ended) - 1
     )
-    assert "--max-moves-a-round" in kept[-1].error
+    assert "--max-moves-a-round" in ended[-1].error
     left_alone = history.memory_before(made.poll_id + 1).recently_unloaded
     assert set(left_alone) == {made.moves[0].bundle}, "the others may go in the next round"
 
@@ -300,3 +300,50 @@ async def test_no_round_moves_anything_to_a_broker_that_serves_no_lookups(
     made = await made_of(balancer(http, history), fold(state, Batch.of(await poll())))
     assert {move.destination for move in made.moves} == {uneven.names[2]}
     assert blocked.name not in uneven.owners.values()
+
+
+async def test_a_round_whose_state_is_gone_is_seen_through_all_the_same(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its bundles are unloaded, and the fold comes to a later poll without ever meeting it."""
+    first = journal_of(tmp_path)
+    cut_off(first, "after one outcome", monkeypatch)
+    with pytest.raises(CutOffError):
+        await balancer(http, first).step(seen(uneven, 1))
+    asked, later = len(uneven.unloads), journal_of(tmp_path)
+    await balancer(http, later).step(seen(uneven, 1.01))
+    [begun] = kept(tmp_path, JournalKind.ROUND)
+    made = later.round(begun["poll_id"])
+    assert made is not None
+    assert {one.status for one in outcomes(later, made)} <= {
+        MoveStatus.MOVED,
+        MoveStatus.ALREADY_THERE,
+    }
+    assert later.is_complete(made.poll_id)
+    assert len(made.moves) == len(set(uneven.unloads)) == len(uneven.unloads) >= asked
+
+
+async def test_what_is_past_is_not_decided_once_more(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """A fold that lost its states takes all polls in again, in other batches."""
+    journal = journal_of(tmp_path)
+    await made_of(balancer(http, journal), seen(uneven, 100))
+    unloads = list(uneven.unloads)
+    for number in (10, 50, 99, 100):
+        assert await balancer(http, journal).step(seen(uneven, number)) is None
+    assert uneven.unloads == unloads
+    assert len(kept(tmp_path, JournalKind.ROUND)) == 1
+
+
+@pytest.mark.parametrize("late_s", [3600, -3600])
+async def test_what_was_decided_at_another_time_is_not_carried_out(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: History, late_s: int
+) -> None:
+    late = balancer(http, history, clock=lambda: START + late_s * 1000)
+    made = await made_of(late, seen(uneven))
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.STALE}
+    assert uneven.unloads == []

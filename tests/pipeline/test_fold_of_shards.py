@@ -1,30 +1,56 @@
-"""What a micro-batch does, without Spark: files in, a shard's state out, whatever is compacted."""
+"""The fold of a history without Spark: tasks write files, the writer commits them, and no other."""
 
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
+from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.load.fold import Batch, FoldState, fold, merged
-from counterpoise.pipeline.history import keeping
-from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.names import is_archive, span
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.stream.fold import FoldSource
-from counterpoise.pipeline.stream.states import read_state, state_name
+from counterpoise.pipeline.stream.fold import FoldBatch, ReportFold, fold_shard
+from counterpoise.pipeline.tables.data_files import DataFile
+from counterpoise.pipeline.tables.faults import SupersededError
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.schema import FOLD_STATE, JournalKind
+from counterpoise.pipeline.tables.states import current_states, read_state
 from tests.load.story import START, joined, poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.histories import compacted, journal_of, kept, reader_of, writer_of
 
 EVERY = 5000
-SHARDS = 2
+ROWS_OF_A_POLL = 6
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(tmp_path)
+@dataclass
+class LocalTasks:
+    """Tasks run one after the other in this process; each batch is kept."""
+
+    fails_after: int = 0
+    """How many tasks of the next batch write their files before one fails; 0: none fails."""
+    meanwhile: Callable[[], object] = lambda: None
+    """Called when the tasks are done, before their driver commits."""
+    ran: list[FoldBatch] = field(default_factory=list)
+
+    def run(self, batch: FoldBatch) -> Sequence[DataFile]:
+        self.ran.append(batch)
+        fails_after, self.fails_after = self.fails_after, 0
+        files = []
+        for shard in range(batch.shards):
+            # Speculated: both attempts write a file, and the second is the one that counts.
+            fold_shard(batch, shard)
+            files.append(fold_shard(batch, shard))
+            if len(files) == fails_after:
+                raise ConnectionError("an executor was lost")
+        self.meanwhile()
+        return files
 
 
 def at(number: int) -> int:
@@ -35,18 +61,18 @@ def loads(number: int) -> dict[str, float]:
     return {bundle_name(index): 1.0 + (number * number * 7 + index) % 997 for index in range(4)}
 
 
-def lands(store: Store, numbers: range) -> None:
+def lands(writer: TablesWriter, numbers: range) -> None:
     for number in numbers:
-        land(store, poll(number, {"b1:80": loads(number)}))
+        land(writer, poll(number, {"b1:80": loads(number)}))
 
 
-def folds(store: Store, after: int, up_to: int) -> FoldState:
-    """A micro-batch, as Spark has it planned and read."""
-    options = {"history": store.uri, "after": "0", "files": "500", "every": "0", "fold": "{}"}
-    reader = FoldSource({**options, "shards": str(SHARDS)}).streamReader(None)
-    for part in reader.partitions({"poll": after}, {"poll": up_to}):
-        assert [row[1] for row in reader.read(part)] == [up_to]
-    return merged([read_state(store, state_name(up_to, s, SHARDS)) for s in range(SHARDS)])
+def folded(at_path: Path) -> FoldState:
+    """What is committed."""
+    reader = reader_of(at_path)
+    states = current_states(reader)
+    assert states is not None
+    assert len(reader.files(FOLD_STATE)) == states.shards, "one file for each shard, no other"
+    return merged([read_state(reader.location, file) for file in states.files])
 
 
 def expected(count: int) -> FoldState:
@@ -54,13 +80,14 @@ def expected(count: int) -> FoldState:
     return merged([fold(FoldState.empty(), Batch.of(joined(polls)))])
 
 
-def test_averages_over_more_than_a_hundred_samples_survive_every_state(store: Store) -> None:
+def test_averages_over_more_than_a_hundred_samples_survive_every_state(tmp_path: Path) -> None:
     """By a scalar twin of Java's formula: limits of 10 and 1000."""
-    after, count = 0, 130
+    writer, count = writer_of(tmp_path), 130
+    running = ReportFold(writer, LocalTasks(), shards=2)
     for first in range(0, count, 26):
-        lands(store, range(first, first + 26))
-        state = folds(store, after, at(first + 25))
-        after = at(first + 25)
+        lands(writer, range(first, first + 26))
+        assert running.next() is not None
+    state = folded(tmp_path)
     for index in range(4):
         [row] = np.flatnonzero(state.averages["bundle"] == bundle_name(index))
         for term, limit in (("short", 10), ("long", 1000)):
@@ -72,62 +99,98 @@ def test_averages_over_more_than_a_hundred_samples_survive_every_state(store: St
             assert state.averages[f"{term}_msg_throughput_in"][row] == value
 
 
-def test_what_is_not_folded_yet_is_never_compacted(store: Store) -> None:
-    """More lands while the history is kept tidy: the next micro-batch finds each poll once."""
-    lands(store, range(3))
-    folds(store, 0, at(2))
-    lands(store, range(3, 6))
-    keeps = Keeping(store, KeepingOptions(compact_from=1, look_every=1), print)
-    keeps.folded(at(2))
-    keeps._thread.shutdown(wait=True)
-    assert [(is_archive(name), span(name)) for name in files(store, "reports")] == [
-        (True, (at(0), at(2))),
-        (False, (at(3), at(3))),
-        (False, (at(4), at(4))),
-        (False, (at(5), at(5))),
-    ]
-    assert_same(folds(store, at(2), at(4)), expected(5))
-    assert_same(folds(store, at(4), at(5)), expected(6))
+_STEPS = st.one_of(
+    st.tuples(st.just("land"), st.integers(1, 3)),
+    st.tuples(st.just("fold"), st.integers(1, 20)),
+    st.tuples(st.just("lose an executor"), st.integers(1, 3)),
+    st.tuples(st.just("start again"), st.integers(1, 3)),
+    st.tuples(st.just("compact"), st.integers(0, 9)),
+)
 
 
-def test_a_micro_batch_that_is_repeated_after_a_compaction_gives_the_same(store: Store) -> None:
-    """What became of a state that was lost: the batch is planned again, over compacted files."""
-    lands(store, range(4))
-    folds(store, 0, at(1))
-    first = folds(store, at(1), at(3))
-    keeps = Keeping(store, KeepingOptions(compact_from=1, look_every=1), print)
-    keeps.folded(at(3))
-    keeps._thread.shutdown(wait=True)
-    assert all(is_archive(name) for name in files(store, "reports"))
-    assert_same(folds(store, at(1), at(3)), first)
-
-
-def test_a_history_is_looked_over_every_so_many_micro_batches(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+# To shrink a failure takes minutes, and says little more than it does.
+@settings(max_examples=15, deadline=None, phases=set(Phase) - {Phase.shrink})
+@given(steps=st.lists(_STEPS, min_size=2, max_size=8))
+def test_however_batches_are_cut_lost_and_divided_each_poll_is_folded_once(
+    steps: list[tuple[str, int]],
 ) -> None:
-    looked: list[tuple[str, int, int, int]] = []
+    with TemporaryDirectory() as home:
+        path = Path(home)
+        writer, tasks, landed, shards = writer_of(path), LocalTasks(), 0, 2
+        lands(writer, range(landed, landed := 1))
+        running = ReportFold(writer, tasks, shards=shards)
+        for step, number in steps:
+            if step == "land":
+                lands(writer, range(landed, landed := landed + number))
+            elif step == "start again":
+                writer, shards = writer_of(path), number
+                running = ReportFold(writer, tasks, shards=shards)
+            elif step == "compact":
+                compacted(writer, at(number))
+            elif step == "lose an executor":
+                tasks.fails_after = min(number, shards)
+                with contextlib.suppress(ConnectionError):
+                    running.next()
+                tasks.fails_after = 0
+            else:
+                again = ReportFold(writer, tasks, shards=shards, most_rows=number)
+                again.next()
+                running = ReportFold(writer, tasks, shards=shards)
+        while running.next():
+            pass
+        assert_same(folded(path), expected(landed))
 
-    def compact(_: Store, table: str, *, up_to_poll: int, at_least: int, keep: int) -> int:
-        looked.append((table, up_to_poll, at_least, keep))
-        return 0
 
-    monkeypatch.setattr(keeping, "compact", compact)
-    keeps = Keeping(store, KeepingOptions(compact_from=5, look_every=3, rounds_at_hand=7), print)
-    for number in range(1, 6):
-        keeps.folded(number)
-        assert bool(looked) <= (number >= 3)
-    keeps._thread.shutdown(wait=True)
-    assert [(table, poll_id) for table, poll_id, _, _ in looked] == [
-        (table, 3)
-        for table in (
-            "reports",
-            "ownership",
-            "rounds",
-            "decisions",
-            "rejections",
-            "outcomes",
-            "memory",
-        )
-    ]
-    assert {at_least for _, _, at_least, _ in looked} == {5}
-    assert [keep for _, _, _, keep in looked] == [0, 7, 7, 7, 7, 7, 7]
+def test_a_batch_is_limited_by_rows_however_many_polls_have_landed(tmp_path: Path) -> None:
+    writer, tasks = writer_of(tmp_path), LocalTasks()
+    lands(writer, range(10))
+    running = ReportFold(writer, tasks, shards=2, most_rows=4 * ROWS_OF_A_POLL)
+    while running.next():
+        pass
+    assert [batch.part.rows for batch in tasks.ran] == [24, 24, 12]
+    assert_same(folded(tmp_path), expected(10))
+
+
+def test_polls_wait_for_each_other_until_a_batch_is_worth_it(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path)
+    running = ReportFold(writer, LocalTasks(), shards=2, every_ms=2 * EVERY)
+    lands(writer, range(1))
+    assert running.next() is not None
+    lands(writer, range(1, 2))
+    assert running.next() is None
+    lands(writer, range(2, 3))
+    states = running.next()
+    assert states is not None
+    assert states.up_to == at(2)
+
+
+def test_a_balancer_that_stood_still_while_another_took_over_commits_nothing(
+    tmp_path: Path,
+) -> None:
+    """Its tasks are done, and their files written: it is refused at the commit, and ever after."""
+    first, tasks = writer_of(tmp_path), LocalTasks()
+    lands(first, range(2))
+    stopped = ReportFold(first, tasks, shards=2)
+
+    def others() -> None:
+        second = writer_of(tmp_path)
+        lands(second, range(2, 3))
+        assert ReportFold(second, LocalTasks(), shards=2).next() is not None
+
+    tasks.meanwhile = others
+    for _ in range(2):
+        with pytest.raises(SupersededError, match="has taken"):
+            stopped.next()
+        tasks.meanwhile = lambda: None
+    with pytest.raises(SupersededError):
+        land(first, poll(3, {"b1:80": loads(3)}))
+    assert_same(folded(tmp_path), expected(3))
+
+
+def test_a_balancer_that_stood_still_decides_nothing_and_keeps_no_outcome(tmp_path: Path) -> None:
+    """A commit to the journal has no transaction but the epoch of its writer."""
+    stopped = journal_of(tmp_path)
+    journal_of(tmp_path).record_memory(at(1), RoundMemory(decided_at_ms=1))
+    with pytest.raises(SupersededError, match="has taken"):
+        stopped.record_memory(at(2), RoundMemory(decided_at_ms=2))
+    assert [row["poll_id"] for row in kept(tmp_path, JournalKind.MEMORY)] == [at(1)]

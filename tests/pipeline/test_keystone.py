@@ -26,9 +26,8 @@ from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest import measure, simulate
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import HistoryTables
 from tests.pipeline.backtest.test_simulate import FLOORS, START, Plain
+from tests.pipeline.histories import journal_of
 from tests.pipeline.short_history import ShortHistory
 from tests.pipeline.test_spark import landed, stream
 
@@ -130,7 +129,7 @@ async def test_one_story_is_decided_identically_inline_on_spark_and_in_a_backtes
     for rows in polls:
         state = fold(state, Batch.of(rows))
         made_inline.append(await Balancer(by(name), inline, dry, _quiet).step(merged([state])))
-    history = HistoryTables(open_store(tmp_path / "rounds"))
+    history = journal_of(tmp_path / "rounds")
     landed(tmp_path / "reports", polls)
     made_on_spark = [
         await Balancer(by(name), history, dry, _quiet).step(merged(shards))

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 import pytest
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.lease import LeaseOptions
-from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.tables.faults import HistoryFaultError, OutageError, fault_from_spark
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.outage import through_outages
+from counterpoise.pipeline.tables.schema import REPORTS
 from counterpoise.pipeline.watch.watcher import ClusterWatcher, WatchSettings
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import reader_of
 from tests.pipeline.s3_server import Bucket, bucket
 
 NO_PAUSE = (0.01,)
-SHORT = LeaseOptions(lasts_s=3.0, holds_s=2.0, renew_every_s=0.5)
+SHORT = HeartbeatOptions(lasts_s=3.0, renew_every_s=0.5)
 
 
 class Keeper:
-    """One that ends as it is told to."""
+    """A keeper whose run ends in a given way."""
 
     def __init__(self, end: Exception | None, *, under_way: bool) -> None:
         self.end = end
@@ -35,19 +35,19 @@ class Keeper:
 
 
 async def played(first: Keeper, *others: Keeper) -> list[str]:
-    told: list[str] = []
+    logged: list[str] = []
     makes = iter(others)
-    await through_outages(first, lambda: next(makes), asyncio.Event(), told.append, NO_PAUSE)
+    await through_outages(first, lambda: next(makes), asyncio.Event(), logged.append, NO_PAUSE)
     assert {one.runs for one in (first, *others)} == {1}
-    return told
+    return logged
 
 
-async def test_who_was_under_way_is_begun_anew_until_the_outage_is_over() -> None:
+async def test_a_keeper_that_was_under_way_is_begun_again_until_the_outage_is_over() -> None:
     away = OutageError("the store is away")
-    told = await played(
+    logged = await played(
         Keeper(away, under_way=True), Keeper(away, under_way=False), Keeper(None, under_way=True)
     )
-    assert told == ["an outage: the store is away (by itself it is tried again in 0.01 s)"] * 2
+    assert logged == ["an outage: the store is away (by itself it is tried again in 0.01 s)"] * 2
 
 
 async def test_what_never_was_there_may_be_a_wrong_address() -> None:
@@ -60,28 +60,28 @@ async def test_what_is_no_outage_is_not_waited_for() -> None:
         await played(Keeper(HistoryFaultError("another has taken it over"), under_way=True))
 
 
-async def test_who_is_told_to_stop_waits_for_no_outage() -> None:
-    stop, told = asyncio.Event(), asyncio.Event()
+async def test_a_keeper_that_is_stopped_waits_for_no_outage() -> None:
+    stop, logged = asyncio.Event(), asyncio.Event()
     first = Keeper(OutageError("away"), under_way=True)
 
-    def tell(_: str) -> None:
-        told.set()
+    def log(_: str) -> None:
+        logged.set()
 
-    never = through_outages(first, lambda: first, stop, tell, (3600.0,))
+    never = through_outages(first, lambda: first, stop, log, (3600.0,))
     going = asyncio.create_task(never)
     async with asyncio.timeout(10):
-        await told.wait()
+        await logged.wait()
         stop.set()
         await going
     assert first.runs == 1
 
 
-def test_an_outage_that_spark_tells_of_is_one() -> None:
-    told = "Traceback:\n counterpoise.pipeline.tables.faults.OutageError: s3://b is away\n at x"
-    fault = fault_from_spark(told)
+def test_an_outage_in_a_message_of_spark_is_one() -> None:
+    logged = "Traceback:\n counterpoise.pipeline.tables.faults.OutageError: s3://b is away\n at x"
+    fault = fault_from_spark(logged)
     assert type(fault) is OutageError
     assert str(fault) == "s3://b is away"
-    other = fault_from_spark(told.replace("OutageError", "HistoryFaultError"))
+    other = fault_from_spark(logged.replace("OutageError", "HistoryFaultError"))
     assert type(other) is HistoryFaultError
 
 
@@ -103,8 +103,8 @@ async def test_a_watch_goes_on_when_its_store_is_back(
         cluster.report_time += 1
         kept.put_nowait(int(rows["poll_id"][0]))
 
-    def made(lease: LeaseOptions) -> ClusterWatcher:
-        settings = WatchSettings((cluster.admin_url,), uri, poll_every_s=0.05, lease=lease)
+    def made(heartbeat: HeartbeatOptions) -> ClusterWatcher:
+        settings = WatchSettings((cluster.admin_url,), uri, poll_every_s=0.05, heartbeat=heartbeat)
         return ClusterWatcher(settings, said.put_nowait, after)
 
     again = SHORT.after_an_outage()
@@ -122,7 +122,7 @@ async def test_a_watch_goes_on_when_its_store_is_back(
         later = await kept.get()
         stop.set()
         await watching
-    landed = files(open_store(uri), "reports")
+    landed = [each.last_poll for each in reader_of(uri).files(REPORTS)]
     assert later > max(before)
-    assert [name for name in landed if str(later) in name]
-    assert all(any(str(poll) in name for name in landed) for poll in before), "nothing is lost"
+    assert {later, *before} <= {*landed}, "nothing is lost"
+    assert len(landed) == len(set(landed)), "and nothing is there twice"

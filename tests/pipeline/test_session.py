@@ -1,20 +1,22 @@
 """What Spark is started with, and what is said when it fails."""
 
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from counterpoise.pipeline.stream import jvm
-from counterpoise.pipeline.stream.running import TRIES, Stream, StreamFailedError, jvm_at_hand
+from counterpoise.pipeline.stream.running import TRIES, PatientFold, StreamFailedError
 from counterpoise.pipeline.stream.session import patient, python_of
 from counterpoise.pipeline.stream.trouble import sentence_of
-from counterpoise.pipeline.tables.faults import HistoryFaultError, damaged
+from counterpoise.pipeline.tables.faults import DamagedError, SupersededError, damaged
+from counterpoise.pipeline.tables.states import FoldedStates
+from tests.pipeline.histories import writer_of
 
 _FRAMES = "\n".join(f"\tat org.apache.spark.Frame{number}(F.scala:1)" for number in range(300))
 
@@ -63,84 +65,91 @@ def test_of_what_names_no_error_the_first_line_is_given() -> None:
 
 
 @dataclass
-class EndedQuery:
-    """A query that has ended, or runs where nothing ended it."""
+class FailingFold:
+    """A fold whose batches fail, each by the next of these errors, until none is left."""
 
-    ended_by: str = ""
-    lastProgress: Any = None  # noqa: N815  Spark's own name
+    errors: list[Exception]
+    states: FoldedStates | None = None
 
-    @property
-    def isActive(self) -> bool:
-        return not self.ended_by
-
-    def exception(self) -> str:
-        return self.ended_by
+    def next(self) -> FoldedStates | None:
+        if self.errors:
+            raise self.errors.pop(0)
+        return None
 
 
-BUSY = "org.apache.spark.SparkException: Python worker failed to connect back."
+BUSY = PySparkException("org.apache.spark.SparkException: Python worker failed to connect back.")
 
 
-def stream(*queries: EndedQuery) -> tuple[Stream, list[str]]:
-    coming: Iterator[EndedQuery] = iter(queries)
+def patient_fold(
+    tmp_path: Path, *errors: Exception, failing: FailingFold | None = None
+) -> tuple[PatientFold, list[str]]:
     logged: list[str] = []
-    return Stream(lambda: next(coming), logged.append), logged  # type: ignore[arg-type, return-value]
+    fold = failing or FailingFold(list(errors))
+    return PatientFold(fold, writer_of(tmp_path), logged.append), logged  # type: ignore[arg-type]
 
 
-def test_a_stream_that_a_busy_machine_ended_is_started_again() -> None:
-    running, logged = stream(EndedQuery(BUSY), EndedQuery())
-    running.mind()
-    running.mind()
-    assert running.query.isActive
-    assert len(logged) == 1
+def test_a_batch_that_a_busy_machine_ended_is_run_again(tmp_path: Path) -> None:
+    fold, logged = patient_fold(tmp_path, BUSY, BUSY)
+    assert fold.next() is None
+    assert len(logged) == 2
 
 
-def test_what_ends_a_stream_again_and_again_is_said() -> None:
-    running, logged = stream(*[EndedQuery(BUSY)] * TRIES)
-    for _ in range(TRIES - 1):
-        running.mind()
+def test_what_ends_a_batch_again_and_again_is_raised(tmp_path: Path) -> None:
+    fold, logged = patient_fold(tmp_path, *[BUSY] * TRIES)
     with pytest.raises(StreamFailedError, match="connect back"):
-        running.mind()
+        fold.next()
     assert len(logged) == TRIES - 1
 
 
-def test_a_stream_that_got_further_in_between_has_all_its_tries_again() -> None:
-    queries = [EndedQuery(BUSY, {"batchId": 1})] * (2 * TRIES)
-    running, _ = stream(*queries, EndedQuery())
-    for _ in queries:
-        running.mind()
-    assert running.query.isActive
+def test_a_fold_that_got_further_in_between_has_all_its_tries_again(tmp_path: Path) -> None:
+    failing = FailingFold([])
+    fold, logged = patient_fold(tmp_path, failing=failing)
+    for _ in range(2):
+        failing.errors += [BUSY] * (TRIES - 1)
+        assert fold.next() is None
+    assert len(logged) == 2 * (TRIES - 1)
 
 
 @pytest.mark.parametrize(
     ("said", "error"),
     [
         ("ZeroDivisionError: float division by zero", StreamFailedError),
-        (f"HistoryFaultError: {damaged('a/b', 'a', OSError('torn'))}", HistoryFaultError),
+        (f"DamagedError: {damaged('a/b', 'a', OSError('torn'))}", DamagedError),
     ],
 )
-def test_a_stream_that_something_lasting_ended_is_not(said: str, error: type[Exception]) -> None:
-    running, logged = stream(EndedQuery(said))
+def test_a_batch_that_something_lasting_ended_is_not(
+    tmp_path: Path, said: str, error: type[Exception]
+) -> None:
+    fold, logged = patient_fold(tmp_path, PySparkException(said))
     with pytest.raises(error):
-        running.mind()
+        fold.next()
+    assert logged == []
+
+
+def test_a_batch_that_failed_since_another_took_over_says_that(tmp_path: Path) -> None:
+    """The states that it goes on from are removed by the balancer that follows."""
+    said = f"DamagedError: {damaged('a/b', 'a', OSError('no such file'))}"
+    fold, logged = patient_fold(tmp_path, PySparkException(said))
+    writer_of(tmp_path)
+    with pytest.raises(SupersededError, match="another balancer has taken"):
+        fold.next()
     assert logged == []
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_a_jvm_that_was_killed_ends_the_stream_with_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, *, killed: bool
+def test_a_jvm_that_was_killed_ends_the_fold_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, killed: bool
 ) -> None:
     """Its connections break then, as they may without that."""
     process = subprocess.Popen(["sleep", "60"])
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
     monkeypatch.setattr(jvm, "NOTICED_WITHIN_S", 0.01 if not killed else 10.0)
+    fold, _ = patient_fold(tmp_path, Py4JNetworkError("refused"))
     try:
         if killed:
             process.kill()
-        expected, says = (
-            (StreamFailedError, "JVM was killed") if killed else (Py4JNetworkError, "refused")
-        )
-        with pytest.raises(expected, match=says), jvm_at_hand():
-            raise Py4JNetworkError("refused")
+        with pytest.raises(StreamFailedError, match="JVM was killed" if killed else "refused"):
+            fold.next()
     finally:
         process.kill()
         process.wait()

@@ -7,11 +7,11 @@ import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import aiohttp
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from counterpoise.decide.balancing.moves import MoveStatus, Round
@@ -19,21 +19,23 @@ from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.keeping import KeepingOptions
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
-from counterpoise.pipeline.stream.fold import start_fold
-from counterpoise.pipeline.stream.states import read_state, state_name
-from counterpoise.pipeline.tables.faults import HistoryInUseError, from_spark
+from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
+from counterpoise.pipeline.stream.running import PatientFold
+from counterpoise.pipeline.tables.data_files import read_file, write_file
+from counterpoise.pipeline.tables.faults import DamagedError, HistoryInUseError
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.keeping import KeepingOptions
+from counterpoise.pipeline.tables.reports import ROWS_MOST, land
+from counterpoise.pipeline.tables.schema import REPORTS, JournalKind
+from counterpoise.pipeline.tables.states import read_state
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.load.test_fold import assert_same, average
 from tests.pipeline.command import Command
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import journal_of, kept, writer_of
 from tests.pipeline.short_history import ShortHistory
 
 if TYPE_CHECKING:
@@ -65,49 +67,25 @@ def stream(
     spark: "SparkSession",
     home: Path,
     *,
-    files: int = 1,
+    most_rows: int = 1,
     shards: int = 3,
     options: FoldOptions | None = None,
-    fail_at: int = -1,
 ) -> list[Folded]:
-    """Run everything that was landed through the stream, and give each batch's poll and states.
-
-    The stream ends with micro-batch `fail_at` of this run, after the fold.
-    """
-    from pyspark.errors import StreamingQueryException
-
+    """Fold all that has landed and is not folded yet, and give each batch's poll and states."""
     folded: list[Folded] = []
-    store = open_store(home)
-
-    def each(up_to: int, names: list[str]) -> None:
-        folded.append((up_to, [read_state(store, name) for name in names]))
-        if len(folded) - 1 == fail_at:
-            raise ConnectionError("the leader died")
-
-    with TemporaryDirectory() as checkpoint:
-        query = start_fold(
-            spark,
-            str(home),
-            each,
+    writer = writer_of(home)
+    with JobWatch(spark, "test") as job:
+        running = ReportFold(
+            writer,
+            SparkTasks(spark, job),
             shards=shards,
-            checkpoint=checkpoint,
-            files=files,
+            most_rows=most_rows,
             options=options or FoldOptions(),
         )
-        try:
-            query.processAllAvailable()
-        except StreamingQueryException:
-            if fail_at < 0:
-                raise
-        finally:
-            query.stop()
+        while states := running.next():
+            parts = [read_state(writer.location, file) for file in states.files]
+            folded.append((states.up_to, parts))
     return folded
-
-
-def kept(home: Path) -> dict[str, bytes]:
-    """The files of all states, by poll and shard."""
-    states = home / "states"
-    return {str(file.relative_to(states)): file.read_bytes() for file in states.rglob("*.arrow*")}
 
 
 def in_process(polls: Sequence[ReportRows], options: FoldOptions | None = None) -> list[FoldState]:
@@ -119,13 +97,14 @@ def in_process(polls: Sequence[ReportRows], options: FoldOptions | None = None) 
 
 
 def landed(home: Path, polls: Sequence[ReportRows]) -> None:
+    writer = writer_of(home)
     for rows in polls:
-        land(open_store(home), rows)
+        land(writer, rows)
 
 
 @pytest.fixture(scope="module")
 def streamed(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> list[Folded]:
-    """The story through Spark, a poll to a micro-batch."""
+    """The story through Spark, a poll to a batch."""
     home = tmp_path_factory.mktemp("streamed")
     landed(home, story())
     return stream(spark, home)
@@ -143,70 +122,55 @@ def test_a_stream_that_is_started_again_elsewhere_goes_on_behind_its_states(
 ) -> None:
     polls = story()
     landed(tmp_path / "here", polls[:3])
-    stream(spark, tmp_path / "here", files=2)
+    stream(spark, tmp_path / "here", most_rows=ROWS_MOST)
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     shutil.rmtree(tmp_path / "here")
     landed(tmp_path / "there", polls[3:])
-    batches = stream(spark, tmp_path / "there", files=100)
+    batches = stream(spark, tmp_path / "there", most_rows=ROWS_MOST)
     assert len(batches) == 1, "the first three polls are not taken in again"
     assert_same(merged(batches[-1][1]), in_process(polls)[-1])
 
 
-def test_polls_that_were_compacted_before_they_were_folded_are_folded_all_the_same(
+def test_a_compacted_file_is_folded_from_where_the_fold_is(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
+    """It begins before what is folded already, and ends behind it."""
     polls = story()
     landed(tmp_path, polls[:2])
     stream(spark, tmp_path)
     landed(tmp_path, polls[2:])
-    # A compacted file that begins before what is folded already, and ends behind it.
-    compact(open_store(tmp_path), "reports", up_to_poll=START + 5000 * 4, at_least=1)
+    writer = writer_of(tmp_path)
+    small = writer.files(REPORTS)[:5]
+    rows = pa.concat_tables([read_file(writer.location, file) for file in small])
+    large = write_file(writer.location, REPORTS, rows)
+    writer.commit(REPORTS, [large], removed=small)
     batches = stream(spark, tmp_path)
     assert [up_to for up_to, _ in batches] == [START + 5000 * 4, START + 5000 * 5]
     assert_same(merged(batches[-1][1]), in_process(polls)[-1])
 
 
-@pytest.mark.parametrize("lost", ["nothing", "a shard of the last state"])
-def test_a_micro_batch_that_was_cut_off_is_not_folded_twice(
-    spark: "SparkSession", tmp_path: Path, lost: str
-) -> None:
-    polls = story()
-    landed(tmp_path, polls)
-    cut_off = stream(spark, tmp_path, fail_at=3)
-    assert len(cut_off) == 4
-    written = kept(tmp_path)
-    if lost != "nothing":
-        (tmp_path / state_name(START + 5000 * 3, 1, 3)).unlink()
-    again = stream(spark, tmp_path)
-    first = 4 if lost == "nothing" else 3
-    assert [up_to for up_to, _ in again] == [START + 5000 * n for n in range(first, 6)]
-    for (_, shards), expected in zip(again, in_process(polls)[first:], strict=True):
-        assert_same(merged(shards), expected)
-    same = {name: data for name, data in kept(tmp_path).items() if name in written}
-    assert same
-    assert all(written[name] == data for name, data in same.items())
-
-
-def test_a_damaged_poll_ends_the_stream_with_a_sentence(
+def test_a_damaged_poll_ends_the_fold_with_a_sentence(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    from pyspark.errors import StreamingQueryException
-
     landed(tmp_path, story()[:2])
-    damaged = files(open_store(tmp_path), "reports")[1]
+    writer = writer_of(tmp_path)
+    damaged = writer.files(REPORTS)[1].name
     (tmp_path / damaged).write_bytes(b"PAR1")
-    with pytest.raises(StreamingQueryException) as error:
-        stream(spark, tmp_path)
-    sentence = from_spark(str(error.value))
-    assert damaged in sentence
-    assert "counterpoise history repair" in sentence
+    logged: list[str] = []
+    with JobWatch(spark, "test") as job:
+        fold = ReportFold(writer, SparkTasks(spark, job), shards=2)
+        with pytest.raises(DamagedError) as error:
+            PatientFold(fold, writer, logged.append).next()
+    assert damaged in str(error.value)
+    assert "counterpoise history" in str(error.value)
+    assert logged == [], "it is not tried again"
 
 
 def test_the_worked_example_on_spark(spark: "SparkSession", tmp_path: Path) -> None:
     """Rates 1 to 5 with at most 3 samples: 1, 3/2, 2, 8/3, 31/9."""
     bundle, options = bundle_name(0), FoldOptions(short_samples=3)
     landed(tmp_path, [poll(n, {"b1:80": {bundle: 100.0 * n}}) for n in range(1, 6)])
-    batches = stream(spark, tmp_path, files=3, options=options)
+    batches = stream(spark, tmp_path, most_rows=9, options=options)
     rates = [average(merged(shards), bundle, "short_msg_rate_in") for _, shards in batches]
     assert rates == pytest.approx([2, 31 / 9], rel=1e-15)
 
@@ -216,10 +180,10 @@ async def test_keystone_one_story_gives_the_same_decisions_inline_and_on_spark(
 ) -> None:
     dry, by = ExecutorOptions(execute=False), strategy(interval_ms=5000, grace_ms=12_000)
 
-    def balancer(history: HistoryTables | ShortHistory) -> Balancer:
+    def balancer(history: JournalWriter | ShortHistory) -> Balancer:
         return Balancer(by, history, Executor(http, lambda: START, dry), lambda sentence: None)
 
-    inline, on_spark = ShortHistory(), HistoryTables(open_store(tmp_path))
+    inline, on_spark = ShortHistory(), journal_of(tmp_path)
     rounds: list[Round | None] = [await balancer(inline).step(s) for s in in_process(story())]
     same = [await balancer(on_spark).step(merged(shards)) for _, shards in streamed]
     assert same == rounds
@@ -268,7 +232,7 @@ async def test_the_balancer_evens_a_cluster_out_and_releases_its_lease(
     await running
     loads = cluster.throughputs().values()
     assert max(loads) / (sum(loads) / 3) - 1 < 0.4
-    outcomes = read_table(open_store(tmp_path), "outcomes")
+    outcomes = kept(tmp_path, JournalKind.OUTCOME)
     assert {row["status"] for row in outcomes} == {MoveStatus.MOVED.value}
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
 

@@ -13,9 +13,9 @@ from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.executor import ExecutorOptions
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
+from counterpoise.pipeline.tables.schema import JournalKind
+from tests.pipeline.histories import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
         finally:
             load.enough.set()
             await asyncio.to_thread(load.join)
-        rows = read_table(open_store(tmp_path), "outcomes")
+        rows = kept(tmp_path, JournalKind.OUTCOME)
         done = [row for row in rows if row["status"] == MoveStatus.MOVED.value]
         assert done, rows
         last = {row["bundle"]: row["destination"] for row in done}

@@ -18,11 +18,11 @@ from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import play, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import read_table
-from counterpoise.pipeline.stream.states import complete
+from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.tables.states import current_states
 from tests.pipeline.command import Command
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import kept, reader_of
 from tests.pipeline.s3_server import Bucket, bucket
 from tests.pipeline.spark_cluster import StandaloneSpark, standalone_spark
 
@@ -70,7 +70,7 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
         assert memory == ["-Xmx512M"]
         executor.kill()
         # A new load, which is seen and acted upon without anybody's help.
-        store, moved = open_store(uri), len(cluster.unloads)
+        moved = len(cluster.unloads)
         cluster.report_time += 1
         for index in range(10, 16):
             cluster.carry(first, bundle_name(index), 30_000.0 + index)
@@ -79,10 +79,10 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
         assert await balance.end() == 0, balance.text
     finally:
         await balance.kill()
-    outcomes = read_table(store, "outcomes")
+    outcomes = kept(uri, JournalKind.OUTCOME)
     assert {row["status"] for row in outcomes} == {MoveStatus.MOVED.value}, outcomes
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
-    assert complete(store), "the checkpoint is in the history"
+    assert current_states(reader_of(uri)), "the checkpoint is in the history"
     assert not list((tmp_path / "driver").iterdir()), "and nothing where the driver ran"
     # A user's own strategy, and what it imports, lie where the driver runs and nowhere else.
     mine = tmp_path / "mine"

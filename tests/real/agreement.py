@@ -38,9 +38,11 @@ from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import COLUMNS, ReportRows
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
-from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.data_files import read_file
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.rows_codec import columns_of
+from counterpoise.pipeline.tables.schema import REPORTS
 
 UNLOAD = re.compile(r"Unloading bundle: (\S+) from broker (\S+)(?: to dest broker (\S+))?")
 STAYED = re.compile(
@@ -126,9 +128,10 @@ class Recorded:
     """A history that is read on and on."""
 
     def __init__(self, uri: str) -> None:
+        reader = TablesReader(open_location(uri))
         self._polls = [
-            ReportRows(columns_of(table, tuple(COLUMNS)))
-            for table in read_table_parts(open_store(uri), "reports")
+            ReportRows(columns_of(read_file(reader.location, each), tuple(COLUMNS)))
+            for each in reader.files(REPORTS)
         ]
         self.first_ms, self.last_ms = (int(self._polls[i]["poll_id"][0]) for i in (0, -1))
         self._place = 0

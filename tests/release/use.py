@@ -8,7 +8,7 @@ import urllib.request
 
 MODULES = {
     "": ("counterpoise.quota", "counterpoise.app.verbs.up"),
-    "pipeline": ("counterpoise.pipeline.stream.session", "counterpoise.pipeline.history.tables"),
+    "pipeline": ("counterpoise.pipeline.stream.session", "counterpoise.pipeline.tables.journal"),
     "demo": ("counterpoise.app.verbs.demo", "counterpoise.pipeline.stream.session", "pulsar"),
     "console": ("counterpoise.console", "nicegui"),
 }

@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 
 from counterpoise.app.errors import UserError
-from counterpoise.pipeline.history.names import EVER
+from counterpoise.pipeline.clock import EVER
 
 FROM_HELP = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
 TO_HELP = "up to then, likewise"

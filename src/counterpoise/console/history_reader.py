@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.load.rows import BROKER, BUNDLE, RATES
@@ -19,26 +18,26 @@ from counterpoise.picture.round_summary import (
     with_round,
 )
 from counterpoise.picture.treemap import TileKind
-from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.names import is_archive, span
-from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.history.tables import HistoryTables
+from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.reports import read_reports
 from counterpoise.pipeline.tables.rows_codec import columns_of
+from counterpoise.pipeline.tables.schema import JournalKind
 
 LOADS = ["poll_id", "broker", *RATES]
-FILES_MOST = 5_000
-"""How many files are read for one curve; a history that is compacted has far fewer."""
 OUTCOME_FIELDS = tuple(MoveOutcome.__dataclass_fields__)
 
 
 class HistoryReader:
-    """Reads what is new since it was asked last; a round that is compacted meanwhile is kept."""
+    """Reads what is new in a history since it was asked last."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, reader: TablesReader) -> None:
+        self._reader = reader
+        self._location = reader.location
+        self._journal = Journal(reader)
         self._rounds: dict[int, RoundSummary] = {}
         self._open: set[int] = set()
         """Rounds whose moves are not all over, so that they are read again."""
@@ -47,29 +46,23 @@ class HistoryReader:
         """See `rounds.Reader`."""
         try:
             self._read_new(after_ms)
-            control = read_control(self._store)
+            control = read_control(self._location)
         except HistoryFaultError as error:
             raise ValueError(str(error)) from None
         summaries: tuple[RoundSummary, ...] = ()
         for at_ms in sorted(self._rounds):
             summaries = with_round(summaries, self._rounds[at_ms])
         last_ms = max(self._rounds, default=0)
-        state = control.in_force(last_ms) or f"The balancer's history is {self._store.address}."
+        state = control.in_force(last_ms) or f"The balancer's history is {self._location.address}."
         return summaries, state
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
         """See `rounds.Reader`."""
-        name = what.value
-        wanted = [("kind", "=", BUNDLE if what is TileKind.BUNDLE else BROKER), (name, "=", key)]
-        parts = []
+        name, kind = what.value, BUNDLE if what is TileKind.BUNDLE else BROKER
+        columns = list(dict.fromkeys((*LOADS, name)))
         try:
-            for file in files(self._store, "reports", after=after_ms)[-FILES_MOST:]:
-                with contextlib.suppress(FileNotFoundError):  # it was compacted meanwhile
-                    parts.append(
-                        self._store.read(
-                            file, lambda f: pq.read_table(f, columns=LOADS, filters=wanted)
-                        )
-                    )
+            reports = read_reports(self._reader, after_ms, EVER, columns, [kind])
+            parts = [part.filter(pc.equal(part.column(name), key)) for part in reports]
         except HistoryFaultError as error:
             raise ValueError(str(error)) from None
         if not parts:
@@ -85,15 +78,13 @@ class HistoryReader:
     def say(self, wish: str, now_ms: int, why: str) -> None:
         """See `rounds.Reader`."""
         try:
-            write_control(self._store, Control(Wish(wish), now_ms, why))
+            write_control(self._location, Control(Wish(wish), now_ms, why))
         except HistoryFaultError as error:
             raise ValueError(str(error)) from None
 
     def _read_new(self, after_ms: int) -> None:
-        tables = HistoryTables(self._store)
-        names = files(self._store, "rounds", after=after_ms)
-        spans = [span(each) for each in names if not is_archive(each)]
-        polls = sorted(found[0] for found in spans if found is not None)
+        rounds = self._journal.parts(JournalKind.ROUND, after=after_ms)
+        polls = sorted(poll for part in rounds for poll in part.column("poll_id").to_pylist())
         wanted = [
             each for each in polls[-ROUNDS_MOST:] if each not in self._rounds or each in self._open
         ]
@@ -101,7 +92,7 @@ class HistoryReader:
             return
         outcomes = self._outcomes(wanted[0])
         for poll in wanted:
-            made = tables.round(poll)
+            made = self._journal.round(poll)
             if made is None:
                 continue
             self._rounds[poll] = summarize_round(made, outcomes)
@@ -111,8 +102,8 @@ class HistoryReader:
             del self._rounds[poll]
 
     def _outcomes(self, first_poll: int) -> dict[str, MoveOutcome]:
-        parts = read_table_parts(self._store, "outcomes", after=first_poll - 1)
-        return {row["id"]: _outcome(row) for part in parts for row in part.to_pylist()}
+        rows = self._journal.rows(JournalKind.OUTCOME, after=first_poll - 1)
+        return {row["id"]: _outcome(row) for row in rows}
 
 
 def _outcome(row: Mapping[str, Any]) -> MoveOutcome:

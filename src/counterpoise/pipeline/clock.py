@@ -1,9 +1,13 @@
-"""The wall clock, and how long a cluster may take to answer."""
+"""The wall clock, by how much it may be wrong, and how long a cluster may take to answer."""
 
 import time
 from typing import Final
 
+EVER: Final = 2**62
+"""Milliseconds since 1970, later than any poll."""
 HTTP_TIMEOUT_S: Final = 10.0
+CLOCKS_DIFFER_MS: Final = 60_000
+"""By how much clocks of machines may differ without a consequence."""
 
 
 def wall_clock_ms() -> int:

@@ -1,4 +1,4 @@
-"""The balancer as a Spark application: collect, land, stream, decide, carry out."""
+"""The balancer as a Spark application: collect, land, fold, decide, carry out."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -16,7 +15,7 @@ from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.balancing.snapshot import newest_poll as newest_poll_of
 from counterpoise.load.fold import FoldState, merged
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
+from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
@@ -24,28 +23,20 @@ from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
-from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.history.layout import newest_poll
-from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.moved import moved_since
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import HistoryTables
-from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.policies import RoundPolicies
-from counterpoise.pipeline.spark.executors import (
-    EXECUTORS_WITHIN_S,
-    has_executors,
-    no_executor,
-)
-from counterpoise.pipeline.stream.fold import start_fold
-from counterpoise.pipeline.stream.running import Stream, StreamFailedError, jvm_at_hand
-from counterpoise.pipeline.stream.session import start_session, stop_query, stop_session
-from counterpoise.pipeline.stream.source import FILES_MOST
-from counterpoise.pipeline.stream.states import complete, read_state, state_name
+from counterpoise.pipeline.spark.executors import EXECUTORS_WITHIN_S, has_executors, no_executor
+from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
+from counterpoise.pipeline.stream.running import PatientFold
+from counterpoise.pipeline.stream.session import start_session, stop_session
 from counterpoise.pipeline.tables.control import read_control
-from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.faults import superseded
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import ROWS_MOST, newest_poll
+from counterpoise.pipeline.tables.states import FoldedStates, read_state
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
@@ -55,10 +46,11 @@ from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 
 BATCH_EVERY_MOST_MS = 10_000
+FINISH_WITHIN_S = 5.0
+"""How long a batch and its round may take to end when the balancer is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +60,7 @@ class RunSettings:
     addresses: tuple[str, ...]
     """Admin URLs of the cluster."""
     history: str
-    """Where what was seen, decided and done is kept: a path or URI (`history/store.py`)."""
+    """Where what was seen, decided and done is kept: a path or URI (`tables/location.py`)."""
     master: str = "local[*]"
     spark_conf: tuple[tuple[str, str], ...] = ()
     """Settings of Spark's by name, besides ours."""
@@ -76,8 +68,8 @@ class RunSettings:
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     shards: int = 2
     """Into how many parts the state is divided, each folded on a core of its own."""
-    files_per_batch: int = FILES_MOST
-    """Files in a micro-batch at most; only the newest poll can lead to decisions."""
+    rows_per_batch: int = ROWS_MOST
+    """Rows of reports in a batch at most, unless one data file has more."""
     once: bool = False
     """One poll, one round, and the end."""
     metrics: tuple[str, int] | None = None
@@ -85,11 +77,20 @@ class RunSettings:
     watchdog: bool = False
     """Whether each look is judged, too (`decide/watchdog/`)."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
-    """What may be carried out without asking anybody."""
+    """What may be carried out without an operator's approval."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
-    lease: LeaseOptions = field(default_factory=LeaseOptions)
+    heartbeat: HeartbeatOptions = field(default_factory=HeartbeatOptions)
     security: ClientSecurity = ANONYMOUS
     """Who we are to the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spark:
+    """A session with the balancer's fold on it."""
+
+    session: "SparkSession"
+    job: JobWatch
+    fold: PatientFold
 
 
 class SparkBalancer:
@@ -111,9 +112,12 @@ class SparkBalancer:
         self._settings = settings
         self._strategy = strategy
         self._log = log
-        self._store = open_store(settings.history)
+        self._location = open_location(settings.history)
         self._metrics = Metrics(wall_clock_ms, settings.poll_every_s)
         self._lost = asyncio.Event()
+        self._landed = asyncio.Event()
+        """Set when there is something to fold, or when folding is to end."""
+        self._is_ending = False
         self._held = ""
         self._reported_alone = False
         self._began_ms = wall_clock_ms()
@@ -123,16 +127,14 @@ class SparkBalancer:
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
 
-        Raises `HistoryInUseError` when another balancer has the history, `StreamFailedError`, and,
-        when one look is all there is, `NothingSeenError`.
+        Raises `HistoryInUseError` when another balancer has the history, `HistoryFaultError`,
+        `StreamFailedError`, and, when one look is all there is, `NothingSeenError`.
         """
-        self._loop = asyncio.get_running_loop()
-        settings, store = self._settings, self._store
+        settings = self._settings
         async with contextlib.AsyncExitStack() as stack:
-            held = lease(store, self._lost.set, settings.lease)
-            store = self._store = await stack.enter_async_context(held)
-            self._keeping = Keeping(store, settings.keeping, self._log)
-            await asyncio.to_thread(expect_version, store)
+            held = writing(self._location, self._lost.set, settings.heartbeat)
+            writer = self._writer = await stack.enter_async_context(held)
+            self._keeping = Keeping(writer, settings.keeping, self._log)
             port = await stack.enter_async_context(serving(self._metrics, settings.metrics))
             if port:
                 self._log(f"metrics on port {port}")
@@ -141,103 +143,160 @@ class SparkBalancer:
             session = await stack.enter_async_context(opened)
             where = partial(web_address, addresses=settings.addresses)
             executor = Executor(session, wall_clock_ms, settings.executor, self._withheld, where)
-            balancer = Balancer(
+            journal = JournalWriter(writer)
+            self._balancer = Balancer(
                 self._strategy,
-                HistoryTables(store),
+                journal,
                 executor,
                 self._log,
                 rules=settings.rules,
-                moved_before=await asyncio.to_thread(moved_since, store, self._began_ms - HOUR_MS),
+                moved_before=await asyncio.to_thread(journal.moved_since, self._began_ms - HOUR_MS),
                 metrics=self._metrics,
                 policies=RoundPolicies(session, settings.addresses),
-                trail=ActionTrail(open_location(settings.history)),
+                trail=ActionTrail(self._location),
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:
                 # Said before Spark is there, which takes its time.
                 self._holds(await sheds_by_itself(self._admin, settings.addresses))
-            last = await asyncio.to_thread(newest_poll, store)
+            last = await asyncio.to_thread(newest_poll, writer)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
                 watchdog = guard(session, settings.addresses, self._log, self._metrics)
-            polling = Polling(collector, store, self._log, self._metrics, watchdog)
+            polling = Polling(collector, writer, self._log, self._metrics, watchdog)
             # The only poll of a run that makes one is landed, whatever it saw.
             if settings.once and (reason := trouble(await polling.poll())):
                 raise NothingSeenError(reason)
-            checkpoint = stack.enter_context(TemporaryDirectory(prefix="counterpoise-stream-"))
             # Spark takes seconds to start; the first polls land meanwhile.
-            starting = asyncio.create_task(asyncio.to_thread(self._start, balancer, checkpoint))
+            starting = asyncio.create_task(asyncio.to_thread(self._start))
+            folding = asyncio.create_task(self._fold(starting))
             try:
-                await self._collect(polling, starting, stop)
+                await (folding if settings.once else self._collect(polling, folding, stop))
             finally:
-                await asyncio.to_thread(self._stop, *await starting)
+                await self._end(folding)
+                await asyncio.to_thread(self._stop, await starting)
 
-    def _start(self, balancer: Balancer, checkpoint: str) -> "tuple[SparkSession, Stream]":
+    def _start(self) -> _Spark:
         settings = self._settings
         began = time.monotonic()
         self._log(f"starting Spark on {settings.master}")
-        spark = self._spark or start_session(
+        session = self._spark or start_session(
             settings.master,
             partitions=settings.shards,
             conf=dict(settings.spark_conf),
             strategies=(self._strategy.shedder, self._strategy.placement),
         )
-
-        with jvm_at_hand():
-            stream = Stream(lambda: self._fold(spark, balancer, checkpoint), self._log)
-            version = spark.version
-        took = time.monotonic() - began
-        self._log(f"Spark {version} is up after {took:.1f} s; its first micro-batch runs")
-        return spark, stream
-
-    def _fold(self, spark: "SparkSession", balancer: Balancer, checkpoint: str) -> "StreamingQuery":
-        settings, loop, store = self._settings, self._loop, self._store
-
-        def each(up_to: int, shards: list[str]) -> None:
-            # Every shard knows the brokers; the bundles are put together only for a round.
-            newest = read_state(store, shards[0])
-            # A poll in the future: the clock was wrong then, or is wrong now.
-            in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
-            if in_time and balancer.is_due(newest) and self._may_act(loop, newest):
-                rest = [read_state(store, name) for name in shards[1:]]
-                step = balancer.step(merged([newest, *rest]))
-                asyncio.run_coroutine_threadsafe(step, loop).result()
-            elif settings.once and (why := balancer.not_yet(newest)):
-                self._log(why)
-            self._keeping.folded(up_to)
-
-        # A round that was cut off is seen through first: its state is folded already.
-        if done := complete(store):
-            poll_id, shards = done[-1]
-            each(poll_id, [state_name(poll_id, shard, shards) for shard in range(shards)])
-        return start_fold(
-            spark,
-            store.uri,
-            each,
+        job = JobWatch(session, "fold")
+        fold = ReportFold(
+            self._writer,
+            SparkTasks(session, job),
             shards=settings.shards,
-            checkpoint=mkdtemp(dir=checkpoint),
-            files=settings.files_per_batch,
+            most_rows=settings.rows_per_batch,
             every_ms=0 if settings.once else self._batch_every_ms(),
         )
+        took = time.monotonic() - began
+        self._log(f"Spark {session.version} is up after {took:.1f} s; its first batch runs")
+        return _Spark(session, job, PatientFold(fold, self._writer, self._log))
 
-    def _mind_executors(self, spark: "SparkSession") -> None:
-        """Say once that none has come, which Spark itself does not."""
-        late = wall_clock_ms() - self._began_ms > EXECUTORS_WITHIN_S * 1000
-        if late and not self._reported_alone and not has_executors(spark):
-            self._reported_alone = True
-            self._log(no_executor(self._settings.master, "nothing is folded"))
+    def _batch_every_ms(self) -> int:
+        """Often enough that no round is late by more than a quarter of the time between two."""
+        return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
 
-    def _may_act(self, loop: asyncio.AbstractEventLoop, seen: FoldState) -> bool:
+    def _stop(self, spark: _Spark) -> None:
+        spark.job.close()
+        if not self._spark:
+            stop_session(spark.session)
+
+    async def _collect(
+        self, polling: Polling, folding: "asyncio.Task[None]", stop: asyncio.Event
+    ) -> None:
+        """Poll and land until `stop` is set; raises what ends the fold."""
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                await polling.poll()
+                self.is_under_way = True
+                self._landed.set()
+                if self._lost.is_set():
+                    raise superseded(self._location.address)
+                if await self._is_stopped():
+                    self._log("stopped by `counterpoise control`")
+                    return
+                await asyncio.wait(
+                    [stopping, folding],
+                    timeout=self._settings.poll_every_s,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if folding.done():
+                    folding.result()
+                    return
+        finally:
+            stopping.cancel()
+
+    async def _fold(self, starting: "asyncio.Task[_Spark]") -> None:
+        """Fold what lands and make rounds of it, until that is to end."""
+        spark = await asyncio.shield(starting)
+        # A round that was cut off is seen through first: its state is folded already.
+        if spark.fold.states:
+            await self._round(spark.fold.states)
+        while not self._is_ending:
+            self._landed.clear()
+            while not self._is_ending and (folded := await self._next(spark)):
+                await self._round(folded)
+            if self._settings.once:
+                return
+            await self._landed.wait()
+
+    async def _next(self, spark: _Spark) -> FoldedStates | None:
+        """The states after the next batch; logs once that there is no executor to run it."""
+        batch = asyncio.create_task(asyncio.to_thread(spark.fold.next))
+        try:
+            late = not (await asyncio.wait([batch], timeout=EXECUTORS_WITHIN_S))[0]
+            if late and not self._reported_alone and not has_executors(spark.session):
+                self._reported_alone = True
+                self._log(no_executor(self._settings.master, "nothing is folded"))
+            return await batch
+        finally:
+            batch.cancel()
+
+    async def _end(self, folding: "asyncio.Task[None]") -> None:
+        """Let the batch and the round that are under way end, if that does not take long.
+
+        On the way out it does not matter what fails: a signal to the process group ends the JVM as
+        well, and what is cut off anywhere is taken up again from what was committed.
+        """
+        self._is_ending = True
+        self._landed.set()
+        await asyncio.wait([folding], timeout=FINISH_WITHIN_S)
+        folding.cancel()
+        await asyncio.gather(folding, return_exceptions=True)
+
+    async def _round(self, states: FoldedStates) -> None:
+        """Make a round of the state after a batch, if one is due."""
+        # Every shard knows the brokers; the bundles are put together only for a round.
+        newest = await asyncio.to_thread(read_state, self._location, states.files[0])
+        # A poll in the future: the clock was wrong then, or is wrong now.
+        in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
+        if in_time and self._balancer.is_due(newest) and await self._may_act(newest):
+            rest = [
+                await asyncio.to_thread(read_state, self._location, file)
+                for file in states.files[1:]
+            ]
+            await self._balancer.step(await asyncio.to_thread(merged, [newest, *rest]))
+        elif self._settings.once and (why := self._balancer.not_yet(newest)):
+            self._log(why)
+        self._keeping.folded(states.up_to)
+
+    async def _may_act(self, seen: FoldState) -> bool:
         """Whether no other shedder moves bundles; logged once, whenever that changes."""
         if not self._settings.executor.execute:
             return True
         addresses = self._settings.addresses
         brokers = seen.brokers["broker"].tolist()
         known = [web_address(broker, addresses) for broker in brokers]
-        asked = sheds_by_itself(self._admin, (*addresses, *known))
-        reason = asyncio.run_coroutine_threadsafe(asked, loop).result()
+        reason = await sheds_by_itself(self._admin, (*addresses, *known))
         self._holds(reason)
         return not reason
 
@@ -248,61 +307,16 @@ class SparkBalancer:
         self._metrics.held.set(bool(reason))
 
     async def _withheld(self) -> str:
-        """Why nothing may be moved by the operator's last word; empty when it may.
+        """Why nothing may be moved by the operator's last order; empty when it may.
 
-        Raises `HistoryFaultError` when the history is not ours any more.
+        Raises `SupersededError` when another balancer has taken the history over.
         """
-        held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
+        control = await asyncio.to_thread(read_control, self._location)
+        held = control.withholds(self._began_ms)
         self._metrics.held.set(bool(held))
-        await asyncio.to_thread(self._store.guard)
+        await asyncio.to_thread(self._writer.expect_held)
         return held
 
     async def _is_stopped(self) -> bool:
-        return (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms)
-
-    def _unless_taken(self, do: Callable[[], None]) -> None:
-        try:
-            with jvm_at_hand():
-                do()
-        except StreamFailedError:
-            # Who has the history now takes states away that this one went on from.
-            self._store.guard()
-            raise
-
-    def _batch_every_ms(self) -> int:
-        """Often enough that no round is late by more than a quarter of the time between two."""
-        return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
-
-    def _stop(self, spark: "SparkSession", stream: Stream) -> None:
-        stop_query(stream.query)
-        if not self._spark:
-            stop_session(spark)
-
-    async def _collect(
-        self,
-        polling: Polling,
-        starting: "asyncio.Task[tuple[SparkSession, Stream]]",
-        stop: asyncio.Event,
-    ) -> None:
-        """Poll and land until `stop` is set, or until the stream ends by itself."""
-        if self._settings.once:
-            _, stream = await starting
-            await asyncio.to_thread(self._unless_taken, stream.finish)
-            return
-        while not stop.is_set():
-            await polling.poll()
-            self.is_under_way = True
-            if starting.done():
-                spark, stream = starting.result()
-                await asyncio.to_thread(self._unless_taken, stream.mind)
-                with jvm_at_hand():
-                    self._mind_executors(spark)
-            if self._lost.is_set():
-                raise HistoryFaultError(
-                    f"another balancer has taken {self._store.address} over: this one stops here"
-                )
-            if await self._is_stopped():
-                self._log("stopped by `counterpoise control`")
-                return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
+        control = await asyncio.to_thread(read_control, self._location)
+        return control.stops(self._began_ms)

@@ -26,14 +26,15 @@ from counterpoise.pipeline.advise.plots import steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
 from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.tables import HistoryTables
-from counterpoise.pipeline.stream.states import state_name, write_state
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.states import commit_states, write_state
 from tests.decide.advice.test_planned import UNEVEN, plan, snapshot
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import writer_of
 
 SET = [
     *("--strategy", "ThresholdShedder"),
@@ -150,15 +151,15 @@ def test_a_mistake_is_a_sentence_and_status_two(
     assert said in capsys.readouterr().err
 
 
-def recorded(store: Store, polls: int) -> None:
+def recorded(writer: TablesWriter, polls: int) -> None:
     for number in range(polls):
-        land(store, poll(number, UNEVEN))
+        land(writer, poll(number, UNEVEN))
 
 
 async def test_a_history_alone_is_enough(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recorded(open_store(tmp_path), 3)
+    recorded(writer_of(tmp_path), 3)
     assert await run(["--history", str(tmp_path), "--json", *SET]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["source"] == str(tmp_path)
@@ -167,11 +168,13 @@ async def test_a_history_alone_is_enough(
 
 
 def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_path: Path) -> None:
-    whole, resumed = open_store(tmp_path / "whole"), open_store(tmp_path / "resumed")
+    whole, resumed = writer_of(tmp_path / "whole"), writer_of(tmp_path / "resumed")
     recorded(whole, 6)
     recorded(resumed, 3)
     kept = state_of(resumed)
-    write_state(resumed, state_name(int(kept.brokers["poll_id"].max()), 0, 1), kept)
+    up_to = int(kept.brokers["poll_id"].max())
+    state = write_state(resumed.location, kept, up_to=up_to, shard=0, shards=1)
+    commit_states(resumed, [state], up_to)
     for number in range(3, 6):
         land(resumed, poll(number, UNEVEN))
     one, other = (look_at_history(each, LookOptions()).snapshot.view for each in (whole, resumed))
@@ -182,12 +185,12 @@ def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_pat
 
 
 def test_a_history_knows_what_was_moved_at_its_newest_poll(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    recorded(store, 2)
-    newest = int(state_of(store).brokers["poll_id"].max())
+    writer = writer_of(tmp_path)
+    recorded(writer, 2)
+    newest = int(state_of(writer).brokers["poll_id"].max())
     moved = RoundMemory(recently_unloaded={bundle_name(9): newest})
-    HistoryTables(store).record_memory(newest, moved)
-    assert set(look_at_history(store, LookOptions()).memory.recently_unloaded) == {bundle_name(9)}
+    JournalWriter(writer).record_memory(newest, moved)
+    assert set(look_at_history(writer, LookOptions()).memory.recently_unloaded) == {bundle_name(9)}
 
 
 def test_the_picture_of_the_steps_begins_at_nothing_however_little_they_change() -> None:

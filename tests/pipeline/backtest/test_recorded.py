@@ -25,11 +25,10 @@ from counterpoise.pipeline.backtest.report import (
     table,
 )
 from counterpoise.pipeline.backtest.run import joined
-from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.reports import land
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.histories import compacted, writer_of
 
 ONE, TWO = bundle_name(1), bundle_name(2)
 MINUTE = 60_000
@@ -43,8 +42,8 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
         {"b1:80": {ONE: 140.0}},
     ]
     for number, brokers in enumerate(logged):
-        land(open_store(tmp_path), poll(number, brokers, every_ms=MINUTE))
-    compact(open_store(tmp_path), "reports", up_to_poll=START + MINUTE, at_least=1)
+        land(writer_of(tmp_path), poll(number, brokers, every_ms=MINUTE))
+    compacted(writer_of(tmp_path), START + MINUTE)
     trace = Recording(str(tmp_path)).open()
     assert (trace.steps, trace.step_ms, trace.start_ms) == (37, 5000, START)
     assert (trace.bundles, trace.brokers) == ((ONE, TWO), ("b1:80", "b2:80"))
@@ -66,7 +65,7 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
 def test_the_step_that_is_asked_for_does_not_change_what_is_played(tmp_path: Path) -> None:
     for minute in range(4):
         busy = {ONE: 1e6 * (1 + minute), TWO: 5e5}
-        land(open_store(tmp_path), poll(minute, {"b1:80": busy, "b2:80": {}}, every_ms=MINUTE))
+        land(writer_of(tmp_path), poll(minute, {"b1:80": busy, "b2:80": {}}, every_ms=MINUTE))
     played = [Recording(str(tmp_path), step_ms).open() for step_ms in (5000, 60_000, 120_000)]
     assert {trace.step_ms for trace in played} == {5000}
     assert {trace.steps for trace in played} == {37}
@@ -74,46 +73,46 @@ def test_the_step_that_is_asked_for_does_not_change_what_is_played(tmp_path: Pat
 
 def test_the_first_report_after_a_move_is_not_what_the_bundle_carries(tmp_path: Path) -> None:
     """Its clients send what they held back, in the few seconds that the report is about."""
-    store = open_store(tmp_path)
+    writer = writer_of(tmp_path)
     polls: list[dict[str, Loads | None]] = [
         {"b1:80": {ONE: 100.0}, "b2:80": {}},
         {"b1:80": {}, "b2:80": {ONE: 900.0}},
         {"b1:80": {}, "b2:80": {ONE: 110.0}},
     ]
     for minute, brokers in enumerate(polls):
-        land(store, poll(minute, brokers, every_ms=MINUTE))
+        land(writer, poll(minute, brokers, every_ms=MINUTE))
     trace = Recording(str(tmp_path)).open()
     seen = {trace.loads(step).throughput_in.item(0) for step in range(trace.steps)}
     assert seen == {100.0, 110.0}
 
 
 def test_the_size_of_a_network_is_learnt_from_what_it_carried(tmp_path: Path) -> None:
-    land(open_store(tmp_path), poll(0, {"b1:80": {ONE: 50_000.0}, "b2:80": {TWO: 1.0}}))
+    land(writer_of(tmp_path), poll(0, {"b1:80": {ONE: 50_000.0}, "b2:80": {TWO: 1.0}}))
     trace = Recording(str(tmp_path)).open()
     # The story's network takes 1,000 kbit/s.
     assert trace.hosts.bytes_most.tolist() == [pytest.approx(125_000.0)] * 2
 
 
 def test_a_load_that_no_broker_reports_any_more_is_forgotten(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    land(store, poll(0, {"b1:80": {ONE: 100.0, TWO: 50.0}}, every_ms=MINUTE))
-    land(store, poll(12, {"b1:80": {ONE: 100.0}}, every_ms=MINUTE))
+    writer = writer_of(tmp_path)
+    land(writer, poll(0, {"b1:80": {ONE: 100.0, TWO: 50.0}}, every_ms=MINUTE))
+    land(writer, poll(12, {"b1:80": {ONE: 100.0}}, every_ms=MINUTE))
     trace = Recording(str(tmp_path)).open()
     assert [trace.loads(step).throughput_in[1] for step in (120, 121, 144)] == [50.0, 0.0, 0.0]
     assert trace.up(72).all(), "no poll is not no broker"
 
 
 def test_a_history_without_load_is_a_sentence(tmp_path: Path) -> None:
-    land(open_store(tmp_path), poll(0, {"b1:80": None}))
+    land(writer_of(tmp_path), poll(0, {"b1:80": None}))
     with pytest.raises(NothingRecordedError, match="counterpoise balance"):
         Recording(str(tmp_path)).open()
 
 
 def test_a_figure_that_is_no_number_counts_for_nothing(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+    writer = writer_of(tmp_path)
     odd = {bundle_name(0): 1e6, bundle_name(1): float("nan")}
-    land(store, poll(0, {"b1:80": odd, "b2:80": {bundle_name(2): 2e6}}, every_ms=60_000))
-    land(store, poll(1, {"b1:80": {bundle_name(0): float("inf")}, "b2:80": {}}, every_ms=60_000))
+    land(writer, poll(0, {"b1:80": odd, "b2:80": {bundle_name(2): 2e6}}, every_ms=60_000))
+    land(writer, poll(1, {"b1:80": {bundle_name(0): float("inf")}, "b2:80": {}}, every_ms=60_000))
     trace = Recording(str(tmp_path)).open()
     assert trace.bundles == tuple(map(bundle_name, range(3)))
     for step in range(13):
@@ -124,10 +123,10 @@ def test_a_figure_that_is_no_number_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_part_of_a_history_is_played(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
+    writer = writer_of(tmp_path)
     for minute in range(10):
-        land(store, poll(minute, {"b1:80": {bundle_name(minute): 1e6}}, every_ms=60_000))
-    compact(store, "reports", up_to_poll=START + 4 * 60_000, at_least=1)
+        land(writer, poll(minute, {"b1:80": {bundle_name(minute): 1e6}}, every_ms=60_000))
+    compacted(writer, START + 4 * 60_000)
     first, last = START + 2 * 60_000, START + 7 * 60_000
     trace = Recording(str(tmp_path), first_ms=first, last_ms=last).open()
     assert (trace.start_ms, trace.steps) == (first, 61)
@@ -138,9 +137,9 @@ def test_a_part_of_a_history_is_played(tmp_path: Path) -> None:
 
 def test_more_than_a_process_should_hold_is_a_sentence(tmp_path: Path) -> None:
     """A clock that was set wrong once is enough for centuries of minutes."""
-    store = open_store(tmp_path)
+    writer = writer_of(tmp_path)
     for when in (0, 10**9):
-        land(store, poll(when, {"b1:80": {bundle_name(0): 1e6}}, every_ms=60_000))
+        land(writer, poll(when, {"b1:80": {bundle_name(0): 1e6}}, every_ms=60_000))
     with pytest.raises(NothingRecordedError, match=r"12,000,000,001 steps.*--from, --to"):
         Recording(str(tmp_path)).open()
 

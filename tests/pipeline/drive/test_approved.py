@@ -27,11 +27,13 @@ from counterpoise.pipeline.drive.approved import (
     PlanRefusedError,
 )
 from counterpoise.pipeline.drive.snapshot import CannotSeeError
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.tables import HistoryTables, read_table
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.schema import JournalKind
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import kept, writer_of
 
 AT_ONCE = BalanceOptions(report_interval_ms=0, stats_s=0)
 DO_IT = ApprovedOptions(execute=True, verify_within_s=10.0, balance=AT_ONCE, look_every_s=0.01)
@@ -62,7 +64,7 @@ class LogLines(list[str]):
 async def carried_out(
     cluster: FakeCluster,
     http: aiohttp.ClientSession,
-    store: Store,
+    writer: TablesWriter,
     plan: AdvisedPlan,
     options: ApprovedOptions = DO_IT,
     logged: LogLines | None = None,
@@ -70,26 +72,28 @@ async def carried_out(
 ) -> CarriedOut:
     say = LogLines() if logged is None else logged
     return await ApprovedPlan(
-        http, (cluster.admin_url,), store, plan, clock, say.append, options
+        http, (cluster.admin_url,), writer, plan, clock, say.append, options
     ).carry_out()
 
 
 async def test_an_approved_plan_is_done_as_it_stands_and_kept(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    plan, store = await planned(uneven, http), open_store(tmp_path)
-    only_checked = await carried_out(uneven, http, store, plan, ApprovedOptions())
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
+    only_checked = await carried_out(uneven, http, writer, plan, ApprovedOptions())
     assert not only_checked.outcomes
     assert uneven.unloads == []
-    came = await carried_out(uneven, http, store, plan)
+    came = await carried_out(uneven, http, writer, plan)
     assert not came.left
     assert {(s.bundle, s.destination) for s in plan.steps} == set(uneven.unloads)
     assert all(uneven.owners[step.bundle] == step.destination for step in plan.steps)
-    rows = read_table(store, "outcomes")
+    rows = kept(tmp_path, JournalKind.OUTCOME)
     assert [row["status"] for row in rows] == ["moved"] * len(plan.steps)
-    assert {row["strategy"] for row in read_table(store, "rounds")} == {f"plan {plan.id}"}
-    assert all(f"plan {plan.id}" in row["placement"] for row in read_table(store, "decisions"))
-    memory = HistoryTables(store).memory_before(wall_clock_ms() + 1000)
+    assert {row["strategy"] for row in kept(tmp_path, JournalKind.ROUND)} == {f"plan {plan.id}"}
+    assert all(
+        f"plan {plan.id}" in row["placement"] for row in kept(tmp_path, JournalKind.DECISION)
+    )
+    memory = JournalWriter(writer).memory_before(wall_clock_ms() + 1000)
     assert set(memory.recently_unloaded) == {step.bundle for step in plan.steps}
 
 
@@ -97,23 +101,23 @@ async def test_moves_of_a_day_are_remembered_and_older_ones_are_not(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
     """Whatever span a balancer goes by that comes after: a bundle is not to go back and forth."""
-    plan, store = await planned(uneven, http), open_store(tmp_path)
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
     day_ago, minute = wall_clock_ms() - 86_400_000, 60_000
     hops = {bundle_name(70): day_ago + 2 * minute, bundle_name(71): day_ago - minute}
     trails = {bundle: (Hop(at_ms, "x:1", "y:1"),) for bundle, at_ms in hops.items()}
-    HistoryTables(store).record_memory(wall_clock_ms() - 1, RoundMemory(trails=trails))
-    await carried_out(uneven, http, store, plan)
-    kept = HistoryTables(store).memory_before(wall_clock_ms() + 1000).trails
-    assert set(kept) == {bundle_name(70), *(step.bundle for step in plan.steps)}
+    JournalWriter(writer).record_memory(wall_clock_ms() - 1, RoundMemory(trails=trails))
+    await carried_out(uneven, http, writer, plan)
+    remembered = JournalWriter(writer).memory_before(wall_clock_ms() + 1000).trails
+    assert set(remembered) == {bundle_name(70), *(step.bundle for step in plan.steps)}
 
 
 async def test_done_again_it_does_nothing_twice(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    plan, store = await planned(uneven, http), open_store(tmp_path)
-    await carried_out(uneven, http, store, plan)
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
+    await carried_out(uneven, http, writer, plan)
     unloads = list(uneven.unloads)
-    again = await carried_out(uneven, http, store, plan)
+    again = await carried_out(uneven, http, writer, plan)
     assert (again.done_before, again.left, again.outcomes) == (len(plan.steps), {}, ())
     assert uneven.unloads == unloads
 
@@ -159,13 +163,13 @@ async def test_a_world_that_changed_refuses_the_whole_plan_unless_a_part_will_do
     change: Callable[[FakeCluster, AdvisedPlan], None],
     said: str,
 ) -> None:
-    plan, store = await planned(uneven, http), open_store(tmp_path)
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
     change(uneven, plan)
     with pytest.raises(PlanRefusedError, match="the cluster changed for") as refused:
-        await carried_out(uneven, http, store, plan)
+        await carried_out(uneven, http, writer, plan)
     assert said in str(refused.value)
     assert uneven.unloads == []
-    came = await carried_out(uneven, http, store, plan, replace(DO_IT, partial=True))
+    came = await carried_out(uneven, http, writer, plan, replace(DO_IT, partial=True))
     assert said in came.left[plan.steps[0].bundle]
     assert plan.steps[0].bundle not in {bundle for bundle, _ in uneven.unloads}
     assert all(one.status is MoveStatus.MOVED for one in came.outcomes)
@@ -191,9 +195,9 @@ async def test_a_round_waits_until_brokers_report_what_the_former_round_did(
             broker.says = None if waits else before[broker.name]
 
     options = replace(DO_IT, balance=BalanceOptions(report_interval_ms=0), look_every_s=0.01)
-    store = open_store(tmp_path)
+    writer = writer_of(tmp_path)
     came = await ApprovedPlan(
-        http, (uneven.admin_url,), store, plan, wall_clock_ms, log, options
+        http, (uneven.admin_url,), writer, plan, wall_clock_ms, log, options
     ).carry_out()
     assert unloads[0] == 2, "two steps a round, and none of the second before the brokers measured"
     assert [each for each in said if each.startswith("round 2 of ")]
@@ -210,7 +214,7 @@ async def test_what_this_run_moved_is_not_counted_as_done_before(
     moved = LogLines(
         "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=plan.steps[1:]))
     )
-    came = await carried_out(uneven, http, open_store(tmp_path), plan, logged=moved)
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan, logged=moved)
     assert "the cluster changed for 1 of its" in came.refused
     assert (len(came.outcomes), came.done_before) == (1, 0)
     assert set(came.left) == {step.bundle for step in plan.steps[1:]}
@@ -226,19 +230,19 @@ async def test_a_plan_that_would_make_things_worse_by_now_is_refused(
             uneven.carry(each, bundle_name(98), 900_000.0)
     uneven.carry(target, bundle_name(99), 900_000.0)
     with pytest.raises(PlanRefusedError, match="by the loads of now it would leave an imbalance"):
-        await carried_out(uneven, http, open_store(tmp_path), plan)
+        await carried_out(uneven, http, writer_of(tmp_path), plan)
     assert uneven.unloads == []
 
 
 async def test_a_plan_grows_old(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    plan, store = await planned(uneven, http), open_store(tmp_path)
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
     later = lambda: wall_clock_ms() + 2 * 3_600_000  # noqa: E731
     with pytest.raises(PlanRefusedError, match=r"120 minutes ago, and is good for 60"):
-        await carried_out(uneven, http, store, plan, clock=later)
+        await carried_out(uneven, http, writer, plan, clock=later)
     longer = replace(DO_IT, valid_for_s=3 * 3600)
-    assert not (await carried_out(uneven, http, store, plan, longer, clock=later)).left
+    assert not (await carried_out(uneven, http, writer, plan, longer, clock=later)).left
 
 
 async def test_the_clusters_own_shedder_is_not_fought(
@@ -251,20 +255,20 @@ async def test_the_clusters_own_shedder_is_not_fought(
         broker.answers[f"{base}/configuration/runtime"] = (200, b"{}")
         broker.answers[f"{base}/configuration/values"] = (200, b"{}")
     with pytest.raises(PlanRefusedError, match="loadBalancerSheddingEnabled"):
-        await carried_out(uneven, http, open_store(tmp_path), plan)
+        await carried_out(uneven, http, writer_of(tmp_path), plan)
     assert uneven.unloads == []
 
 
 async def test_rules_and_a_pause_hold_for_a_plan_too(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    plan, store = await planned(uneven, http), open_store(tmp_path)
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
     rules = ApprovalRules(moves_an_hour=1)
-    came = await carried_out(uneven, http, store, plan, replace(DO_IT, rules=rules))
+    came = await carried_out(uneven, http, writer, plan, replace(DO_IT, rules=rules))
     assert len(uneven.unloads) == 1
     assert {"1 moves an hour are allowed (--max-moves-an-hour)"} == set(came.left.values())
-    write_control(store, Control(Wish.PAUSE, why="lunch"))
-    came = await carried_out(uneven, http, store, plan)
+    write_control(writer.location, Control(Wish.PAUSE, why="lunch"))
+    came = await carried_out(uneven, http, writer, plan)
     assert all("paused: lunch" in reason for reason in came.left.values())
     assert len(uneven.unloads) == 1
 
@@ -272,17 +276,17 @@ async def test_rules_and_a_pause_hold_for_a_plan_too(
 async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
-    plan, store = await planned(uneven, http), open_store(tmp_path)
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
     uneven.refuse_unload = 503
 
     def heal() -> None:
         uneven.refuse_unload = 0
 
     logged = LogLines("failed", heal)
-    came = await carried_out(uneven, http, store, plan, logged=logged)
+    came = await carried_out(uneven, http, writer, plan, logged=logged)
     assert not came.left
     assert any("failed" in each for each in logged)
-    assert {row["status"] for row in read_table(store, "outcomes")} == {"moved"}
+    assert {row["status"] for row in kept(tmp_path, JournalKind.OUTCOME)} == {"moved"}
 
 
 async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
@@ -290,7 +294,7 @@ async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
 ) -> None:
     plan = await planned(uneven, http)
     uneven.refuse_unload = 503
-    came = await carried_out(uneven, http, open_store(tmp_path), plan)
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan)
     assert set(came.left) == {step.bundle for step in plan.steps}
     assert all("unload: HTTP 503" in reason for reason in came.left.values())
 
@@ -308,7 +312,7 @@ async def test_what_went_elsewhere_or_to_no_broker_says_what_comes_next(
     plan = await planned(uneven, http)
     uneven.creates = fault != "no_topics"
     setattr(uneven, fault, True)
-    came = await carried_out(uneven, http, open_store(tmp_path), plan)
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan)
     last = {one.bundle: one for one in came.outcomes if one.bundle in came.left}
     assert last
     for bundle, one in last.items():
@@ -321,7 +325,7 @@ async def test_a_cluster_that_does_not_answer_is_a_sentence(
     plan = await planned(uneven, http)
     gone = FakeCluster(brokers=[replace(uneven.brokers[0], name="127.0.0.1:1")])
     with pytest.raises(CannotSeeError, match="the cluster does not answer"):
-        await carried_out(gone, http, open_store(tmp_path), plan)
+        await carried_out(gone, http, writer_of(tmp_path), plan)
 
 
 @pytest.mark.parametrize(

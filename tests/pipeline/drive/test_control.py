@@ -15,53 +15,52 @@ from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.compaction import compact
-from counterpoise.pipeline.history.moved import moved_since
-from counterpoise.pipeline.history.names import TABLES
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.status import read_status
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.plain_files import write_plain
+from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.status import read_status
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.histories import compacted, writer_of
 from tests.pipeline.rounds import loads, made_of, seen
 
 ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=10.0, at_once=1)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(tmp_path)
+def writer(tmp_path: Path) -> TablesWriter:
+    return writer_of(tmp_path)
 
 
 def balancer(
     http: aiohttp.ClientSession,
-    store: Store,
+    writer: TablesWriter,
     log: Callable[[str], None] = lambda sentence: None,
     rules: ApprovalRules | None = None,
     began_ms: int = START,
     now_ms: int = START + 1000,
 ) -> Balancer:
     async def held() -> str:
-        return (await asyncio.to_thread(read_control, store)).withholds(began_ms)
+        return (await asyncio.to_thread(read_control, writer.location)).withholds(began_ms)
 
     executor = Executor(http, lambda: now_ms, ONE_BY_ONE, held)
-    return Balancer(strategy(), HistoryTables(store), executor, log, rules=rules)
+    return Balancer(strategy(), JournalWriter(writer), executor, log, rules=rules)
 
 
 async def test_load_that_was_moved_before_a_restart_counts(
-    uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
+    uneven: FakeCluster, http: aiohttp.ClientSession, writer: TablesWriter
 ) -> None:
-    made = await made_of(balancer(http, store, rules=ApprovalRules(moves_a_round=1)), seen(uneven))
-    [moved] = moved_since(store, START)
+    made = await made_of(balancer(http, writer, rules=ApprovalRules(moves_a_round=1)), seen(uneven))
+    [moved] = JournalWriter(writer).moved_since(START)
     assert moved.part == made.moves[0].part == pytest.approx(0.1, abs=0.01)
     rules = ApprovalRules(part_an_hour=0.15)
     executor = Executor(http, lambda: START + 1000, ONE_BY_ONE)
     logged: list[str] = []
     after = Balancer(
-        strategy(), HistoryTables(store), executor, logged.append,
+        strategy(), JournalWriter(writer), executor, logged.append,
         rules=rules, moved_before=[moved],
     )  # fmt: skip
     uneven.report_time += 1
@@ -71,24 +70,24 @@ async def test_load_that_was_moved_before_a_restart_counts(
 
 
 async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(
-    uneven: FakeCluster, http: aiohttp.ClientSession, store: Store
+    uneven: FakeCluster, http: aiohttp.ClientSession, writer: TablesWriter
 ) -> None:
     def log(sentence: str) -> None:
         if sentence.startswith("moved "):
-            write_control(store, Control(Wish.PAUSE, START, "release"))
+            write_control(writer.location, Control(Wish.PAUSE, START, "release"))
 
-    made = await made_of(balancer(http, store, log), seen(uneven))
+    made = await made_of(balancer(http, writer, log), seen(uneven))
     assert len(made.moves) > 1
     assert len(uneven.unloads) == 1, "the move that had begun was seen through"
-    found = read_status(store, START + 2000)
+    found = read_status(writer, START + 2000)
     assert found.outcomes == {"moved": 1, "withheld": len(made.moves) - 1}
     [rule] = found.withheld
     assert rule.startswith("paused since ")
     assert "release" in rule
     # What was withheld is no grace period: after a resume it is decided and moved again.
-    write_control(store, Control(Wish.GO, START + 1))
+    write_control(writer.location, Control(Wish.GO, START + 1))
     later = seen(uneven, 100)
-    await balancer(http, store, now_ms=newest_poll(later) + 1000).step(later)
+    await balancer(http, writer, now_ms=newest_poll(later) + 1000).step(later)
     assert len(uneven.unloads) > 1
 
 
@@ -99,36 +98,36 @@ async def test_a_pause_in_the_middle_of_a_round_holds_the_next_move_back(
 async def test_a_stop_is_for_the_balancer_that_runs_and_a_pause_for_the_next_one_too(
     uneven: FakeCluster,
     http: aiohttp.ClientSession,
-    store: Store,
+    writer: TablesWriter,
     wish: Wish,
     said_at: int,
     moves: bool,
 ) -> None:
-    write_control(store, Control(wish, said_at))
-    assert read_control(store).stops(START) is (wish is Wish.STOP and not moves)
-    await balancer(http, store).step(seen(uneven))
+    write_control(writer.location, Control(wish, said_at))
+    assert read_control(writer.location).stops(START) is (wish is Wish.STOP and not moves)
+    await balancer(http, writer).step(seen(uneven))
     assert bool(uneven.unloads) is moves
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"wish": "dance", "since_ms": 1, "why": ""}'])
-def test_a_word_that_cannot_be_read_is_a_pause(store: Store, damage: bytes) -> None:
-    store.write("control", damage)
-    assert "is unreadable; say resume" in read_control(store).withholds(START)
+def test_a_word_that_cannot_be_read_is_a_pause(writer: TablesWriter, damage: bytes) -> None:
+    write_plain(writer.location, "control", damage)
+    assert "is unreadable; say resume" in read_control(writer.location).withholds(START)
 
 
 async def test_status_prints_the_last_poll_the_last_round_and_the_hour(
     uneven: FakeCluster,
     http: aiohttp.ClientSession,
-    store: Store,
+    writer: TablesWriter,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     silent = {**loads(uneven), uneven.names[2]: None}
     for number, reported in enumerate((silent, silent, loads(uneven))):
-        land(store, poll(number, reported))
+        land(writer, poll(number, reported))
     rules = ApprovalRules(moves_a_round=1)
-    made = await made_of(balancer(http, store, rules=rules), seen(uneven, 2))
+    made = await made_of(balancer(http, writer, rules=rules), seen(uneven, 2))
     now = made.poll_id + 60_000
-    found = read_status(store, now)
+    found = read_status(writer, now)
     assert found.poll is not None
     assert (found.poll.at_ms, found.poll.brokers, found.poll.silent) == (made.poll_id, 3, {})
     assert found.gaps.keys() == {uneven.names[2]}
@@ -138,13 +137,12 @@ async def test_status_prints_the_last_poll_the_last_round_and_the_hour(
     assert found.outcomes == {MoveStatus.MOVED: 1, MoveStatus.WITHHELD: len(made.moves) - 1}
     withheld = {"1 moves a round are allowed (--max-moves-a-round)": len(made.moves) - 1}
     assert found.withheld == withheld
-    for table in TABLES:
-        compact(store, table, up_to_poll=made.poll_id, at_least=1)
-    assert read_status(store, now) == found, "compacted or not"
-    later = read_status(store, now + 3_600_000)
+    compacted(writer, made.poll_id)
+    assert read_status(writer, now) == found, "compacted or not"
+    later = read_status(writer, now + 3_600_000)
     assert (later.outcomes, later.gaps) == ({}, {})
     assert later.round == found.round
-    where = ["--history", str(store.root)]
+    where = ["--history", writer.location.uri]
     assert main(["status", *where]) == 0
     said = capsys.readouterr().out
     assert f"{len(made.moves)} moves by" in said
@@ -156,18 +154,20 @@ async def test_status_prints_the_last_poll_the_last_round_and_the_hour(
 
 
 def test_the_verbs_write_what_the_balancer_reads(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--history", str(tmp_path)]
     for words in (["control", "pause", *where], ["status", *where]):
         assert main(words) == 2
-        assert "is no history: nothing is in it" in capsys.readouterr().err
-    land(store, poll(0, {"a:1": {}}))
+        assert "is no history" in capsys.readouterr().err
+    writer = writer_of(tmp_path)
+    land(writer, poll(0, {"a:1": {}}))
     assert main(["control", "pause", *where, "--why", "a release"]) == 0
-    assert replace(read_control(store), since_ms=0) == Control(Wish.PAUSE, why="a release")
+    paused = read_control(writer.location)
+    assert replace(paused, since_ms=0) == Control(Wish.PAUSE, why="a release")
     assert main(["status", *where]) == 0
     assert "paused since" in capsys.readouterr().out
     assert main(["control", "resume", *where]) == 0
-    assert read_control(store).withholds(0) == ""
+    assert read_control(writer.location).withholds(0) == ""
     assert main(["control", "stop", *where]) == 0
-    assert read_control(store).stops(0)
+    assert read_control(writer.location).stops(0)

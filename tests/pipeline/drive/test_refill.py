@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from counterpoise.app.main import main
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import JournalKind
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import kept
 
 OFF = json.dumps({"loadBalancerSheddingEnabled": "false"}).encode()
 
@@ -45,7 +46,7 @@ async def test_it_is_shown_then_done_and_kept(
     assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
     assert "4 of 4 moved and verified" in capsys.readouterr().out
     assert set(grown.throughputs().values()) == {4000.0}
-    outcomes = read_table(open_store(tmp_path), "outcomes")
+    outcomes = kept(tmp_path, JournalKind.OUTCOME)
     assert [(row["status"], row["owner"]) for row in outcomes] == [("moved", grown.names[2])] * 4
     grown.report_time += 1
     assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
@@ -68,7 +69,7 @@ async def test_rules_hold_and_are_part_of_the_plan(
 async def test_a_pause_of_the_history_holds_it(
     grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_control(open_store(tmp_path), Control(Wish.PAUSE, 1, "a release"))
+    write_control(open_location(tmp_path), Control(Wish.PAUSE, 1, "a release"))
     assert await refill(grown, "--execute", "--history", str(tmp_path)) == 1
     assert grown.unloads == []
     assert "a release (counterpoise control)" in capsys.readouterr().out

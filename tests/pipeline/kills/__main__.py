@@ -1,6 +1,6 @@
 """`make kills`: the balancer killed at random points of its work, on a directory and on S3.
 
-Between two lives somebody lays hands on its history, in a way that the seed chooses.
+Between two lives its history is corrupted, in a way that the seed chooses.
 """
 
 import argparse
@@ -12,9 +12,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.kills.campaign import EXECUTOR, JVM, KEPT, Campaign
-from tests.pipeline.kills.driver import LATE, POINTS
-from tests.pipeline.kills.hands import own_disk
+from tests.pipeline.kills.campaign import EXECUTOR, JVM, Campaign
+from tests.pipeline.kills.corruption import own_disk
+from tests.pipeline.kills.driver import BEGUN, COMMITS, POINTS
 from tests.pipeline.kills.tampering import Tampering
 from tests.pipeline.s3_server import Bucket, bucket
 
@@ -29,15 +29,15 @@ async def run(
     rng, kills, engine = Random(args.seed), args.kills, args.engine
     async with FakeCluster() as cluster:
         campaign = Campaign(cluster, history, home, rng, engine)
-        hands = Tampering(campaign, disk, endpoint)
+        corruptions = Tampering(campaign, disk, endpoint)
         await campaign.begin()
         for number in range(kills):
             began = time.monotonic()
             print(f"{number + 1}/{kills}: ", end="", flush=True)
             try:
                 if number and rng.random() < args.tampered:
-                    print(kind := rng.choice([*hands.kinds]), end="", flush=True)
-                    await hands.do(kind)
+                    print(kind := rng.choice([*corruptions.kinds]), end="", flush=True)
+                    await corruptions.do(kind)
                 else:
                     await _ends(campaign, args.stops)
             except BaseException:
@@ -46,7 +46,8 @@ async def run(
             print(f" ({time.monotonic() - began:.0f} s)", flush=True)
         await campaign.life("-")
         campaign.judge_the_end()
-        print(f"{len(cluster.unloads)} unloads, {len(campaign.seen)} files, nothing twice or lost")
+        count, polls = len(cluster.unloads), len(campaign.story.polls)
+        print(f"{count} unloads, {polls} polls, nothing twice or lost")
 
 
 async def _ends(campaign: Campaign, stops_part: float) -> None:
@@ -56,25 +57,12 @@ async def _ends(campaign: Campaign, stops_part: float) -> None:
     # A later time of the same is seldom another case, and takes Spark half a minute.
     most = 2 if of_spark else 4
     point, nth = rng.choice((*POINTS, *of_spark)), rng.randint(1, most)
-    # A lock of this machine's ends with its process, and not before.
-    stops = "://" in campaign.history and point not in of_spark and rng.random() < stops_part
-    if stops and point in KEPT and rng.random() < 0.5:
-        point = LATE + point
+    stops = point not in of_spark and rng.random() < stops_part
+    if point in COMMITS and rng.random() < 0.5:
+        point = BEGUN + point
     words = "stopped, and another comes" if stops else "killed"
     print(f"{point}, time {nth}: {words}", end="", flush=True)
     await (campaign.taken_over if stops else campaign.life)(point, nth)
-
-
-def _say_late(endpoint: Bucket) -> None:
-    """Name the polls that arrived behind later ones: a write that was on its way in a stop."""
-    newest = ""
-    for name in endpoint.writes:
-        if not name.startswith("killed/reports/") or not name.endswith(".parquet"):
-            continue
-        if name < newest:
-            print(f"landed late: {name}")
-        else:
-            newest = name
 
 
 def main() -> int:
@@ -87,11 +75,11 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument(
         "--stops", type=float, default=0.3, metavar="PART",
-        help="the part of the lives on S3 that stand still, while another takes over (0.3)",
+        help="the part of the lives that stand still, while another takes over (0.3)",
     )  # fmt: skip
     parser.add_argument(
         "--tampered", type=float, default=0.3, metavar="PART",
-        help="the part of the lives before which somebody lays hands on the history (0.3)",
+        help="the part of the lives before which the history is corrupted (0.3)",
     )  # fmt: skip
     parser.add_argument("--only", choices=("directory", "s3"), help="(both)")
     args = parser.parse_args()
@@ -101,17 +89,14 @@ def main() -> int:
         bucket() as endpoint,
     ):
         if not own:
-            print("nobody may mount a disk here: none gets full or read-only")
+            print("no disk may be mounted here: none gets full or read-only")
         stores = {"directory": f"{disk}/history", "s3": endpoint.uri("killed")}
         for at in [at for name, at in stores.items() if args.only in (None, name)]:
             print(f"a history in {at.partition('?')[0].rpartition('@')[2]}, seed {args.seed}")
             on_s3 = "://" in at
             of_its_own = None if on_s3 or not own else disk
             lives = run(at, Path(home) / "driver", args, of_its_own, endpoint if on_s3 else None)
-            try:
-                asyncio.run(lives)
-            finally:
-                _say_late(endpoint)
+            asyncio.run(lives)
     return 0
 
 

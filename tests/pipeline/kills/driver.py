@@ -2,43 +2,46 @@
 
     python -m tests.pipeline.kills.driver ENGINE POINT NTH WORDS…
 
-ENGINE is `spark`, or `thread`: the same fold of the same states without a JVM (`without_spark.py`),
-which is there in a moment. POINT is what has just happened for the NTH time when the process dies:
-a file of a table is there (`reports`, `decisions`, `rounds`, `outcomes`, `memory`), or the cluster
-has granted an unload (`asked`). With `-` it lives. A lease in an object store lapses in seconds
-here.
+ENGINE is `spark`, or `thread`: the same fold without a JVM (`without_spark.py`), there in a
+moment. POINT is what has just happened for the NTH time when the process dies: a commit of polls
+(`reports`), of states (`fold_state`), of a `round`, an `outcome` or a `memory`, or the cluster has
+granted an unload (`asked`). `begun:` before a name is the middle of that commit: the data files
+are written, and no commit names them yet. With `-` it lives. A heartbeat grows old in seconds here.
 """
 
-import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, BinaryIO
+from typing import Any
 
 from counterpoise.app.main import main
 from counterpoise.app.verbs import balance
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.pipeline import clock
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.history.lease import LeaseOptions
-from counterpoise.pipeline.history.store import Store
 from counterpoise.pipeline.runner import RunSettings
+from counterpoise.pipeline.tables.data_files import DataFile
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.schema import JOURNAL
 from tests.pipeline.kills.without_spark import fold_without_spark
 
-POINTS = ("reports", "decisions", "rounds", "asked", "outcomes", "memory")
+COMMITS = ("reports", "fold_state", "round", "outcome", "memory")
+POINTS = (*COMMITS, "asked")
+BEGUN = "begun:"
+"""Before the name of a commit: its files are written, and it is not made yet."""
 STOPS = "stopped:"
-"""Before a point's name: the process stands still there, until it is told to go on."""
-LATE = "late:"
-"""Before a table's name: it stands still with a file that it may write and has not written yet."""
+"""Before a point's name: the process stands still there, until it is continued."""
 CLOCK = "KILLS_CLOCK_S"
 """A variable: by how many seconds this machine's clock is ahead of what it is."""
 WAIT = "KILLS_WAIT_S"
-"""Another: how long to wait for who has the history."""
-QUICK = LeaseOptions(lasts_s=2.0, holds_s=1.5, renew_every_s=0.5, wait_s=60.0)
+"""Another: how long to wait for the writer that has the history."""
+QUICK = HeartbeatOptions(lasts_s=2.0, renew_every_s=0.5, wait_s=60.0)
+SEND_WITHIN_S = 1.5
 
 
 class _Death:
@@ -52,28 +55,25 @@ class _Death:
             os.kill(os.getpid(), self._signal)
 
 
-def _after_files(table: str, death: _Death) -> None:
-    writing = Store.writing
+def _at_commits(point: str, death: _Death) -> None:
+    commit: Any = TablesWriter.commit
+    wanted, begun = point.removeprefix(BEGUN), point.startswith(BEGUN)
 
-    @contextlib.contextmanager
-    def written(self: Store, name: str) -> Iterator[BinaryIO]:
-        with writing(self, name) as file:
-            yield file
-        if name.startswith(f"{table}/"):
+    def committed(self: TablesWriter, table: str, added: Sequence[DataFile], **more: Any) -> int:
+        found = bool(added) and _name(table, added[0]) == wanted
+        if found and begun:
             death.comes()
-
-    Store.writing = written  # type: ignore[method-assign]
-
-
-def _before_a_put(table: str, death: _Death) -> None:
-    put = Store._put
-
-    def late(self: Store, file: str, data: Any) -> None:
-        if file.startswith(f"{table}/"):
+        version: int = commit(self, table, added, **more)
+        if found and not begun:
             death.comes()
-        put(self, file, data)
+        return version
 
-    Store._put = late  # type: ignore[method-assign]
+    TablesWriter.commit = committed  # type: ignore[method-assign]
+
+
+def _name(table: str, file: DataFile) -> str:
+    """A commit's name: the table, or what the journal's rows are; a round comes last by name."""
+    return str(file.kinds[1]) if table == JOURNAL and file.kinds else table
 
 
 def _after_unloads(death: _Death) -> None:
@@ -86,14 +86,14 @@ def _after_unloads(death: _Death) -> None:
     Executor._unload = unloaded  # type: ignore[method-assign]
 
 
-def _with_a_short_lease() -> None:
+def _with_a_short_heartbeat() -> None:
     settings = balance._settings
 
     def short(args: Any) -> RunSettings:
         made = settings(args)
-        executor = replace(made.executor, send_within_s=QUICK.holds_s)
+        executor = replace(made.executor, send_within_s=SEND_WITHIN_S)
         waits = replace(QUICK, wait_s=float(os.environ.get(WAIT, QUICK.wait_s)))
-        return replace(made, lease=waits, executor=executor)
+        return replace(made, heartbeat=waits, executor=executor)
 
     balance._settings = short
 
@@ -104,16 +104,13 @@ if __name__ == "__main__":
             time_ns=lambda: time.time_ns() + round(ahead_s * 1e9)
         )
     engine, point, nth = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    _with_a_short_lease()
+    _with_a_short_heartbeat()
     if engine == "thread":
         fold_without_spark()
-    stops = point.startswith((STOPS, LATE))
-    death = _Death(nth, signal.SIGSTOP if stops else signal.SIGKILL)
+    death = _Death(nth, signal.SIGSTOP if point.startswith(STOPS) else signal.SIGKILL)
     point = point.removeprefix(STOPS)
-    if point.startswith(LATE):
-        _before_a_put(point.removeprefix(LATE), death)
-    elif point == "asked":
+    if point == "asked":
         _after_unloads(death)
     elif point != "-":
-        _after_files(point, death)
+        _at_commits(point, death)
     sys.exit(main(sys.argv[4:]))

@@ -1,136 +1,103 @@
-"""What was there once: by it the judges tell what must be there still, and what follows from it.
-
-Who lays hands on a history changes what the balancer goes on from. So there are epochs: in each it
-folds what was folded before up to the state that it found, and what is there behind that.
-"""
+"""All that was ever seen of a history: what the judges compare with what is there, and replay."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.load.fold import Batch, FoldState, fold, merged
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.names import extent, file_of
-from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.history.tables import HistoryTables, read_table
-from counterpoise.pipeline.stream.states import complete, read_state, state_name
+from counterpoise.load.rows import COLUMNS, ReportRows
+from counterpoise.pipeline.clock import EVER
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.reports import read_reports
+from counterpoise.pipeline.tables.rows_codec import columns_of
+from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.tables.states import current_states, read_state
 from tests.load.test_fold import assert_same
-from tests.pipeline.landed import read_landed
+
+Rows = dict[str, Mapping[str, Any]]
 
 
-@dataclass
-class Epoch:
-    """What the balancer went on from, since somebody changed that last."""
-
-    included: tuple[str, ...] = ()
-    """The reports in the state that it found."""
-    after: int = 0
-    """The poll of that state."""
-    gone: frozenset[str] = frozenset()
-    rounds: set[int] = field(default_factory=set)
-    """The polls of those that were decided in it."""
-    memories: dict[int, str] = field(default_factory=dict)
-
-    def folded(self, reports: Iterable[str]) -> list[str]:
-        """The reports that its states have, in order; of all that were ever there."""
-        new = {n for n in reports if _poll(n) > self.after} - self.gone
-        return sorted({*self.included, *new}, key=_poll)
+def polls_of(reader: TablesReader) -> dict[int, ReportRows]:
+    """The polls of a history, each with its rows in order."""
+    polls: dict[int, ReportRows] = {}
+    parts = [columns_of(part, tuple(COLUMNS)) for part in read_reports(reader, -1, EVER)]
+    for poll_id in sorted({each for part in parts for each in part["poll_id"].tolist()}):
+        chosen = [
+            ReportRows(part).take(part["poll_id"] == poll_id)
+            for part in parts
+            if (part["poll_id"] == poll_id).any()
+        ]
+        columns = {name: np.concatenate([one[name] for one in chosen]) for name in COLUMNS}
+        order = np.argsort(columns["seq"], kind="stable")
+        polls[poll_id] = ReportRows(columns).take(order)
+    return polls
 
 
 @dataclass
 class Story:
     """All that was ever seen of a history."""
 
-    reports: dict[str, Any] = field(default_factory=dict)
-    decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    polls: dict[int, ReportRows] = field(default_factory=dict)
+    decisions: Rows = field(default_factory=dict)
+    outcomes: Rows = field(default_factory=dict)
+    memories: Rows = field(default_factory=dict)
     rounds: dict[int, Round] = field(default_factory=dict)
-    spoiled: set[str] = field(default_factory=set)
-    """The names of files that somebody laid hands on."""
-    epochs: list[Epoch] = field(default_factory=lambda: [Epoch()])
+    lost: set[int] = field(default_factory=set)
+    """Polls whose file was damaged, and is set aside."""
 
-    def look(self, store: Store) -> None:
-        """Take in what is there now; nothing that was said once may say anything else."""
-        for name in files(store, "reports"):
-            if name not in self.reports:
-                self.reports[name] = read_landed(store, name)
-        for table, known in (("decisions", self.decisions), ("outcomes", self.outcomes)):
-            for row in read_table(store, table):
-                before = known.setdefault(row["id"], row)
-                if before != row:
-                    assert self.is_spoiled(int(row["poll_id"])), f"{before} became {row}"
-                    known[row["id"]] = row
-        now, history = self.epochs[-1], HistoryTables(store)
-        for row in read_table(store, "memory"):
-            now.memories[int(row["poll_id"])] = row["memory"]
-        for name in files(store, "rounds"):
-            poll_id = _poll(name)
-            made = history.round(poll_id)
-            if made is None or self.rounds.get(poll_id) == made:
-                continue
-            assert poll_id not in self.rounds or self.is_spoiled(poll_id), (
-                f"{poll_id} became {made}"
-            )
-            for epoch in self.epochs:
-                epoch.rounds.discard(poll_id)
-            now.rounds.add(poll_id)
-            self.rounds[poll_id] = made
+    def look(self, reader: TablesReader) -> None:
+        """Take in what is there now: nothing is gone, twice there, or another than it was."""
+        now = polls_of(reader)
+        gone = self.polls.keys() - now.keys() - self.lost
+        assert not gone, f"polls are gone: {sorted(gone)}"
+        for poll_id, rows in now.items():
+            before = self.polls.setdefault(poll_id, rows)
+            assert len(before) == len(rows), f"poll {poll_id} has {len(rows)} rows"
+            assert (before["digest"] == rows["digest"]).all(), f"poll {poll_id} is another"
+            assert len(set(rows["seq"].tolist())) == len(rows), f"poll {poll_id} is there twice"
+        journal = Journal(reader)
+        for kind, key, known in (
+            (JournalKind.DECISION, "id", self.decisions),
+            (JournalKind.OUTCOME, "id", self.outcomes),
+            (JournalKind.MEMORY, "poll_id", self.memories),
+        ):
+            rows_of_kind = list(journal.rows(kind))
+            there = {str(row[key]): row for row in rows_of_kind}
+            assert len(there) == len(rows_of_kind), f"a {kind} is there twice"
+            assert known.keys() <= there.keys(), f"a {kind} is gone"
+            for name, row in there.items():
+                assert known.setdefault(name, row) == row, f"{kind} {name} is another"
+        for row in journal.rows(JournalKind.ROUND):
+            made = journal.round(row["poll_id"])
+            assert made is not None
+            assert self.rounds.setdefault(made.poll_id, made) == made
+            assert len(made.moves) == row["decisions"], "a round has all its decisions"
 
-    def changed(self, store: Store, spoiled: Collection[str] = ()) -> None:
-        """Somebody has laid hands on it: the balancer goes on from what is there now."""
-        self.spoiled.update(spoiled)
-        after = complete(store)[-1][0] if complete(store) else 0
-        folded = self.epochs[-1].folded(self.reports)
-        included = tuple(name for name in folded if _poll(name) <= after)
-        there = {*files(store, "reports")}
-        memories = {_poll(name) for name in files(store, "memory")}
-        known = {p: m for p, m in self.epochs[-1].memories.items() if p in memories}
-        gone = frozenset(self.reports.keys() - there)
-        self.epochs.append(Epoch(included, after, gone, memories=known))
-
-    def judge_decisions(self, store: Store, by: Strategy) -> int:
+    def judge_decisions(self, reader: TablesReader, by: Strategy) -> int:
         """Each round is what this process decides on the same; gives how many there are."""
-        checked = 0
-        for epoch in self.epochs:
-            state, last = FoldState.empty(), max(epoch.rounds, default=0)
-            newest = epoch is self.epochs[-1]
-            kept = {poll_id for poll_id, _ in complete(store)} if newest else set()
-            for name in epoch.folded(self.reports):
-                poll_id = _poll(name)
-                if poll_id > max(last, *kept, 0):
-                    break
-                state = fold(state, Batch.of(self.reports[name]))
-                if poll_id in epoch.rounds:
-                    self._judge(poll_id, decide(merged([state]), _before(epoch, poll_id), by))
-                    checked += 1
-                if poll_id in kept:
-                    shards = [read_state(store, state_name(poll_id, s, 2)) for s in range(2)]
-                    assert_same(merged(shards), merged([state]))
+        state, checked = FoldState.empty(), 0
+        folded = current_states(reader)
+        for poll_id, rows in sorted(self.polls.items()):
+            state = fold(state, Batch.of(rows))
+            if made := self.rounds.get(poll_id):
+                again = decide(merged([state]), self._memory_before(poll_id), by)
+                assert made == again, f"{poll_id} is not what it says:\n{made}\n, but\n{again}"
+                checked += 1
+            if folded and poll_id == folded.up_to:
+                shards = [read_state(reader.location, file) for file in folded.files]
+                assert_same(merged(shards), merged([state]))
         assert checked == len(self.rounds), "each round is of a poll that was landed"
         return checked
 
-    def _judge(self, poll_id: int, again: Round) -> None:
-        made = self.rounds[poll_id]
-        told = f"{poll_id} is not what it says:\n{made}\n, but\n{again}"
-        assert made.moves == again.moves, told
-        if file_of("rejections", poll_id) not in self.spoiled:
-            assert made == again, told
-
-    def is_spoiled(self, of: int | str) -> bool:
-        """Whether anything of a round was, by its poll or the id of a decision."""
-        poll_id = int(str(of).partition("-")[0])
-        return any(f"{poll_id:015d}" in name or f"/{poll_id}-" in name for name in self.spoiled)
-
-
-def _before(epoch: Epoch, poll_id: int) -> RoundMemory:
-    earlier = [poll for poll in epoch.memories if poll < poll_id]
-    if not earlier:
-        return RoundMemory()
-    return RoundMemory.from_json(json.loads(epoch.memories[max(earlier)]))
-
-
-def _poll(name: str) -> int:
-    return extent(name)[0]
+    def _memory_before(self, poll_id: int) -> RoundMemory:
+        earlier = [row for row in self.memories.values() if row["poll_id"] < poll_id]
+        if not earlier:
+            return RoundMemory()
+        latest = max(earlier, key=lambda row: int(row["poll_id"]))
+        return RoundMemory.from_json(json.loads(latest["memory"]))

@@ -1,4 +1,4 @@
-"""Lives on a history that somebody laid hands on: a sentence, and a way on that works."""
+"""Lives on a history that was corrupted: a sentence, and a way on that works."""
 
 import asyncio
 import re
@@ -9,17 +9,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from counterpoise.pipeline.history.lease import NAME as LEASE
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS
 from tests.pipeline.command import Command
-from tests.pipeline.kills import hands
+from tests.pipeline.histories import reader_of
+from tests.pipeline.kills import corruption
 from tests.pipeline.kills.campaign import EXIT_PUT_RIGHT, Campaign
 from tests.pipeline.s3_server import Bucket
 
 MOVED, NOTHING = " moved ", "nothing to move"
 LONGEST = 700
-"""Characters of a sentence that somebody still reads."""
+"""Characters of a sentence that an operator still reads."""
 AN_HOUR_S = 3600.0
+AWAY_S = 25.0
 
 _REMEDY = re.compile(r"`counterpoise (history repair) ([^`]+)`")
 _DETAILS = re.compile(r"\(details: ([^)]+)\)")
@@ -38,44 +40,43 @@ class Tampering:
     def kinds(self) -> Mapping[str, Callable[[str], Awaitable[None]]]:
         """All that can be done to this one, by what it is called."""
         found: dict[str, Callable[[str], Awaitable[None]]] = dict.fromkeys(
-            hands.DAMAGES, self.damaged
+            corruption.DAMAGES, self.damaged
         )
         found |= {
             "moved elsewhere": self.moved,
             "a second balancer": self.second,
             "the clock set back": self.clock_back,
-            "the clock ahead for a while": self.clock_ahead,
         }
         if self.endpoint is not None:
-            found |= {"no writing": self.refused}
-            return found
-        found |= {"the lease removed": self.without_lease}
+            return found | {"no writing": self.refused, "the store away": self.away}
         if self.disk is not None:
             found |= {"the disk full": self.full, "the disk read-only": self.read_only}
         return found
 
     async def do(self, kind: str) -> None:
-        """Do one of them, and see that all goes on."""
+        """Do one of them, and see that the balancer goes on."""
         with self.campaign.shifting():
             await self.kinds[kind](kind)
-        # Whoever lays hands on it next finds it looked at.
         await asyncio.to_thread(self.campaign.judge)
 
     async def damaged(self, kind: str) -> None:
-        """Files are not what they were: `repair` sets them aside, if that is needed at all."""
+        """A data file is not what it was: `repair` sets it aside, whether it was missed or not."""
         campaign = self.campaign
-        store = open_store(campaign.history)
-        spoiled = await asyncio.to_thread(hands.DAMAGES[kind], store, campaign.rng)
-        campaign.said.append(f"-- {kind}: {sorted(spoiled)[-3:]}")
-        await asyncio.to_thread(campaign.story.changed, store, spoiled)
+        reader = reader_of(campaign.history)
+        # A poll that is gone, once folded, is missed as soon as the fold begins again.
+        table = REPORTS if "poll" in kind or campaign.story.lost else FOLD_STATE
+        if files := reader.files(table)[-3:]:
+            file = campaign.rng.choice(files)
+            campaign.said.append(f"-- {kind}: {file.name}")
+            corruption.DAMAGES[kind](reader.location, file, campaign.rng)
+            if table == REPORTS:
+                campaign.story.lost |= set(range(file.first_poll, file.last_poll + 1))
         run, status = await self._lives()
         if status:
             assert status == EXIT_PUT_RIGHT, run.text
             await self._repaired(self._sentence(run))
         elif await self._command("history", "check", campaign.history):
             await self._repaired(f"`counterpoise history repair {campaign.history}`")
-        await asyncio.to_thread(campaign.judge)
-        await asyncio.to_thread(campaign.story.changed, store)
         await campaign.life("-")
 
     async def moved(self, kind: str) -> None:
@@ -83,13 +84,13 @@ class Tampering:
         campaign = self.campaign
         uri, question, more = campaign.history.partition("?")
         to = re.sub(r"(-\d+)?$", f"-{len(campaign.said)}", uri) + question + more
-        await asyncio.to_thread(hands.copied, campaign.history, to)
+        await asyncio.to_thread(corruption.copied, campaign.history, to)
         campaign.said.append(f"-- {kind}: {to}")
         campaign.history = to
         await campaign.life("-")
 
     async def second(self, kind: str) -> None:
-        """Who comes second is told so, and the first does not notice."""
+        """The second is refused, and the first does not notice."""
         first = await self.campaign.start()
         try:
             await first.until(lambda line: MOVED in line)
@@ -101,56 +102,17 @@ class Tampering:
         finally:
             await self._said(kind, first)
 
-    async def without_lease(self, kind: str) -> None:
-        """Somebody removes the lease to start a second: then the first does nothing more."""
-        first = await self.campaign.start()
-        second: Command | None = None
-        try:
-            await first.until(lambda line: MOVED in line)
-            await asyncio.to_thread((Path(self.campaign.history) / LEASE).unlink)
-            second = await self.campaign.start()
-            assert await first.end() == EXIT_PUT_RIGHT, first.text
-            assert "moved or removed" in self._sentence(first)
-            await second.until(lambda line: MOVED in line)
-            await self._ends_well(second)
-        finally:
-            await self._said(kind, first, *filter(None, [second]))
-
     async def clock_back(self, kind: str) -> None:
         """Nothing is decided until it is right again, and that is said."""
         run = await self.campaign.start(clock_s=-AN_HOUR_S)
         try:
             said = await run.until(lambda line: "clock" in line)
             assert "behind the newest poll" in said, said
-            assert open_store(self.campaign.history).address in said, said
+            assert open_location(self.campaign.history).address in said, said
             await self._ends_well(run)
             assert MOVED not in run.text.partition("clock is")[2], run.text
         finally:
             await self._said(kind, run)
-        await self.campaign.life("-")
-
-    async def clock_ahead(self, kind: str) -> None:
-        """A life ahead of time: what it left holds the next up, until that is set aside."""
-        run = await self.campaign.start(clock_s=AN_HOUR_S)
-        try:
-            await run.until(lambda line: MOVED in line)
-            await self._ends_well(run)
-        finally:
-            await self._said(kind, run)
-        run = await self.campaign.start()
-        try:
-            said = await run.until(lambda line: "clock" in line)
-            await self._ends_well(run)
-        finally:
-            await self._said("and right again", run)
-        store = open_store(self.campaign.history)
-        await asyncio.to_thread(self.campaign.story.look, store)
-        before = set(await asyncio.to_thread(hands.all_files, store))
-        await self._repaired(said)
-        gone = before - set(await asyncio.to_thread(hands.all_files, store))
-        assert gone, "repair set nothing aside"
-        names = {hands.unsigned(name)[0] for name in gone}
-        await asyncio.to_thread(self.campaign.story.changed, store, names)
         await self.campaign.life("-")
 
     async def refused(self, kind: str) -> None:
@@ -165,15 +127,30 @@ class Tampering:
         assert "cannot be written" in self._sentence(run)
         await self.campaign.life("-")
 
+    async def away(self, kind: str) -> None:
+        """The store answers nothing for a while: the balancer goes on by itself."""
+        assert self.endpoint is not None
+        run = await self.campaign.start()
+        try:
+            await run.until(lambda line: MOVED in line)
+            self.endpoint.away = True
+            await asyncio.sleep(AWAY_S)
+            self.endpoint.away = False
+            await run.until(lambda line: MOVED in line)
+            await self._ends_well(run)
+        finally:
+            self.endpoint.away = False
+            await self._said(kind, run)
+
     async def full(self, kind: str) -> None:
         """No room is left."""
         assert self.disk is not None
-        await self._on_a_disk(kind, hands.full(self.disk), "the disk is full: make room")
+        await self._on_a_disk(kind, corruption.full(self.disk), "the disk is full: make room")
 
     async def read_only(self, kind: str) -> None:
         """It takes nothing."""
         assert self.disk is not None
-        await self._on_a_disk(kind, hands.read_only(self.disk), "it is read-only: mount it")
+        await self._on_a_disk(kind, corruption.read_only(self.disk), "it is read-only: mount it")
 
     async def _on_a_disk(
         self, kind: str, meanwhile: AbstractContextManager[None], says: str

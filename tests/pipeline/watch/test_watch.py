@@ -10,17 +10,18 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.data_files import read_file
 from counterpoise.pipeline.tables.faults import HistoryInUseError
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, REPORTS
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import CannotListenError, serving
 from counterpoise.pipeline.watch.watcher import ClusterWatcher, WatchSettings
 from tests.load.story import Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import reader_of
 
 A, B, C, D = (bundle_name(number) for number in range(4))
 
@@ -134,12 +135,10 @@ async def test_polls_are_kept_and_figures_served(
     assert float(figures["counterpoise_balancer_gaps_total"]) >= 1
     load = f'counterpoise_balancer_broker_bytes_per_second{{broker="{second.name}"}}'
     assert float(figures[load]) == 1000.0, "the last that is known of it"
-    assert (
-        len(files(open_store(tmp_path), "reports"))
-        == float(figures["counterpoise_balancer_polls_total"])
-        or len(files(open_store(tmp_path), "reports")) > 3
-    )
-    owned = {(r["bundle"], r["destination"]) for r in read_table(open_store(tmp_path), "ownership")}
+    reader = reader_of(tmp_path)
+    assert len(reader.files(REPORTS)) >= float(figures["counterpoise_balancer_polls_total"])
+    changes = [read_file(reader.location, each) for each in reader.files(OWNERSHIP_CHANGES)]
+    owned = {(r["bundle"], r["destination"]) for each in changes for r in each.to_pylist()}
     assert owned == {(A, first.name), (B, second.name)}
     assert any(f"no load report from {second.name}" in each for each in said)
 
@@ -157,10 +156,10 @@ async def test_a_word_of_the_operator_ends_it(cluster: FakeCluster, tmp_path: Pa
     await cluster.add_broker()
     said: list[str] = []
     settings = WatchSettings((cluster.admin_url,), str(tmp_path), 0.01)
-    store = open_store(tmp_path)
+    location = open_location(tmp_path)
 
     async def after_poll(_: object) -> None:
-        write_control(store, Control(Wish.STOP, wall_clock_ms() + 1))
+        write_control(location, Control(Wish.STOP, wall_clock_ms() + 1))
 
     await ClusterWatcher(settings, said.append, after_poll).run(asyncio.Event())
     assert said[-1] == "stopped by `counterpoise control`"

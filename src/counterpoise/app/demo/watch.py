@@ -13,8 +13,10 @@ from typing import Any
 from counterpoise.app.demo.admin import AdminError, load_report
 from counterpoise.app.demo.plan import NAMESPACE
 from counterpoise.decide.balancing.moves import imbalance
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import read_table
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import JournalKind
 
 SMOOTHED_OVER = 3
 """Samples that a figure for a person is the mean of."""
@@ -108,6 +110,7 @@ class DemoWatcher:
     def __init__(self, brokers: Sequence[str], history: Path) -> None:
         self._brokers = brokers
         self._history = history
+        self._journal = Journal(TablesReader(open_location(history)))
         self._log_read = 0
         self.record = DemoRecord(time.monotonic())
 
@@ -123,15 +126,15 @@ class DemoWatcher:
                 continue
         if len(loads) == len(self._brokers):
             record.moments.append(Moment(now, loads))
-        decisions = self._new("decisions", record.decisions)
-        outcomes = self._new("outcomes", record.outcomes)
+        decisions = self._new(JournalKind.DECISION, record.decisions)
+        outcomes = self._new(JournalKind.OUTCOME, record.outcomes)
         if decisions:
             record.decided_at_s = now
         wall = time.time() - now
         for outcome in outcomes:
             if outcome["carried_out"]:
                 record.moved_at_s[outcome["id"]] = outcome["ended_at_ms"] / 1000 - wall
-        if record.first_round_s is None and any((self._history / "rounds").rglob("*.parquet")):
+        if record.first_round_s is None and self._journal.newest_round():
             record.first_round_s = now
         return News(decisions, outcomes, self._balancer_said())
 
@@ -152,9 +155,10 @@ class DemoWatcher:
             if _LOGGED.match(line) and not _SHOWN_ALREADY.match(line)
         ]
 
-    def _new(self, table: str, known: dict[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        seen = read_table(open_store(self._history), table)
-        rows = [row for row in seen if row["id"] not in known]
+    def _new(
+        self, kind: JournalKind, known: dict[str, Mapping[str, Any]]
+    ) -> list[Mapping[str, Any]]:
+        rows = [row for row in self._journal.rows(kind) if row["id"] not in known]
         known.update({row["id"]: row for row in rows})
         return list(rows)
 

@@ -15,6 +15,7 @@ from counterpoise.app.cluster_strategy import strategy_of
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import expect_move_seconds
+from counterpoise.app.opened_history import open_history
 from counterpoise.app.progress import while_waiting
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
@@ -31,9 +32,10 @@ from counterpoise.pipeline.advise.look import (
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.schema import JournalKind
 from counterpoise.security.client import http_session
 
 
@@ -52,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> AdvisedPlan:
-    store = _store(args.history) if args.history else None
+    history = open_history(args.history) if args.history else None
     strategy, conf, note = await strategy_of(args, addresses)
     splitting = settings_from(SplitOptions, conf)
     options = LookOptions(args.looks, args.interval, splitting)
     async with http_session(client_security(args)) as session:
-        looking = _look(session, addresses, store, options)
+        looking = _look(session, addresses, history, options)
         looked = await while_waiting(looking, "reading the cluster")
-    rows = read_table(store, "outcomes") if store else []
+    rows = Journal(history).rows(JournalKind.OUTCOME) if history else []
     return advise(
         looked.snapshot,
         strategy,
@@ -80,22 +82,12 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
 async def _look(
     session: aiohttp.ClientSession,
     addresses: tuple[str, ...],
-    store: Store | None,
+    history: TablesReader | None,
     options: LookOptions,
 ) -> AdviceInputs:
-    if store is not None and not addresses:
-        return look_at_history(store, options)
-    return await look_at_cluster(session, addresses, wall_clock_ms, store, options)
-
-
-def _store(uri: str) -> Store:
-    try:
-        store = open_store(uri)
-        if not store.directories(""):
-            raise UserError(f"{store.address} is no history: nothing is in it")
-    except (OSError, ValueError) as error:
-        raise UserError(str(error)) from None
-    return store
+    if history is not None and not addresses:
+        return look_at_history(history, options)
+    return await look_at_cluster(session, addresses, wall_clock_ms, history, options)
 
 
 def _write(plan: AdvisedPlan, args: argparse.Namespace) -> None:

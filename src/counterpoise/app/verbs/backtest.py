@@ -46,10 +46,12 @@ from counterpoise.pipeline.backtest.run import (
 )
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.tables import read_table
 from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import JournalKind
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
@@ -238,4 +240,5 @@ def _move_seconds(args: argparse.Namespace) -> float:
         return float(args.move_seconds)
     if args.source.startswith("synthetic:"):
         return 1.0
-    return move_seconds(read_table(open_store(args.source), "outcomes")) or 1.0
+    journal = Journal(TablesReader(open_location(args.source)))
+    return move_seconds(journal.rows(JournalKind.OUTCOME)) or 1.0

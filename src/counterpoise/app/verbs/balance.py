@@ -28,14 +28,14 @@ from counterpoise.app.signals import until_signal
 from counterpoise.app.verbs.balance_plan import run_plan
 from counterpoise.app.verbs.rules import rules_of
 from counterpoise.pipeline.executor import ExecutorOptions
-from counterpoise.pipeline.history.keeping import KeepingOptions
-from counterpoise.pipeline.history.lease import LeaseOptions
-from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.session import SessionError
 from counterpoise.pipeline.stream.trouble import sentence_of
 from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
+from counterpoise.pipeline.tables.keeping import KeepingOptions
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.watch.serve import CannotListenError
 from counterpoise.pipeline.watch.watcher import NothingSeenError
@@ -60,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
         say_with_time(sentence)
     say_with_time(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
     try:
-        say_with_time(f"history in {open_store(settings.history).address}")
+        say_with_time(f"history in {open_location(settings.history).address}")
     except ValueError as error:
         raise UserError(str(error)) from None
     try:
         with _console(args):
             first = SparkBalancer(settings, strategy, say_with_time)
-            patient = replace(settings, lease=settings.lease.after_an_outage())
+            patient = replace(settings, heartbeat=settings.heartbeat.after_an_outage())
             again = partial(SparkBalancer, patient, strategy, say_with_time)
             asyncio.run(until_signal(partial(through_outages, first, again, report=say_with_time)))
     except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
@@ -113,7 +113,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,
         rules=rules_of(args),
-        lease=LeaseOptions(wait_s=args.wait_for_history),
+        heartbeat=HeartbeatOptions(wait_s=args.wait_for_history),
         keeping=KeepingOptions(retain_days=args.retain_days),
     )
 

@@ -21,10 +21,10 @@ from counterpoise.pipeline.drive.approved import (
     CarriedOut,
     PlanRefusedError,
 )
-from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.security.client import http_session
 
 EXIT_LEFT = 1
@@ -56,16 +56,16 @@ def _read(path: Path) -> AdvisedPlan:
 async def _carry_out(
     args: argparse.Namespace, plan: AdvisedPlan, rules: ApprovalRules
 ) -> CarriedOut:
-    store = open_store(args.history)
     options = ApprovedOptions(
         execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules
     )
-    held = lease(store, lambda: None, LeaseOptions(wait_s=args.wait_for_history))
+    options_of_writer = HeartbeatOptions(wait_s=args.wait_for_history)
+    history = writing(open_location(args.history), lambda: None, options_of_writer)
     say = surviving_closed_output(say_with_time)
     security = client_security(args)
-    async with held as mine, http_session(security) as session:
+    async with history as writer, http_session(security) as session:
         approved = ApprovedPlan(
-            session, admin_urls(args.admin_url), mine, plan, wall_clock_ms, say, options
+            session, admin_urls(args.admin_url), writer, plan, wall_clock_ms, say, options
         )
         return await approved.carry_out()
 

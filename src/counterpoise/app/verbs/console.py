@@ -33,7 +33,8 @@ from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.store import open_store
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.security.client import ClientSecurity
 
 NOTHING = Properties()
@@ -113,7 +114,7 @@ def _security(args: argparse.Namespace) -> ClientSecurity:
 
 def _reader(uri: str) -> RoundReader:
     try:
-        return HistoryReader(open_store(uri))
+        return HistoryReader(TablesReader(open_location(uri)))
     except (OSError, ValueError) as error:
         raise UserError(str(error)) from None
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.opened_history import open_history
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 
@@ -16,12 +16,10 @@ def run(args: argparse.Namespace) -> int:
     """Write it down for the balancer."""
     wish = Wish.GO if args.wish == "resume" else Wish(args.wish)
     try:
-        store = open_store(args.history)
-        if not store.directories(""):
-            raise UserError(f"{store.address} is no history: nothing is in it")
-        write_control(store, Control(wish, wall_clock_ms(), args.why))
+        location = open_history(args.history).location
+        write_control(location, Control(wish, wall_clock_ms(), args.why))
     except (HistoryFaultError, OSError, ValueError) as error:
         raise UserError(str(error)) from None
     said = {Wish.PAUSE: "no further move begins", Wish.GO: "moves go on", Wish.STOP: "it ends"}
-    sys.stdout.write(f"{store.address}: {said[wish]}\n")
+    sys.stdout.write(f"{location.address}: {said[wish]}\n")
     return 0

@@ -7,7 +7,6 @@ import asyncio
 import json
 import sys
 from dataclasses import replace
-from typing import Any
 
 import aiohttp
 
@@ -36,13 +35,13 @@ from counterpoise.pipeline.drive.approved import (
     PlanRefusedError,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.moved import moved_since
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.history.tables import read_table
-from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.schema import JournalKind
 from counterpoise.security.client import http_session
 
 HTTP_TIMEOUT_S = 60.0
@@ -67,25 +66,27 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
-    store = open_store(args.history) if args.history else None
+    location = open_location(args.history) if args.history else None
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
         plan = await _plan(
-            args, SnapshotReader(session, addresses, wall_clock_ms), addresses, store
+            args, SnapshotReader(session, addresses, wall_clock_ms), addresses, location
         )
         if args.save:
             args.save.write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")
         _show(args, plan)
-        if not args.execute or not plan.steps or store is None:
+        if not args.execute or not plan.steps or location is None:
             return 0
-        return report_outcome(args, plan, await _carry_out(args, session, addresses, store, plan))
+        return report_outcome(
+            args, plan, await _carry_out(args, session, addresses, location, plan)
+        )
 
 
 async def _plan(
     args: argparse.Namespace,
     reader: SnapshotReader,
     addresses: tuple[str, ...],
-    store: Store | None,
+    location: Location | None,
 ) -> AdvisedPlan:
     conf, rules = await reader.policies.settings(addresses), rules_of(args)
     goal = FillBrokers(args.broker, settings_from(FilterOptions, conf), rules.leave_alone)
@@ -94,8 +95,9 @@ async def _plan(
     if reason := goal.refusal(snapshot):
         raise UserError(reason)
     now_ms = wall_clock_ms()
-    moved = moved_since(store, now_ms - HOUR_MS) if store else ()
-    rows: list[dict[str, Any]] = read_table(store, "outcomes") if store else []
+    journal = Journal(TablesReader(location)) if location else None
+    moved = journal.moved_since(now_ms - HOUR_MS) if journal else ()
+    rows = journal.rows(JournalKind.OUTCOME) if journal else []
     return advise(
         replace(snapshot, connections=connections_of(reader.state), source=", ".join(addresses)),
         goal,
@@ -125,17 +127,16 @@ async def _carry_out(
     args: argparse.Namespace,
     session: aiohttp.ClientSession,
     addresses: tuple[str, ...],
-    store: Store,
+    location: Location,
     plan: AdvisedPlan,
 ) -> CarriedOut:
     say = (lambda _: None) if args.json else surviving_closed_output(say_with_time)
     options = ApprovedOptions(
         execute=True, valid_for_s=VALID_FOR_S, partial=args.partial, rules=rules_of(args)
     )
-    waits = LeaseOptions(wait_s=args.wait_for_history)
-    async with lease(store, lambda: None, waits) as mine:
-        await asyncio.to_thread(expect_version, mine)
-        approved = ApprovedPlan(session, addresses, mine, plan, wall_clock_ms, say, options)
+    waits = HeartbeatOptions(wait_s=args.wait_for_history)
+    async with writing(location, lambda: None, waits) as writer:
+        approved = ApprovedPlan(session, addresses, writer, plan, wall_clock_ms, say, options)
         carried = await approved.carry_out()
         action = NewAction(trail_of(args.history, may_be_new=True), ActionKind.REFILL)
         if not await action.held():

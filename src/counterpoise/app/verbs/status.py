@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from statistics import median
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.opened_history import open_history
 from counterpoise.app.operator_history import trail_of
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import OperatorAction, cordoned
-from counterpoise.pipeline.history.status import BalancerStatus, read_status
-from counterpoise.pipeline.history.store import open_store
 from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.status import BalancerStatus, read_status
 
 NAMED = 3
 
@@ -25,10 +25,7 @@ NAMED = 3
 def run(args: argparse.Namespace) -> int:
     """Read it and say it."""
     try:
-        store = open_store(args.history)
-        if not store.directories(""):
-            raise UserError(f"{store.address} is no history: nothing is in it")
-        found = read_status(store, wall_clock_ms())
+        found = read_status(open_history(args.history), wall_clock_ms())
     except (HistoryFaultError, OSError, ValueError) as error:
         raise UserError(str(error)) from None
     lines, by_hand = [*sentences(found)], trail_of(args.history)

@@ -12,9 +12,9 @@ from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
-from counterpoise.pipeline.history.keeping import KeepingOptions
-from counterpoise.pipeline.history.lease import LeaseOptions
 from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
+from counterpoise.pipeline.tables.keeping import KeepingOptions
 from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.watch.serve import CannotListenError
 from counterpoise.pipeline.watch.watcher import (
@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,
         keeping=KeepingOptions(retain_days=args.retain_days),
-        lease=LeaseOptions(wait_s=args.wait_for_history),
+        heartbeat=HeartbeatOptions(wait_s=args.wait_for_history),
     )
     try:
         first = ClusterWatcher(settings, say_with_time)
-        patient = replace(settings, lease=settings.lease.after_an_outage())
+        patient = replace(settings, heartbeat=settings.heartbeat.after_an_outage())
         say_with_time(f"watching {args.admin_url}; nothing is touched")
         run = partial(
             through_outages,

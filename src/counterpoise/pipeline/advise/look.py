@@ -15,7 +15,6 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold, merged
-from counterpoise.load.rows import REPORT, SAMPLE
 from counterpoise.pipeline.advise.topics import topics_of
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
@@ -23,13 +22,12 @@ from counterpoise.pipeline.collect.poll_log import names, trouble
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.action_trail import ActionKind, OperatorAction
-from counterpoise.pipeline.history.compaction import read_table_parts
-from counterpoise.pipeline.history.layout import newest_poll as newest_landed
-from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
-from counterpoise.pipeline.stream.states import complete, read_state, state_name
-from counterpoise.pipeline.tables.rows_codec import columns_of
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.reports import newest_poll as newest_landed
+from counterpoise.pipeline.tables.reports import next_slice, read_shard
+from counterpoise.pipeline.tables.states import current_states, read_state
 
 HOUR_MS = 3_600_000
 DEFAULT_MOVE_S = 1.0
@@ -66,7 +64,7 @@ async def look_at_cluster(
     session: aiohttp.ClientSession,
     addresses: Sequence[str],
     clock_ms: Callable[[], int],
-    store: Store | None,
+    reader: TablesReader | None,
     options: LookOptions,
 ) -> AdviceInputs:
     """What the cluster says now, on top of what the history remembers.
@@ -75,9 +73,9 @@ async def look_at_cluster(
     """
     state, memory = FoldState.empty(), RoundMemory()
     after = 0
-    if store is not None:
-        state = await asyncio.to_thread(state_of, store)
-        after = newest_landed(store)
+    if reader is not None:
+        state = await asyncio.to_thread(state_of, reader)
+        after = newest_landed(reader)
     collector = Collector(session, addresses, clock_ms, after_poll=after)
     reason = ""
     for number in range(options.looks):
@@ -88,8 +86,8 @@ async def look_at_cluster(
         state = fold(state, Batch.of(rows))
     if reason:
         raise NothingToAdviseOnError(reason)
-    if store is not None:
-        memory = HistoryTables(store).memory_before(newest_poll(state))
+    if reader is not None:
+        memory = Journal(reader).memory_before(newest_poll(state))
     admin = Admin(session, AdminOptions())
     try:
         policies = await RoundPolicies(session, addresses).read(state)
@@ -114,31 +112,30 @@ async def look_at_cluster(
     )
 
 
-def look_at_history(store: Store, options: LookOptions) -> AdviceInputs:
+def look_at_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
     """What the history knows of the last poll; raises `NothingToAdviseOnError`."""
-    state = state_of(store)
-    memory = HistoryTables(store).memory_before(newest_poll(state) + 1)
+    state, address = state_of(reader), reader.location.address
+    memory = Journal(reader).memory_before(newest_poll(state) + 1)
     if not len(state.brokers["broker"]):
         raise NothingToAdviseOnError(
-            f"{store.address} has no load of any broker: counterpoise watch records one"
+            f"{address} has no load of any broker: counterpoise watch records one"
         )
-    looked = _looked(state, memory, store.address)
+    looked = _looked(state, memory, address)
     return replace(looked, notes=(*looked.notes, NO_POLICIES))
 
 
-def state_of(store: Store) -> FoldState:
+def state_of(reader: TablesReader) -> FoldState:
     """The averages after the newest poll: the last state that was kept, and what came after it.
 
     Where none was kept (`counterpoise watch` keeps none), those of the last hour.
     """
-    state, after = FoldState.empty(), max(0, newest_landed(store) - HOUR_MS)
-    if kept := complete(store):
-        poll_id, shards = kept[-1]
-        parts = [read_state(store, state_name(poll_id, each, shards)) for each in range(shards)]
-        state, after = merged(parts), poll_id
-    for table in read_table_parts(store, "reports", after=after):
-        columns = columns_of(table, (*dict.fromkeys((*SAMPLE, *REPORT)),))
-        state = fold(state, _batch(columns, after))
+    state, after = FoldState.empty(), max(0, newest_landed(reader) - HOUR_MS)
+    if kept := current_states(reader):
+        parts = [read_state(reader.location, file) for file in kept.files]
+        state, after = merged(parts), kept.up_to
+    while part := next_slice(reader, after):
+        state = fold(state, read_shard(reader.location, part, shard=0, shards=1))
+        after = part.up_to
     return state
 
 
@@ -196,15 +193,6 @@ def _of_a_kind(spans: Sequence[tuple[int, int]], *, beside: bool) -> tuple[list[
     if wanted:
         return wanted, ", beside others" if beside else ", one at a time"
     return [end - start for start, end in ordered], ""
-
-
-def _batch(columns: Mapping[str, Any], after: int) -> Batch:
-    later = columns["poll_id"] > after
-    bundles = columns["kind"] == "bundle"
-    return Batch.joined(
-        [{name: columns[name][later & bundles] for name in SAMPLE}],
-        [{name: columns[name][later & ~bundles] for name in REPORT}],
-    )
 
 
 def _looked(state: FoldState, memory: RoundMemory, source: str) -> AdviceInputs:

@@ -5,14 +5,13 @@ measure and bundles move within a minute, and what a play finds must not depend 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, RESOURCES, USAGE
@@ -25,10 +24,10 @@ from counterpoise.pipeline.backtest.recorded_load import (
     changes_of,
 )
 from counterpoise.pipeline.backtest.trace import Hosts
-from counterpoise.pipeline.history.layout import files
-from counterpoise.pipeline.history.names import EVER, span
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.tables.parquet import read_rows
+from counterpoise.pipeline.clock import EVER
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import read_reports
 
 _COLUMNS = (*("poll_id", "kind", "broker", "bundle", "fresh", "topics", *RATES, *USAGE),)
 ROOM = 8e9
@@ -160,12 +159,14 @@ class _Table:
 
 @lru_cache(maxsize=1)
 def _read(recording: Recording) -> RecordedTrace:
-    store = open_store(recording.uri)
-    parts = [_part(store, name, recording) for name in _files(store, recording)]
+    location = open_location(recording.uri)
+    first, last = recording.first_ms, recording.last_ms
+    rows = read_reports(TablesReader(location), first - 1, last, _COLUMNS)
+    parts = [_plain(part) for part in rows]
     whole = pa.concat_tables(parts) if parts else None
     if whole is None or not (whole.column("kind").to_numpy() == BUNDLE).any():
         raise NothingRecordedError(
-            f"{store.address} has no report of any bundle{recording.when}: `counterpoise watch "
+            f"{location.address} has no report of any bundle{recording.when}: `counterpoise watch "
             "--history` or `counterpoise balance --history` records one"
         )
     return trace_of(whole, recording)
@@ -250,14 +251,6 @@ def _used(whole: pa.Table, rows: Any) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _files(store: Store, recording: Recording) -> list[str]:
-    def played(name: str) -> bool:
-        first, last = span(name) or (0, 0)
-        return first <= recording.last_ms and last >= recording.first_ms
-
-    return [name for name in files(store, "reports") if played(name)]
-
-
 def _expect_room(reports: int, steps: int) -> None:
     """Raise `NothingRecordedError` for more than a process should hold."""
     size = reports * _BYTES_A_LOAD + steps * _BYTES_A_STEP
@@ -269,11 +262,8 @@ def _expect_room(reports: int, steps: int) -> None:
         )
 
 
-def _part(store: Store, name: str, recording: Recording) -> pa.Table:
-    part: pa.Table = store.read(name, lambda file: read_rows(file, _COLUMNS))
-    polls = part.column("poll_id")
-    first, last = recording.first_ms, recording.last_ms
-    part = part.filter(pc.and_(pc.greater_equal(polls, first), pc.less_equal(polls, last)))
+def _plain(part: pa.Table) -> pa.Table:
+    """The rows, whose text is no dictionary: those of several files differ."""
     for column in ("kind", "broker", "bundle"):
         index = part.schema.get_field_index(column)
         part = part.set_column(index, column, part.column(column).cast(pa.string()))
@@ -329,7 +319,7 @@ def _line(x: Floats, y: Floats) -> tuple[float, float]:
     return float(slope), max(0.0, float(start))
 
 
-def move_seconds(rows: Iterable[dict[str, Any]]) -> float | None:
+def move_seconds(rows: Iterable[Mapping[str, Any]]) -> float | None:
     """What a move took on a cluster, by its recorded outcomes: the median; None without any."""
     took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["status"] == "moved"]
     return float(np.median(took)) / 1000 if took else None

@@ -20,14 +20,12 @@ from counterpoise.names.options import from_conf
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.history.layout import newest_poll
-from counterpoise.pipeline.history.moved import moved_since
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import Store
-from counterpoise.pipeline.history.tables import HistoryTables
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.rounds import RoundRunner
 from counterpoise.pipeline.tables.control import read_control
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.reports import land, newest_poll
 
 SPAN_MOST_MS = 24 * HOUR_MS
 """How long a plan's moves are remembered, whatever span a balancer goes by."""
@@ -74,28 +72,28 @@ class CarriedOut:
 class ApprovedPlan:
     """One plan on one cluster, with its history; `log` gets a sentence for each outcome.
 
-    The caller holds the history's lease.
+    The caller is the history's writer.
     """
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
         addresses: tuple[str, ...],
-        store: Store,
+        writer: TablesWriter,
         plan: AdvisedPlan,
         clock_ms: Callable[[], int],
         log: Callable[[str], None],
         options: ApprovedOptions,
     ) -> None:
         self._addresses = addresses
-        self._store = store
-        self._history = HistoryTables(store)
+        self._writer = writer
+        self._journal = JournalWriter(writer)
         self._plan = plan
         self._clock_ms = clock_ms
         self._log = log
         self._options = options
         self._began_ms = clock_ms()
-        self._reader = SnapshotReader(session, addresses, clock_ms, after_poll=newest_poll(store))
+        self._reader = SnapshotReader(session, addresses, clock_ms, after_poll=newest_poll(writer))
         self._executor = Executor(
             session,
             clock_ms,
@@ -147,7 +145,7 @@ class ApprovedPlan:
         while True:
             reading, checked = await self._checked()
             poll_id = int(reading.rows["poll_id"][0])
-            memory = await asyncio.to_thread(self._history.memory_before, poll_id)
+            memory = await asyncio.to_thread(self._journal.memory_before, poll_id)
             waits = waits_for(self._reader.state, memory, balance)
             if not waits:
                 return reading, checked
@@ -167,7 +165,7 @@ class ApprovedPlan:
 
     async def _checked(self) -> tuple[ClusterReading, PlanCheck]:
         reading = await self._reader.look()
-        await asyncio.to_thread(land, self._store, reading.rows)
+        await asyncio.to_thread(land, self._writer, reading.rows)
         seen = reading.snapshot
         now = replace(seen, view=replace(seen.view, now_ms=self._clock_ms()))
         return reading, check(self._plan, now, round(self._options.valid_for_s * 1000))
@@ -189,12 +187,12 @@ class ApprovedPlan:
             raise PlanRefusedError(reason)
         view = replace(snapshot.view, now_ms=poll_id)
         moves = moves_of(steps, self._plan.id, view)
-        memory = self._history.memory_before(poll_id)
+        memory = self._journal.memory_before(poll_id)
         made = Round.of(view, f"plan {self._plan.id}", moves, (), memory)
-        self._history.record_round(made)
-        before = await asyncio.to_thread(moved_since, self._store, self._clock_ms() - HOUR_MS)
+        self._journal.record_round(made)
+        before = await asyncio.to_thread(self._journal.moved_since, self._clock_ms() - HOUR_MS)
         runner = RoundRunner(
-            self._history,
+            self._journal,
             self._executor,
             self._log,
             rules=self._options.rules,
@@ -205,9 +203,9 @@ class ApprovedPlan:
         return await runner.see_through(made, tuple(snapshot.owned), self._reader.state)
 
     async def _withheld(self) -> str:
-        held = (await asyncio.to_thread(read_control, self._store)).withholds(self._began_ms)
-        await asyncio.to_thread(self._store.guard)
-        return held
+        control = await asyncio.to_thread(read_control, self._writer.location)
+        await asyncio.to_thread(self._writer.expect_held)
+        return control.withholds(self._began_ms)
 
 
 def _ended(one: MoveOutcome) -> str:

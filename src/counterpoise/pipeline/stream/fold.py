@@ -1,134 +1,146 @@
-"""The streaming query: landed polls in, the state of each shard out.
+"""The fold on Spark: tasks write the state of each shard to files, the driver commits them.
 
 What is columnar stays out of the JVM. State is kept by shard, not by bundle: a keyed Python state
 costs half a millisecond a key, while a shard's thousands of bundles are columns that NumPy folds
-at once. A shard is a partition of the source, and to read it is to fold it: one Python process for
-each core, and only the names of states go through Spark. Spark does what it is there for: polls in
-order, tasks side by side, on one machine or many.
+at once. A batch is one task for each shard: it reads the shard's rows of the polls that come next,
+folds them into the shard's state, and writes that to a data file of its own name. Only the names
+of files go through Spark. The driver commits the files of all shards at once, with the poll up to
+which they go; a task that was retried, speculated or killed leaves a file that no commit names.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+import pyarrow as pa
 
 from counterpoise.load.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
-from counterpoise.pipeline.history.store import Store, open_store
-from counterpoise.pipeline.stream.codec import batch_of_files
-from counterpoise.pipeline.stream.source import FILES_MOST, PollOffsets
-from counterpoise.pipeline.stream.states import (
-    begin,
-    forget,
+from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.tables.data_files import DataFile
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.reports import (
+    ROWS_MOST,
+    ReportSlice,
+    newest_poll,
+    next_slice,
+    read_shard,
+)
+from counterpoise.pipeline.tables.schema import FOLD_STATE
+from counterpoise.pipeline.tables.states import (
+    FoldedStates,
+    commit_states,
     read_state,
-    state_name,
+    resharded,
     write_state,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
 
-def start_fold(
-    spark: "SparkSession",
-    uri: str,
-    each: Callable[[int, list[str]], None],
-    *,
-    shards: int,
-    checkpoint: str,
-    files: int = FILES_MOST,
-    every_ms: int = 0,
-    options: FoldOptions = DEFAULT_OPTIONS,
-) -> "StreamingQuery":
-    """Fold what lands in a history until stopped, at most `files` files a micro-batch.
+@dataclass(frozen=True, slots=True)
+class FoldBatch:
+    """What the tasks of a batch need to know; a value, so that it travels to executors."""
 
-    Polls less than `every_ms` apart wait for each other: a micro-batch costs far more than a poll.
-    `each` gets the poll that a micro-batch went up to, and the files of its shards' states. What
-    the stream remembers is in these states; Spark's own `checkpoint` is an empty directory of this
-    machine, for this start alone, so a history can be copied, moved and taken up elsewhere.
-    """
-    store = open_store(uri)
-    after = begin(store, shards)
-
-    def on_batch(folded: "DataFrame", number: int) -> None:
-        rows = folded.collect()
-        if rows:
-            up_to = rows[0]["up_to"]
-            each(up_to, [state_name(up_to, shard, shards) for shard in range(shards)])
-            forget(store)
-
-    spark.dataSource.register(FoldSource)
-    return (
-        spark.readStream.format(FoldSource.name())
-        .option("history", uri)
-        .option("after", after)
-        .option("files", files)
-        .option("shards", shards)
-        .option("every", every_ms)
-        .option("fold", json.dumps(asdict(options)))
-        .load()
-        .writeStream.option("checkpointLocation", checkpoint)
-        .foreachBatch(on_batch)
-        .start()
-    )
+    location: Location
+    part: ReportSlice
+    before: tuple[DataFile, ...]
+    """The states behind which the slice comes, by shard; none where nothing was folded yet."""
+    shards: int
+    options: FoldOptions
 
 
-@dataclass
-class Shard(InputPartition):
-    """One shard's part of a micro-batch: the polls behind `after`, up to `up_to`, and their files.
-
-    Every shard sees every file, and so names its state after each micro-batch.
-    """
-
-    shard: int
-    after: int
-    up_to: int
-    names: tuple[str, ...]
-
-
-class FoldSource(DataSource):
-    """The source of the query; its options are those that `start_fold` gives it."""
-
-    @classmethod
-    def name(cls) -> str:
-        """As Spark calls it."""
-        return "counterpoise-fold"
-
-    def schema(self) -> str:
-        """A row for each shard and micro-batch: the state that was written."""
-        return "shard int, up_to long"
-
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        """The reader: planning beside the driver, folding in the executors."""
-        return _FoldReader(self.options)
-
-
-class _FoldReader(PollOffsets):
-    def __init__(self, options: Any) -> None:
-        after, files, every_ms = (int(options[name]) for name in ("after", "files", "every"))
-        super().__init__(options["history"], after, files, every_ms)
-        self._shards = int(options["shards"])
-        self._options = FoldOptions(**json.loads(options["fold"]))
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        names = tuple(self.files(start, end))
-        if not names:
-            return []
-        return [Shard(s, start["poll"], end["poll"], names) for s in range(self._shards)]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        part = cast("Shard", partition)
-        fold_shard(self.store, part, self._shards, self._options)
-        yield part.shard, part.up_to
-
-
-def fold_shard(store: Store, part: Shard, shards: int, options: FoldOptions) -> None:
-    """Write the state of a shard after its part of a micro-batch."""
+def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
+    """Write the state of a shard after its part of a batch; raises `HistoryFaultError`."""
     before = FoldState.empty()
-    if part.after:
-        before = read_state(store, state_name(part.after, part.shard, shards))
-    batch = batch_of_files(store, part.names, after=part.after, shard=part.shard, shards=shards)
-    after = fold(before, batch, options)
-    write_state(store, state_name(part.up_to, part.shard, shards), after)
+    if batch.before:
+        before = read_state(batch.location, batch.before[shard])
+    rows = read_shard(batch.location, batch.part, shard, batch.shards)
+    after = fold(before, rows, batch.options)
+    up_to = batch.part.up_to
+    return write_state(batch.location, after, up_to=up_to, shard=shard, shards=batch.shards)
+
+
+class ShardTasks(Protocol):
+    """Runs a batch's tasks, one for each shard."""
+
+    def run(self, batch: FoldBatch) -> Sequence[DataFile]:
+        """The files that the tasks wrote, by shard."""
+        ...
+
+
+class SparkTasks:
+    """Runs them as one Spark job; a job that still runs when it is closed is cancelled."""
+
+    def __init__(self, spark: "SparkSession", job: JobWatch) -> None:
+        self._spark = spark
+        self._job = job
+
+    def run(self, batch: FoldBatch) -> Sequence[DataFile]:
+        """The files that the tasks wrote, by shard."""
+        shards = self._spark.range(0, batch.shards, 1, batch.shards)
+        frame = shards.mapInArrow(_folding(batch), "shard long, path string, size long")
+        rows = sorted(self._job.run(frame).to_pylist(), key=lambda row: int(row["shard"]))
+        up_to = batch.part.up_to
+        return [DataFile(FOLD_STATE, row["path"], row["size"], 1, up_to, up_to) for row in rows]
+
+
+def _folding(
+    batch: FoldBatch,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A task, as Spark takes one: numbers of shards in, the files of their states out."""
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for each in numbers:
+            for shard in each.column(0).to_pylist():
+                file = fold_shard(batch, shard)
+                row: dict[str, Any] = {"shard": [shard], "path": [file.path], "size": [file.size]}
+                yield pa.RecordBatch.from_pydict(row)
+
+    return run
+
+
+class ReportFold:
+    """The fold of a history: what it has taken in is committed in `fold_state`."""
+
+    def __init__(
+        self,
+        writer: TablesWriter,
+        tasks: ShardTasks,
+        *,
+        shards: int,
+        most_rows: int = ROWS_MOST,
+        every_ms: int = 0,
+        options: FoldOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        """A batch has `most_rows` rows at most, unless a single file has more.
+
+        Polls less than `every_ms` apart wait for each other: a batch costs far more than a poll.
+        """
+        self._writer = writer
+        self._tasks = tasks
+        self._shards = shards
+        self._most_rows = most_rows
+        self._every_ms = every_ms
+        self._options = options
+        self.states = resharded(writer, shards)
+        """The newest; None where nothing was folded yet."""
+
+    def next(self) -> FoldedStates | None:
+        """Fold what has landed since, and commit it; None when there is nothing to fold yet.
+
+        Raises `HistoryFaultError`, and what Spark does.
+        """
+        after = self.states.up_to if self.states else 0
+        if newest_poll(self._writer) < max(after + self._every_ms, after + 1):
+            return None
+        part = next_slice(self._writer, after, self._most_rows)
+        if part is None:
+            return None
+        before = self.states.files if self.states else ()
+        batch = FoldBatch(self._writer.location, part, before, self._shards, self._options)
+        files = self._tasks.run(batch)
+        commit_states(self._writer, files, part.up_to)
+        self.states = FoldedStates(part.up_to, tuple(files))
+        return self.states

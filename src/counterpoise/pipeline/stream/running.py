@@ -1,21 +1,20 @@
-"""A query that is started again when what ended it passes: a machine too busy, an executor lost.
+"""The fold of a balancer on its Spark: a batch is run again when what ended it passes.
 
-Nothing is lost by that, since the stream goes on behind its states; but what ended it ten times in
-a row is not passing. Spark gives each Python process that it starts ten seconds to connect back, so
-a machine may be too busy for that for some minutes.
+What passes is a machine too busy, or an executor lost. Nothing is lost by that, since only a batch
+that ended well is committed; but what ended it ten times in a row does not pass. Spark gives each
+Python process that it starts ten seconds to connect back, so a machine may be too busy for that for
+some minutes.
 """
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from counterpoise.pipeline.stream.fold import ReportFold
 from counterpoise.pipeline.stream.jvm import ended
 from counterpoise.pipeline.stream.trouble import sentence_of
-from counterpoise.pipeline.tables.faults import fault_from_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
+from counterpoise.pipeline.tables.faults import HistoryFaultError, fault_from_spark
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.states import FoldedStates
 
 TRIES = 10
 _PASSING = re.compile(
@@ -25,54 +24,48 @@ _PASSING = re.compile(
 
 
 class StreamFailedError(RuntimeError):
-    """The streaming query ended by itself; the message is Spark's."""
+    """A batch of the fold failed; the message is Spark's."""
 
 
-@contextlib.contextmanager
-def jvm_at_hand() -> Iterator[None]:
-    """What is asked of Spark; raises `StreamFailedError` where its JVM has gone meanwhile."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+class PatientFold:
+    """The fold, whose batches are tried again; `log` gets a sentence for each failure."""
 
-    try:
-        yield
-    except (Py4JError, OSError) as error:
-        if how := ended():
-            raise StreamFailedError(how) from error
-        raise
-
-
-class Stream:
-    """The query of a balancer, the one that runs now; `log` gets a sentence."""
-
-    def __init__(self, start: "Callable[[], StreamingQuery]", log: Callable[[str], None]) -> None:
-        self._start = start
+    def __init__(self, fold: ReportFold, writer: TablesWriter, log: Callable[[str], None]) -> None:
+        self._fold = fold
+        self._writer = writer
         self._log = log
         self._failed = 0
-        self.query = start()
 
-    def mind(self) -> None:
-        """Start it again if it has ended and may be.
+    @property
+    def states(self) -> FoldedStates | None:
+        """The newest; None where nothing was folded yet."""
+        return self._fold.states
 
-        Raises `HistoryFaultError` or `StreamFailedError` when it may not.
+    def next(self) -> FoldedStates | None:
+        """What `ReportFold.next` gives.
+
+        Raises `HistoryFaultError`, or `StreamFailedError` when a batch cannot be run.
         """
-        if self.query.isActive:
-            return
-        message = str(self.query.exception())
-        if fault := fault_from_spark(message):
-            raise fault
-        done = self.query.lastProgress
-        # A query that made progress has all its attempts again.
-        self._failed = 1 if done else self._failed + 1
-        if self._failed >= TRIES or not _PASSING.search(message):
-            raise StreamFailedError(message)
-        self._log(f"the stream is started again: {sentence_of(message)}")
-        self.query = self._start()
-
-    def finish(self) -> None:
-        """Fold all that has landed; raises as `mind` does."""
         while True:
-            with contextlib.suppress(Exception):  # what ended the query is said in words below
-                self.query.processAllAvailable()
-            if self.query.isActive:
-                return
-            self.mind()
+            try:
+                folded = self._fold.next()
+            except HistoryFaultError:
+                raise
+            except Exception as error:
+                self._failed += 1
+                self._expect_passing(error)
+                self._log(f"a batch of the fold is run again: {sentence_of(str(error))}")
+            else:
+                self._failed = 0
+                return folded
+
+    def _expect_passing(self, error: Exception) -> None:
+        if how := ended():
+            raise StreamFailedError(how) from error
+        # A balancer that has taken the history over removes states that this one goes on from.
+        self._writer.expect_held()
+        message = str(error)
+        if fault := fault_from_spark(message):
+            raise fault from error
+        if self._failed >= TRIES or not _PASSING.search(message):
+            raise StreamFailedError(message) from error

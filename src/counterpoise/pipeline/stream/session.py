@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +16,6 @@ from counterpoise.pipeline.stream.jvm import end, hush, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-FINISH_WITHIN_S = 5.0
 
 _JAVA = (
     # Threads recurse deeply while planning, and in regular expressions over long plans.
@@ -34,7 +30,7 @@ _SETTINGS: Mapping[str, str] = {
     # PySpark's gateway raises the level to WARN, whatever the file says.
     "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": " ".join(_JAVA),
-    # The same for generated code: a batch has as many rows as there are files and shards.
+    # The same for generated code: a batch has as many rows as there are shards.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.memory": "1g",
@@ -43,20 +39,6 @@ _SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "250000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # How often the source is asked for what is new, which is a listing of a directory.
-    "spark.sql.streaming.pollingDelay": "1000",
-    # The stream's own states say how far it is (`states.py`); these records are not read.
-    "spark.sql.streaming.minBatchesToRetain": "2",
-    # Spark's own choice for local files runs `readlink`, a process each time, all over again for
-    # each file of the checkpoint.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing"
-        ".FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.sql.streaming.stopTimeout": "30s",
-    # One statistics job less for each batch; they are not read.
-    "spark.sql.streaming.metricsEnabled": "false",
 }
 
 
@@ -154,20 +136,6 @@ def _why_not(master: str, message: str, printed: Path | None) -> str:
         f"Spark did not start on {master}: {said[:200]}; is that master there, and may this "
         f"machine reach it?{more}"
     )
-
-
-def stop_query(query: "StreamingQuery") -> None:
-    """Stop a query, after the micro-batch it is at if that does not take long.
-
-    On the way out nothing that goes wrong matters: a signal to the process group reaches the JVM at
-    the same time as us, and a query that is cut off anywhere is taken up again from its checkpoint.
-    """
-    deadline = time.monotonic() + FINISH_WITHIN_S
-    with contextlib.suppress(Exception):
-        while query.status["isTriggerActive"] and time.monotonic() < deadline:
-            query.awaitTermination(1)
-    with contextlib.suppress(Exception):
-        query.stop()
 
 
 def stop_session(spark: "SparkSession") -> None:

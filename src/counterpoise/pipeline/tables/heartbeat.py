@@ -11,7 +11,7 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -39,6 +39,10 @@ class HeartbeatOptions:
     renew_every_s: float = 10.0
     wait_s: float = 0.0
     """How long to wait for another writer, that is alive, to end."""
+
+    def after_an_outage(self) -> "HeartbeatOptions":
+        """For the writer until then, whose own heartbeat may be left."""
+        return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,15 +97,16 @@ class Journal:
 
     def moved_since(self, since_ms: int) -> list[PastMove]:
         """Each move that was carried out and ended since; in milliseconds since 1970."""
-        parts: dict[str, float] = {}
-        moved = []
-        kinds = (JournalKind.DECISION, JournalKind.OUTCOME)
-        for row in self.rows(*kinds, after=since_ms - DECIDED_BEFORE_MS):
-            if row["kind"] == JournalKind.DECISION:
-                parts[row["id"]] = json.loads(row["figures"]).get(PART, 0.0)
-            elif row["carried_out"] and row["ended_at_ms"] >= since_ms:
-                moved.append(PastMove(int(row["ended_at_ms"]), parts.get(row["id"], 0.0)))
-        return moved
+        after = since_ms - DECIDED_BEFORE_MS
+        parts = {
+            row["id"]: json.loads(row["figures"]).get(PART, 0.0)
+            for row in self.rows(JournalKind.DECISION, after=after)
+        }
+        return [
+            PastMove(int(row["ended_at_ms"]), parts.get(row["id"], 0.0))
+            for row in self.rows(JournalKind.OUTCOME, after=after)
+            if row["carried_out"] and row["ended_at_ms"] >= since_ms
+        ]
 
     def rows(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[JournalRow]:
         """The rows of these kinds, of polls behind `after` and up to `up_to`, oldest first."""

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from counterpoise.load.rows import BUNDLE, COLUMNS, TEXT, Column, ReportRows
+from counterpoise.load.rows import COLUMNS, TEXT, Column, ReportRows
 
 _ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
 MOMENT = pa.timestamp("ms", tz="UTC")
@@ -29,21 +27,6 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
     arrays = [pa.array(rows[name]) for name in COLUMNS]
     arrays += [pa.array(rows[name]).cast(MOMENT) for name in MOMENTS.values()]
     return pa.table(arrays, schema=REPORTS_SCHEMA)
-
-
-def write_reports(writer: pq.ParquetWriter, table: pa.Table) -> None:
-    """Write rows, those of bundles in a row group of their own.
-
-    Who asks for brokers or gaps, or for bundles alone, need not read the others. The order of polls
-    stays in both; `seq` has that of the poll.
-    """
-    # One chunk: a column of a thousand polls' pieces takes several times longer to write.
-    table = table.combine_chunks()
-    of_bundle = pc.equal(table.column("kind"), BUNDLE)
-    for chosen in (pc.invert(of_bundle), of_bundle):
-        part = table.filter(chosen)
-        if len(part):
-            writer.write_table(part, row_group_size=len(part))
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:

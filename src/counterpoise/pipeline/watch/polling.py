@@ -5,13 +5,12 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import PollLog
-from counterpoise.pipeline.history.care import CLOCKS_DIFFER_MS
-from counterpoise.pipeline.history.ownership import Owners
-from counterpoise.pipeline.history.reports import land
-from counterpoise.pipeline.history.store import Store
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.ownership import BundleOwners
+from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
@@ -26,7 +25,7 @@ class Polling:
     def __init__(
         self,
         collector: Collector,
-        store: Store,
+        writer: TablesWriter,
         log: Callable[[str], None],
         metrics: Metrics,
         watchdog: Watchdog | None = None,
@@ -37,11 +36,12 @@ class Polling:
         self._behind = False
         self._watchdog = watchdog
         self._collector = collector
-        self._store = store
+        self._writer = writer
+        self._address = writer.location.address
         self._seen = PollLog(log)
         self._changes = Changes(log)
         self._metrics = metrics
-        self._owners: Owners | None = None
+        self._owners: BundleOwners | None = None
 
     async def poll(self) -> ReportRows:
         """Look once, and keep what was seen; raises `HistoryFaultError`."""
@@ -62,13 +62,13 @@ class Polling:
         slow = not (await asyncio.wait({task}, timeout=SLOW_AFTER_S))[0]
         if slow:
             self._log(
-                f"{self._store.address} has not taken what was seen for {SLOW_AFTER_S:g} s: it is "
+                f"{self._address} has not taken what was seen for {SLOW_AFTER_S:g} s: it is "
                 "tried again for some minutes, and nothing is decided meanwhile"
             )
         await task
         if slow:
             took = asyncio.get_running_loop().time() - began
-            self._log(f"{self._store.address} has taken it after {took:.0f} s")
+            self._log(f"{self._address} has taken it after {took:.0f} s")
 
     def _mind_the_clock(self, poll_id: int) -> None:
         """Log once that this clock is behind the polls: rounds wait until it has passed them."""
@@ -77,9 +77,9 @@ class Polling:
         if behind and not self._behind:
             self._log(
                 f"this machine's clock is {timedelta(seconds=behind_ms // 1000)} behind the newest "
-                f"poll of {self._store.address}, and no round is made before it has passed that: "
+                f"poll of {self._address}, and no round is made before it has passed that: "
                 "set the clock; or, if it was ahead then, stop and `counterpoise history repair "
-                f"{self._store.address}`, which sets aside what is dated in the future"
+                f"{self._address}`, which sets aside what is dated in the future"
             )
         elif self._behind and not behind:
             self._log("this machine's clock has passed the newest poll: rounds are made again")
@@ -87,6 +87,6 @@ class Polling:
 
     def _keep(self, rows: ReportRows) -> None:
         if self._owners is None:
-            self._owners = Owners.of(self._store)
-        self._owners.land(self._store, rows)
-        land(self._store, rows)
+            self._owners = BundleOwners.of(self._writer)
+        self._owners.land(self._writer, rows)
+        land(self._writer, rows)

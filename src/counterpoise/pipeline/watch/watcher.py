@@ -9,13 +9,12 @@ from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.history.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.history.layout import newest_poll
-from counterpoise.pipeline.history.lease import LeaseOptions, lease
-from counterpoise.pipeline.history.store import open_store
-from counterpoise.pipeline.history.version import expect_version
 from counterpoise.pipeline.tables.control import read_control
-from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.faults import superseded
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import newest_poll
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
@@ -41,7 +40,7 @@ class WatchSettings:
     watchdog: bool = False
     """Whether each look is judged, too (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
-    lease: LeaseOptions = field(default_factory=LeaseOptions)
+    heartbeat: HeartbeatOptions = field(default_factory=HeartbeatOptions)
     security: ClientSecurity = ANONYMOUS
     """Who we are to the cluster."""
 
@@ -59,7 +58,7 @@ class ClusterWatcher:
         self._settings = settings
         self._log = log
         self._after_poll = after_poll
-        self._store = open_store(settings.history)
+        self._location = open_location(settings.history)
         self._lost = asyncio.Event()
         self._began_ms = wall_clock_ms()
         self.is_under_way = False
@@ -72,23 +71,22 @@ class ClusterWatcher:
         Raises `HistoryInUseError`, `HistoryFaultError`, `CannotListenError`, and `NothingSeenError`
         when one look is all there is and it saw nothing.
         """
-        settings, store = self._settings, self._store
+        settings = self._settings
         async with contextlib.AsyncExitStack() as stack:
-            held = lease(store, self._lost.set, settings.lease)
-            store = self._store = await stack.enter_async_context(held)
-            self._keeping = Keeping(store, settings.keeping, self._log)
-            await asyncio.to_thread(expect_version, store)
+            held = writing(self._location, self._lost.set, settings.heartbeat)
+            writer = await stack.enter_async_context(held)
+            self._keeping = Keeping(writer, settings.keeping, self._log)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:
                 self._log(f"metrics on port {port}")
             session = await stack.enter_async_context(http_session(settings.security))
-            last = await asyncio.to_thread(newest_poll, store)
+            last = await asyncio.to_thread(newest_poll, writer)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
                 watchdog = guard(session, settings.addresses, self._log, self.metrics)
-            polling = Polling(collector, store, self._log, self.metrics, watchdog)
+            polling = Polling(collector, writer, self._log, self.metrics, watchdog)
             await self._watch(polling, stop)
 
     async def _watch(self, polling: Polling, stop: asyncio.Event) -> None:
@@ -103,10 +101,8 @@ class ClusterWatcher:
                     raise NothingSeenError(reason)
                 return
             if self._lost.is_set():
-                raise HistoryFaultError(
-                    f"another has taken {self._store.address} over: this one stops here"
-                )
-            if (await asyncio.to_thread(read_control, self._store)).stops(self._began_ms):
+                raise superseded(self._location.address)
+            if (await asyncio.to_thread(read_control, self._location)).stops(self._began_ms):
                 self._log("stopped by `counterpoise control`")
                 return
             with contextlib.suppress(TimeoutError):

@@ -1,0 +1,76 @@
+"""What polling logs of a history that is slow, and of a clock that is wrong."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.tables.reports import land, newest_poll
+from counterpoise.pipeline.watch import polling as polling_module
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.polling import Polling
+from tests.load.story import START, poll
+from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.histories import writer_of
+from tests.pipeline.rounds import LogLines
+
+
+async def test_a_store_that_is_slow_is_reported(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged, answers, said = LogLines(), threading.Event(), asyncio.Event()
+    writer = writer_of(tmp_path)
+
+    def log(sentence: str) -> None:
+        logged.append(sentence)
+        if "has not taken what was seen" in sentence:
+            said.set()
+
+    def clock() -> int:
+        return START
+
+    def landing(*given: object) -> None:
+        answers.wait(30)
+        land(*given)  # type: ignore[arg-type]
+
+    looks = Collector(http, [uneven.admin_url], clock)
+    polling = Polling(looks, writer, log, Metrics(clock, 5.0), clock_ms=clock)
+    monkeypatch.setattr(polling_module, "land", landing)
+    monkeypatch.setattr(polling_module, "SLOW_AFTER_S", 0.05)
+    task = asyncio.create_task(polling.poll())
+    await said.wait()
+    assert newest_poll(writer) == 0
+    answers.set()
+    await task
+    looks.close()
+    assert newest_poll(writer) == START
+    assert f"{tmp_path} has taken it" in logged
+
+
+async def test_a_clock_that_was_ahead_is_reported_once_by_each_that_polls(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    writer = writer_of(tmp_path)
+    land(writer, poll(2, {"b1:80": {}}))
+    last = newest_poll(writer)
+    logged, now = LogLines(), [last - 3_600_000]
+    for _ in range(2):
+        looks = Collector(http, [uneven.admin_url], lambda: now[0], after_poll=newest_poll(writer))
+        metrics = Metrics(lambda: now[0], 5.0)
+        polling = Polling(looks, writer, logged.append, metrics, None, lambda: now[0])
+        await polling.poll()
+        await polling.poll()
+    said = [sentence for sentence in logged if "clock" in sentence]
+    assert len(said) == 2
+    assert "is 1:00:00 behind the newest poll" in said[0]
+    assert f"history repair {tmp_path}" in said[0]
+    now[0] += 3_700_000
+    await polling.poll()
+    looks.close()
+    assert logged[-1].startswith("this machine's clock has passed")

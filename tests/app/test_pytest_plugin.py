@@ -28,6 +28,15 @@ def test_fresh_again(pulsar_cluster):
     assert pulsar_cluster.owner("mine") is None
 
 
+@pytest.mark.parametrize("_", range(2))
+def test_a_namespace_of_its_own(pulsar_cluster_session, pulsar_namespace, _):
+    assert pulsar_namespace not in seen
+    seen.append(pulsar_namespace)
+    client = pulsar.Client(pulsar_cluster_session.service_url)
+    client.create_producer(f"persistent://{pulsar_namespace}/t").send(b"x")
+    client.close()
+
+
 def test_shared(pulsar_cluster_module):
     seen.append(pulsar_cluster_module)
 
@@ -104,7 +113,7 @@ def test_a_users_tests_pass(tmp_path: Path) -> None:
     (tmp_path / "test_options.py").write_text(USERS_OPTIONS)
     done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "5 passed" in done.stdout
+    assert "7 passed" in done.stdout
 
 
 def test_the_plugin_costs_nothing_until_it_is_used() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import secrets
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.embedded_broker import EmbeddedBroker, nth_port, together
@@ -17,10 +17,12 @@ from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.wiring import config_of, make_broker, shedding_every
 from counterpoise.broker.load import SharedProcess
+from counterpoise.broker.namespaces.bootstrap import create_namespace
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_tree
 from counterpoise.metadata.port import MetadataStore
 from counterpoise.names.bundle import BundleName, names_a_bundle
+from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.open import file_url, in_memory, open_ledgers
 
@@ -62,6 +64,7 @@ class Cluster:
     ``{"defaultNumberOfNamespaceBundles": 16}``; an unknown name raises ``ConfigError``. A port that
     is not 0 is the first broker's, the next ones follow. ``metadataStoreUrl`` may be
     ``sqlite:///file``, for namespaces, policies and topics that outlive the cluster.
+    ``data``: a directory that keeps messages and metadata: a later cluster goes on with them.
     ``storage``: where messages are kept, a directory or a ledger store's URL; without it they live
     in memory (or where ``config`` says: ``ledgerStoreUrl``).
     ``balance_every_s``: seconds between two rounds of shedding, in which the leader moves bundles
@@ -79,6 +82,7 @@ class Cluster:
         brokers: int = 3,
         *,
         config: Mapping[str, object] | None = None,
+        data: str | Path | None = None,
         storage: str | Path | None = None,
         balance_every_s: float | None = None,
         tls: bool = False,
@@ -91,7 +95,8 @@ class Cluster:
         settings = {**(self._security.settings if self._security else {}), **(config or {})}
         if storage is not None:
             settings["ledgerStoreUrl"] = _storage_url(storage)
-        defaults = dict(DEFAULTS)
+        defaults = {**DEFAULTS, **({} if data is None else _kept_in(Path(data)))}
+        self._orderly = data is not None
         if balance_every_s is not None:
             if balance_every_s <= 0:
                 raise ValueError(f"balance_every_s={balance_every_s}: must be more than 0")
@@ -127,13 +132,14 @@ class Cluster:
             raise
         return self
 
-    def stop(self, *, orderly: bool = False) -> None:
+    def stop(self, *, orderly: bool | None = None) -> None:
         """Stop every broker and forget what is in memory; harmless when it is stopped.
 
         Fast, as if all of them were killed: with ``storage`` a later cluster finds all messages,
-        and delivers again what was acknowledged in the last second. ``orderly``: topics are closed
-        and acknowledgements saved first.
+        and delivers again what was acknowledged in the last second. ``orderly`` (the default with
+        ``data``): topics are closed and acknowledgements saved first.
         """
+        orderly = self._orderly if orderly is None else orderly
         if self._console is not None:
             self._console.stop()
         thread, self._thread = self._thread, None
@@ -146,12 +152,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> Cluster:
@@ -186,6 +187,11 @@ class Cluster:
     def admin_url_tls(self) -> str:
         """The same by TLS, ``https://``; empty where no broker speaks it."""
         return next(self._alive()).admin_url_tls or ""
+
+    @property
+    def metadata_url(self) -> str:
+        """Where namespaces, policies and topics are kept."""
+        return self._config.metadata_store_url
 
     @property
     def security(self) -> ThrowAwaySecurity:
@@ -237,6 +243,10 @@ class Cluster:
     def split(self, topic: str, *, unload: bool = False) -> list[str]:
         """Cut the bundle of a topic in two; gives the new bundles."""
         return self._do(self._split(topic, unload))
+
+    def new_namespace(self) -> str:
+        """Make a namespace that was not there, ``public/…``, with a name of its own."""
+        return str(self._do(self._new_namespace()))
 
     def kill(self, broker: EmbeddedBroker | str) -> None:
         """End a broker as ``kill -9`` does: nothing handed over, connections dropped."""
@@ -317,6 +327,15 @@ class Cluster:
         found = await next(self._alive())._broker.namespaces.owner(bundle)
         return None if found is None else self._find(found.broker_id)
 
+    async def _new_namespace(self) -> NamespaceName:
+        name = NamespaceName("public", f"test-{secrets.token_hex(6)}")
+        bundles, cluster = (
+            self._config.default_number_of_namespace_bundles,
+            self._config.cluster_name,
+        )
+        await create_namespace(next(self._alive())._broker.policies, name, cluster, bundles)
+        return name
+
     async def _unload(self, topic: str, destination: str | None) -> EmbeddedBroker:
         bundle = await self._bundle(topic)
         owner = await self._owner(topic)
@@ -357,6 +376,12 @@ class Cluster:
 
     def _id(self, broker: EmbeddedBroker | str | None) -> str | None:
         return None if broker is None else self._find(broker).id
+
+
+def _kept_in(data: Path) -> Mapping[str, object]:
+    """The settings of a cluster that keeps everything in a directory."""
+    metadata = file_url(data / "metadata.db").replace("file:", "sqlite:", 1)
+    return {"metadataStoreUrl": metadata, "ledgerStoreUrl": file_url(data / "messages")}
 
 
 def _storage_url(storage: str | Path) -> str:

@@ -6,8 +6,12 @@
         def test_my_application(pulsar_cluster):
             client = pulsar.Client(pulsar_cluster.service_url)
 
-``pulsar_cluster_module``
-    The same, shared by the tests of one module.
+``pulsar_cluster_module``, ``pulsar_cluster_session``
+    The same, shared by the tests of one module, or by all.
+
+``pulsar_namespace``
+    A new namespace of the session's cluster for every test, ``public/…``: its own topics,
+    subscriptions and policies at a few milliseconds, instead of a cluster for every test.
 
 ``pulsar_cluster_options``
     What the clusters are made with: override it (in a ``conftest.py``, a module or a class) to
@@ -45,6 +49,18 @@ def pulsar_cluster(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
 def pulsar_cluster_module(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
     """A Pulsar cluster that the tests of a module share."""
     yield from _running(pulsar_cluster_options)
+
+
+@pytest.fixture(scope="session")
+def pulsar_cluster_session(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+    """A Pulsar cluster that all tests share."""
+    yield from _running(pulsar_cluster_options)
+
+
+@pytest.fixture
+def pulsar_namespace(pulsar_cluster_session: Cluster) -> str:
+    """A namespace of this test alone, in the cluster that all tests share."""
+    return pulsar_cluster_session.new_namespace()
 
 
 def _running(options: dict[str, Any]) -> Iterator[Cluster]:

@@ -7,7 +7,6 @@ import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.java import find_java
@@ -135,12 +134,7 @@ class ZooKeeper:
     def __enter__(self) -> ZooKeeper:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -13,17 +13,27 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
 
 import psutil
 
+from counterpoise import Cluster
+from counterpoise.app.balancer_process import balancer_spec
 from counterpoise.app.conf import conf_argv, read_conf
 from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
 from counterpoise.app.java import find_java
 from counterpoise.app.loading import collect_seldom
-from counterpoise.app.local_cluster import ZOOKEEPER, LocalCluster, LocalClusterOptions
-from counterpoise.app.one_process import OneProcessCluster
+from counterpoise.app.local_cluster import (
+    ZOOKEEPER,
+    LocalCluster,
+    LocalClusterOptions,
+    data_directory,
+)
+from counterpoise.app.processes import Child
+from counterpoise.app.settings.table import known_names
 from counterpoise.app.wiring import broker_config
 from counterpoise.metadata.errors import MetadataError
 
@@ -72,8 +82,9 @@ def _warn(sentence: str) -> None:
 def _run_processes(args: argparse.Namespace, options: LocalClusterOptions) -> int:
     ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
     cluster = LocalCluster(options, on_ended=lambda name, status: ended.put((name, status)))
-    with _running(cluster, args):
-        _watch(cluster, ended)
+    with _until_stopped(cluster), contextlib.suppress(KeyboardInterrupt):
+        with _shown(cluster, Kept(cluster.data, cluster.metadata_url, options), args):
+            _watch(cluster, ended)
         return 1
     return 0
 
@@ -82,36 +93,74 @@ def _run_here(args: argparse.Namespace, options: LocalClusterOptions) -> int:
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
-    with _running(OneProcessCluster(options), args):
+    with contextlib.ExitStack() as undo:
+        kept = Kept(data_directory(options.data, undo), options.metadata_url or "", options)
+        cluster = _cluster(kept)
+        kept = replace(kept, metadata_url=cluster.metadata_url)
+        undo.enter_context(_until_stopped(cluster))
+        undo.enter_context(contextlib.suppress(KeyboardInterrupt))
+        if options.balance:
+            spec = balancer_spec(cluster.admin_url, kept.history, options.balance_options)
+            undo.callback(Child(spec).stop)
+        undo.enter_context(_shown(cluster, kept, args))
         # Goes through all objects: the addresses are printed before.
         collect_seldom()
         threading.Event().wait()
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a cluster keeps what it keeps, and what it is made of."""
+
+    data: Path
+    metadata_url: str
+    options: LocalClusterOptions
+
+    @property
+    def history(self) -> Path:
+        """Where a balancer on Spark keeps its history."""
+        return self.data / "history"
+
+
+def _cluster(kept: Kept) -> Cluster:
+    """A cluster in this process with its data in a directory."""
+    options = kept.options
+    known = known_names() if options.settings else ()
+    config: dict[str, object] = {
+        "brokerServicePort": options.first_port,
+        "webServicePort": options.first_web_port,
+        # Without what a broker.conf may hold for other programs.
+        **{name: value for name, value in options.settings.items() if name in known},
+    }
+    if options.metadata_url:
+        config["metadataStoreUrl"] = options.metadata_url
+    if options.balance:
+        # Two who move bundles would undo each other's work.
+        config["loadBalancerSheddingEnabled"] = False
+    return Cluster(
+        options.brokers, config=config, data=kept.data, balance_every_s=options.balance_every_s
+    )
+
+
 @contextlib.contextmanager
-def _running(cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace) -> Iterator[None]:
-    """Start it and print its addresses; Ctrl-C and SIGTERM leave the block, and it is stopped."""
-    with (
-        _until_stopped(cluster),
-        contextlib.suppress(KeyboardInterrupt),
-        _console(cluster, args) as console_url,
-    ):
-        _print_addresses(cluster, args, _balancer(cluster), console_url)
+def _shown(cluster: LocalCluster | Cluster, kept: Kept, args: argparse.Namespace) -> Iterator[None]:
+    """Print the addresses of a cluster that runs, of its console too."""
+    with _console(cluster, kept, args) as console_url:
+        _print_addresses(cluster, kept, args, console_url)
         yield
 
 
-def _balancer(cluster: LocalCluster | OneProcessCluster) -> str:
-    options = cluster.options
-    if options.balance:
-        return f"Spark, history in {cluster.history}"
-    if options.balance_every_s is not None:
-        return f"the leader, every {options.balance_every_s:g} s"
+def _balancer(kept: Kept) -> str:
+    if kept.options.balance:
+        return f"Spark, history in {kept.history}"
+    if kept.options.balance_every_s is not None:
+        return f"the leader, every {kept.options.balance_every_s:g} s"
     return "off"
 
 
 @contextlib.contextmanager
-def _until_stopped(cluster: LocalCluster | OneProcessCluster) -> Iterator[None]:
+def _until_stopped(cluster: LocalCluster | Cluster) -> Iterator[None]:
     """Start it, and stop it in the end whatever happens."""
     try:
         cluster.start()
@@ -122,20 +171,25 @@ def _until_stopped(cluster: LocalCluster | OneProcessCluster) -> Iterator[None]:
         # A second Ctrl-C must not leave half of it running.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
-        cluster.stop()
+        try:
+            cluster.stop()
+        except TimeoutError:
+            _warn("not everything closed in time; what was acknowledged is stored all the same")
 
 
 @contextlib.contextmanager
-def _console(cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace) -> Iterator[str]:
+def _console(
+    cluster: LocalCluster | Cluster, kept: Kept, args: argparse.Namespace
+) -> Iterator[str]:
     """The console's address while it runs; empty when none was asked for."""
     if args.console is None:
         yield ""
         return
 
-    more = ["--history", str(cluster.history)] if cluster.options.balance else []
+    more = ["--history", str(kept.history)] if kept.options.balance else []
     more += conf_argv(args)
     urls = [each.admin_url for each in cluster.brokers]
-    log = cluster.data / "logs" / "console.log"
+    log = kept.data / "logs" / "console.log"
     console = ConsoleProcess(urls, log, port=args.console, more=more)
     try:
         yield console.url
@@ -185,14 +239,14 @@ def _require_spark() -> None:
 
 
 def _print_addresses(
-    cluster: LocalCluster | OneProcessCluster, args: argparse.Namespace, balancer: str, console: str
+    cluster: LocalCluster | Cluster, kept: Kept, args: argparse.Namespace, console: str
 ) -> None:
     if args.json:
         addresses = {
             "service_url": cluster.service_url,
             "admin_url": cluster.admin_url,
-            "metadata_url": cluster.metadata_url,
-            "data": str(cluster.data),
+            "metadata_url": kept.metadata_url,
+            "data": str(kept.data),
             **({"console_url": console} if console else {}),
             "brokers": [
                 {"id": each.id, "service_url": each.service_url, "admin_url": each.admin_url}
@@ -201,15 +255,15 @@ def _print_addresses(
         }
         sys.stdout.write(json.dumps(addresses) + "\n")
     else:
-        kept = "kept" if args.data else "removed at the end"
+        fate = "kept" if args.data else "removed at the end"
         took_s = time.time() - psutil.Process().create_time()
         sys.stdout.write(
             f"{len(cluster.brokers)} brokers serve, {took_s:.1f} s after the start\n\n"
             f"  service URL  {cluster.service_url}\n"
             f"  admin URL    {cluster.admin_url}\n"
-            f"  metadata     {cluster.metadata_url}\n"
-            f"  data, logs   {cluster.data} ({kept})\n"
-            f"  balancer     {balancer}\n"
+            f"  metadata     {kept.metadata_url}\n"
+            f"  data, logs   {kept.data} ({fate})\n"
+            f"  balancer     {_balancer(kept)}\n"
             f"  console      {console or 'none (--console serves a web page)'}\n\n"
             f"try it:\n"
             f"  pulsar-admin --admin-url {cluster.admin_url} brokers list standalone\n"

@@ -38,12 +38,19 @@ async def bootstrap(
         tenant = {"adminRoles": [], "allowedClusters": [cluster_name]}
         with contextlib.suppress(BadVersion):
             await policies.put_tenant(namespace.tenant, tenant, create=True)
-        cut = NamespaceBundles.of_count(namespace, bundles)
-        new = {"replication_clusters": [cluster_name], "bundles": bundles_json(cut)}
         with contextlib.suppress(BadVersion):
-            await policies.create_namespace(namespace, new)
+            await create_namespace(policies, namespace, cluster_name, bundles)
     if extensible:
         # Here, and not when a client asks first: clients may not be allowed to create topics.
         state = TopicName.parse(SERVICE_UNIT_STATE)
         if not await policies.topic_exists(state):
             await policies.create_topic(state)
+
+
+async def create_namespace(
+    policies: Policies, name: NamespaceName, cluster_name: str, bundles: int
+) -> None:
+    """Create a namespace without policies; raises `BadVersion` if there is one."""
+    cut = NamespaceBundles.of_count(name, bundles)
+    new = {"replication_clusters": [cluster_name], "bundles": bundles_json(cut)}
+    await policies.create_namespace(name, new)

@@ -35,6 +35,7 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "pause_writing": "asyncio.Protocol",
     "pulsar_cluster": "pytest, as a fixture",
     "pulsar_cluster_module": "pytest, as a fixture",
+    "pulsar_namespace": "pytest, as a fixture",
     "resume_writing": "asyncio.Protocol",
     "serialize": "kazoo, for a request of our own",
     "stop_broker": "tests with an embedded cluster",

@@ -24,7 +24,7 @@ def page() -> str:
     explained = {name: why for name, why in sorted(unread().items()) if why}
     others = sorted(name for name, why in unread().items() if not why)
     policies, of_topics = (
-        sorted(["backlogQuota", *(each.path for each in table if not each.is_read)])
+        sorted(each.path for each in table if not each.is_read)
         for table in (POLICIES, TOPIC_POLICIES)
     )
     rows = "\n".join(f"| `{name}` | {why} |" for name, why in explained.items())

@@ -118,6 +118,22 @@ def test_encryption(limited: Limited) -> None:
     client.create_producer(topic).send(b"plain again")
 
 
+def test_backlog_quotas(limited: Limited) -> None:
+    client, topic = limited.client, limited.topic
+    consumer = client.subscribe(topic, "s", SHARED)
+    producer = client.create_producer(topic)
+    for _ in range(10):
+        producer.send(b"x" * 1024)
+    quota = {"limit": "8192", "policy": "producer_exception"}
+    limited.set("backlogQuota", "backlogQuota", quota)
+    with pytest.raises(pulsar.PulsarException):
+        client.create_producer(topic)
+    for _ in range(10):
+        consumer.acknowledge(consumer.receive(SOON))
+    consumer.close()
+    client.create_producer(topic).send(b"again")
+
+
 class _Old(Record):  # type: ignore[misc]
     a = String()
 

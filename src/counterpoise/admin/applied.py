@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from counterpoise.admin.shapes import Json
 from counterpoise.broker.face import BrokerConfig
 
 _NO_QUOTA = {"limit": -1, "limitSize": -1, "limitTime": -1, "policy": "producer_request_hold"}
 _NEVER_READ: dict[str, Json] = {
-    "messageTTLInSeconds": 0,
     "retentionPolicies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
     "delayedDeliveryPolicies": {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 0},
     "compactionThreshold": 0,
@@ -20,6 +21,19 @@ _NEVER_READ: dict[str, Json] = {
     },
 }
 """Pulsar's defaults of settings that no broker here reads, for tools that show them."""
+
+
+_SETTINGS = {
+    "maxProducerPerTopic": "topics.max_producers",
+    "maxConsumerPerTopic": "topics.max_consumers",
+    "maxConsumersPerSubscription": "topics.max_consumers_per_subscription",
+    "maxUnackedMessagesOnConsumer": "topics.max_unacked_per_consumer",
+    "maxUnackedMessagesOnSubscription": "topics.max_unacked_per_subscription",
+    "maxSubscriptionsPerTopic": "topics.max_subscriptions",
+    "messageTTLInSeconds": "topics.ttl_s",
+    "schemaCompatibilityStrategy": "schemas.strategy",
+}
+"""Policies that are one setting."""
 
 
 def applied_by_broker(config: BrokerConfig, name: str) -> Json:
@@ -43,24 +57,12 @@ def applied_by_broker(config: BrokerConfig, name: str) -> Json:
                 "subscribeThrottlingRatePerConsumer": rates.subscribes,
                 "ratePeriodInSecond": rates.subscribe_period_s,
             }
-        case "maxProducerPerTopic":
-            return topics.max_producers
-        case "maxConsumerPerTopic":
-            return topics.max_consumers
-        case "maxUnackedMessagesOnConsumer":
-            return topics.max_unacked_per_consumer
-        case "maxUnackedMessagesOnSubscription":
-            return topics.max_unacked_per_subscription
-        case "maxSubscriptionsPerTopic":
-            return topics.max_subscriptions
-        case "maxConsumersPerSubscription":
-            return topics.max_consumers_per_subscription
         case "subscriptionTypesEnabled":
             return list(topics.types)
         case "autoSubscriptionCreationOverride":
             return {"allowAutoSubscriptionCreation": topics.creates_subscriptions}
-        case "schemaCompatibilityStrategy":
-            return config.schemas.strategy
+        case _ if name in _SETTINGS:
+            return attrgetter(_SETTINGS[name])(config)
         case _:
             return _NEVER_READ.get(name)
 

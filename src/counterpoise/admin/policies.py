@@ -36,10 +36,12 @@ DISPATCH_RATE = object_of(
 )
 SUBSCRIBE_RATE = object_of({"subscribeThrottlingRatePerConsumer": whole(), **RATE_PERIOD})
 RETENTION = object_of({"retentionTimeInMinutes": whole(), "retentionSizeInMB": whole(INT64)})
+LIMIT: Schema = {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,18}$"}
+"""A number, which Pulsar takes in quotes, too."""
 BACKLOG_QUOTA = object_of(
     {
-        "limit": whole(INT64),
-        "limitSize": whole(INT64),
+        "limit": LIMIT,
+        "limitSize": LIMIT,
         "limitTime": whole(),
         "policy": text("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     }
@@ -198,6 +200,7 @@ READ_POLICIES = frozenset(
     {
         "autoSubscriptionCreationOverride",
         "autoTopicCreationOverride",
+        "backlog_quota_map",
         "clusterSubscribeRate",
         "encryption_required",
         "maxMessageSize",
@@ -208,6 +211,7 @@ READ_POLICIES = frozenset(
         "max_topics_per_namespace",
         "max_unacked_messages_per_consumer",
         "max_unacked_messages_per_subscription",
+        "message_ttl_in_seconds",
         "properties",
         "publishMaxMessageRate",
         "replication_clusters",

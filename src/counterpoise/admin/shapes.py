@@ -111,6 +111,8 @@ def nullable(each: Schema) -> Schema:
     """The same, or null."""
     if not each:
         return each
+    if isinstance(each["type"], list):
+        return each
     nullable = {**each, "type": [each["type"], "null"]}
     return {**nullable, "enum": [*each["enum"], None]} if "enum" in each else nullable
 

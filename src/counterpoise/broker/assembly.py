@@ -46,6 +46,7 @@ from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.ledger_ids import ClusterLedgerIds
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
@@ -269,8 +270,9 @@ def _topics(
         ids=ClusterLedgerIds(context.metadata, context.ledgers, context.background),
     )
     limits.follow_too(loaded)
+    upkeep = TopicUpkeep(loaded.loaded, context.live.options(TopicOptions))
     schemas = SchemaRegistry(context.metadata, catalog, context.live.options(SchemaOptions))
-    return TopicParts(catalog, schemas, limits, loaded)
+    return TopicParts(catalog, schemas, limits, loaded, upkeep)
 
 
 def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) -> ClientListener:

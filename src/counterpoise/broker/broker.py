@@ -119,7 +119,7 @@ class Broker:
         self.namespaces, self.listener = parts.bundles.namespaces, parts.listener
         self.catalog, self.schemas = parts.topics.catalog, parts.topics.schemas
         self.topics, self.shedding = parts.topics.loaded, parts.balancing.shedding
-        self.load_data = parts.load.exchange
+        self.load_data, self.upkeep = parts.load.exchange, parts.topics.upkeep
 
     @property
     def config(self) -> BrokerConfig:
@@ -221,6 +221,7 @@ class Broker:
                 each.socket.close()
         self._context.process.join(self.listener.traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
+        self.upkeep.start(self.background)
         await parts.balancing.reporter.start()
         if parts.ownership.records is not None:
             for_brokers = self.addresses.for_brokers(tls=self.config.client.tls)

@@ -44,6 +44,7 @@ from counterpoise.broker.topic.stored_message import StoredMessage, stored_messa
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.ownership.records import LeaderBroker
@@ -121,6 +122,8 @@ class BrokerFace(Protocol):
     """Which topics exist."""
     topics: TopicRegistry
     """The topics that this broker serves now."""
+    upkeep: TopicUpkeep
+    """What is done to topics from time to time."""
     schemas: SchemaRegistry
     """The schemas of topics."""
     listener: ClientListener

@@ -28,6 +28,7 @@ from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.metadata import MetadataStore
 from counterpoise.ownership.port import BundleProtocol
 
@@ -83,6 +84,7 @@ class TopicParts:
     schemas: SchemaRegistry
     limits: LimitPolicies
     loaded: TopicRegistry
+    upkeep: TopicUpkeep
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,5 +101,6 @@ def test_every_dynamic_setting_of_pulsars_can_be_set_and_the_log_says_what_does_
         assert api("POST", f"{at}/defaultNumPartitions/5").status == 204
         assert "read by nothing" not in caplog.text
         ours = "/admin/v2/namespaces/public/default"
-        assert api("POST", f"{ours}/messageTTL", 5).status == 204
-        assert "public/default: the policy messageTTL is stored" in caplog.text
+        kept = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
+        assert api("POST", f"{ours}/retention", kept).status == 204
+        assert "public/default: the policy retention is stored" in caplog.text

@@ -84,7 +84,8 @@ async def version(request: web.Request) -> web.Response:
 
 
 async def backlog_quota_check(request: web.Request) -> web.Response:
-    """There are no backlog quotas to check; answers as Pulsar does afterwards."""
+    """Act upon the backlogs of this broker's topics that exceed their quotas, now."""
+    await broker_of(request).upkeep.check_quotas()
     return no_content()
 
 

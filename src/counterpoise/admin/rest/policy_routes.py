@@ -65,7 +65,7 @@ class PolicyHolder(ABC):
 
         async def write(request: web.Request) -> web.Response:
             kind, quota = _quota_type(request), body_of(request)
-            self._warn_unread(request, "backlogQuota")
+            quota = {name: _number(it) for name, it in quota.items()}
             await self.update(request, lambda it: it.setdefault(member, {}).update({kind: quota}))
             return no_content()
 
@@ -157,6 +157,11 @@ def _given(request: web.Request, policy: Policy) -> Json:
     if said is None:
         raise precondition_failed(f"query parameter {policy.by_query} is missing")
     return Shape(policy.shape).check(whole_number(said))
+
+
+def _number(value: Json) -> Json:
+    """A number that may stand in quotes; what is none, as it is."""
+    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
 
 
 def _quota_type(request: web.Request) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from counterpoise.names.options import option
+from counterpoise.names.options import INT64_MAX, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,46 @@ class TopicOptions:
         unit="consumers",
         low=0,
         why="how many consumers a subscription may have at once; 0 is no limit",
+    )
+    ttl_s: int = option(
+        0,
+        conf="ttlDurationDefaultInSeconds",
+        unit="s",
+        low=0,
+        why="after how long a message counts as acknowledged; 0 is never",
+    )
+    expiry_check_minutes: int = option(
+        5,
+        conf="messageExpiryCheckIntervalInMinutes",
+        unit="minutes",
+        low=1,
+        why="how often messages expire that are older than their topic's messageTTL",
+    )
+    quota_checks: bool = option(
+        True,
+        conf="backlogQuotaCheckEnabled",
+        why="whether backlogs are held to their quotas",
+    )
+    quota_check_s: int = option(
+        60,
+        conf="backlogQuotaCheckIntervalInSeconds",
+        unit="s",
+        low=1,
+        why="how often it is looked whether a backlog exceeds its quota",
+    )
+    quota_bytes: int = option(
+        -1,
+        conf="backlogQuotaDefaultLimitBytes",
+        unit="bytes",
+        low=-1,
+        high=INT64_MAX,
+        why="how large a topic's backlog may be without a policy; 0 or less is no limit",
+    )
+    quota_policy: str = option(
+        "producer_request_hold",
+        conf="backlogQuotaDefaultRetentionPolicy",
+        choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
+        why="what happens to a topic whose backlog is larger",
     )
     batch_index_acks: bool = option(
         False,

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState, restored_acks
+from counterpoise.broker.topic.backlog_quota import require_quota
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.ports import (
@@ -78,7 +79,8 @@ class PersistentTopic(Topic):
         return self._subscriptions
 
     async def make_ready(self, request: ProducerRequest) -> None:
-        """Create the subscription that a producer may ask for (PIP-124)."""
+        """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""
+        await require_quota(self)
         name = request.initial_subscription
         if name and name not in self._subscriptions:
             if not self.rules.creates_subscriptions:

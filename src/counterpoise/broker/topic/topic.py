@@ -253,6 +253,10 @@ class Topic(ABC):
         for subscription in self.subscriptions.values():
             subscription.close()
 
+    def disconnect_producers(self) -> None:
+        """Ask its producers to come again, which the topic may refuse."""
+        self._close_producers(None)
+
     def _close_producers(
         self, assigned_broker_url: ServiceUrls | None, *, keep_encrypted: bool = False
     ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.backlog_quota import BacklogQuota, quotas_of
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -29,6 +30,10 @@ class TopicRules:
     """The types of subscription that are enabled; all, if it is empty."""
     creates_subscriptions: bool = True
     """Whether a consumer may create its durable subscription."""
+    ttl_s: int = 0
+    """After how long a message counts as acknowledged."""
+    quotas: tuple[BacklogQuota, ...] = ()
+    """How large, and how old, the backlog may be."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` unless one more producer may come."""
@@ -102,4 +107,6 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         creation.get("allowAutoSubscriptionCreation") is True
         if isinstance(creation, Mapping)
         else options.creates_subscriptions,
+        limit("messageTTLInSeconds", options.ttl_s),
+        quotas_of(found, BacklogQuota(options.quota_bytes, options.quota_policy)),
     )

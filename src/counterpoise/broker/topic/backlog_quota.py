@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at
+from counterpoise.storage.port import Log
 from counterpoise.wire.errors import ServerError
-
-if TYPE_CHECKING:
-    from counterpoise.broker.topic.persistent import PersistentTopic
 
 EVICTION: Final = "consumer_backlog_eviction"
 HOLD: Final = "producer_request_hold"
@@ -53,55 +52,76 @@ def _policy(quota: Mapping[str, Any]) -> str:
     return str(quota.get("policy") or HOLD)
 
 
-async def is_exceeded(topic: PersistentTopic) -> BacklogQuota | None:
-    """The quota that a topic's backlog exceeds; None if it keeps them."""
-    for quota in topic.rules.quotas:
-        if quota.is_age:
-            oldest = await _oldest_ms(topic)
-            if oldest is not None and time.time() * 1000 - oldest >= quota.limit * 1000:
+class LaggingSubscription(Protocol):
+    """A durable subscription, as far as its backlog goes."""
+
+    log: Log[Any]
+    acks: AckState
+
+    @property
+    def backlog(self) -> int:
+        """Entries that are stored and not acknowledged."""
+
+    def advance(self, index: int) -> None:
+        """Acknowledge every entry up to ``index`` without a consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the durable subscriptions of a topic have not acknowledged."""
+
+    log: Log[Any]
+    subscriptions: Collection[LaggingSubscription]
+
+    async def exceeded(self, quotas: Iterable[BacklogQuota]) -> BacklogQuota | None:
+        """The first quota that it exceeds; None if it keeps them."""
+        for quota in quotas:
+            if quota.is_age:
+                oldest = await self._oldest_ms()
+                if oldest is not None and time.time() * 1000 - oldest >= quota.limit * 1000:
+                    return quota
+            elif self._bytes() >= quota.limit:
                 return quota
-        elif _backlog_bytes(topic) >= quota.limit:
-            return quota
-    return None
+        return None
 
+    async def require_quota(self, quotas: Iterable[BacklogQuota]) -> None:
+        """Raise `BrokerError` unless a producer may come: not while it exceeds a quota."""
+        found = await self.exceeded(quotas)
+        if found is not None and found.policy != EVICTION:
+            code = ServerError.ProducerBlockedQuotaExceededException
+            if found.policy == HOLD:
+                code = ServerError.ProducerBlockedQuotaExceededError
+            why = f"Cannot create producer on topic with backlog quota exceeded: {found}"
+            raise BrokerError(code, why)
 
-async def require_quota(topic: PersistentTopic) -> None:
-    """Raise `BrokerError` unless a producer may come: not while a backlog exceeds its quota."""
-    exceeded = await is_exceeded(topic) if topic.rules.quotas else None
-    if exceeded is not None and exceeded.policy != EVICTION:
-        held = exceeded.policy == HOLD
-        raise BrokerError(
-            ServerError.ProducerBlockedQuotaExceededError
-            if held
-            else ServerError.ProducerBlockedQuotaExceededException,
-            f"Cannot create producer on topic with backlog quota exceeded: {exceeded}",
-        )
+    async def evict(self, quota: BacklogQuota) -> None:
+        """Acknowledge the oldest messages for those that lag, until the quota is kept."""
+        if quota.is_age:
+            await self.expire(quota.limit)
+        else:
+            entries = self.log.end - self.log.begin
+            kept = int(KEPT * quota.limit * entries // max(self.log.size, 1))
+            self._advance(self.log.end - kept)
 
+    async def expire(self, age_s: int) -> None:
+        """Acknowledge what was published longer ago."""
+        before_ms = int((time.time() - age_s) * 1000)
+        self._advance(await first_published_at(self.log, before_ms))
 
-async def evict(topic: PersistentTopic, exceeded: BacklogQuota) -> None:
-    """Acknowledge the oldest messages for the subscriptions that lag, until the quota is kept."""
-    if exceeded.is_age:
-        last = await first_published_at(topic.log, int((time.time() - exceeded.limit) * 1000))
-    else:
-        entries = topic.log.end - topic.log.begin
-        last = topic.log.end - int(KEPT * exceeded.limit * entries // max(topic.log.size, 1))
-    for subscription in list(topic.subscriptions.values()):
-        if subscription.durable and subscription.acks.mark < last - 1:
-            subscription.advance(last - 1)
+    def _advance(self, first: int) -> None:
+        for subscription in self.subscriptions:
+            if subscription.acks.mark < first - 1:
+                subscription.advance(first - 1)
 
+    def _bytes(self) -> int:
+        """Bytes behind the slowest, at the average size of the entries, as Pulsar estimates."""
+        entries = self.log.end - self.log.begin
+        most = max((each.backlog for each in self.subscriptions), default=0)
+        return most * self.log.size // entries if entries else 0
 
-def _backlog_bytes(topic: PersistentTopic) -> int:
-    """Bytes behind the slowest durable subscription, at the average size of the entries."""
-    entries = topic.log.end - topic.log.begin
-    backlogs = (it.backlog for it in topic.subscriptions.values() if it.durable)
-    return max(backlogs, default=0) * topic.log.size // entries if entries else 0
-
-
-async def _oldest_ms(topic: PersistentTopic) -> int | None:
-    """When the oldest message of any durable subscription's backlog was published."""
-    slowest = min(
-        (it for it in topic.subscriptions.values() if it.durable and it.backlog),
-        key=lambda it: it.acks.unacked(1),
-        default=None,
-    )
-    return None if slowest is None else await earliest_in_backlog(slowest)
+    async def _oldest_ms(self) -> int | None:
+        """When the oldest message was published."""
+        lagging = [each for each in self.subscriptions if each.backlog]
+        if not lagging:
+            return None
+        return await earliest_in_backlog(min(lagging, key=lambda it: it.acks.unacked(1)))

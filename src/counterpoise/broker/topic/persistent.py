@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState, restored_acks
-from counterpoise.broker.topic.backlog_quota import require_quota
+from counterpoise.broker.topic.backlog_quota import Backlog
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.ports import (
@@ -78,9 +78,14 @@ class PersistentTopic(Topic):
         """Subscriptions by name."""
         return self._subscriptions
 
+    def backlog(self) -> Backlog:
+        """What its durable subscriptions have not acknowledged."""
+        return Backlog(self.log, [each for each in self._subscriptions.values() if each.durable])
+
     async def make_ready(self, request: ProducerRequest) -> None:
         """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""
-        await require_quota(self)
+        if self.rules.quotas:
+            await self.backlog().require_quota(self.rules.quotas)
         name = request.initial_subscription
         if name and name not in self._subscriptions:
             if not self.rules.creates_subscriptions:

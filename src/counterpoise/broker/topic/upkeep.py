@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.base.settings import LiveOptions
-from counterpoise.broker.topic.backlog_quota import EVICTION, evict, is_exceeded
-from counterpoise.broker.topic.lookback import first_published_at
+from counterpoise.broker.topic.backlog_quota import EVICTION
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic import Topic
@@ -50,12 +48,13 @@ class TopicUpkeep:
         """Act upon each backlog that exceeds its quota, as its policy says (``BacklogQuota``)."""
         for topic in self._stored():
             try:
-                exceeded = await is_exceeded(topic)
+                backlog = topic.backlog()
+                exceeded = await backlog.exceeded(topic.rules.quotas)
                 if exceeded is None:
                     continue
                 log.info("%s: its backlog exceeds %s (backlogQuota)", topic.name, exceeded)
                 if exceeded.policy == EVICTION:
-                    await evict(topic, exceeded)
+                    await backlog.evict(exceeded)
                 else:
                     topic.disconnect_producers()
             except (BrokerError, StorageError) as error:
@@ -63,18 +62,12 @@ class TopicUpkeep:
 
     async def expire_messages(self) -> None:
         """Acknowledge what is older than its topic's ``messageTTL``, for each subscription."""
-        now = time.time()
         for topic in self._stored():
-            if not topic.rules.ttl_s:
-                continue
             try:
-                last = await first_published_at(topic.log, int((now - topic.rules.ttl_s) * 1000))
+                if topic.rules.ttl_s:
+                    await topic.backlog().expire(topic.rules.ttl_s)
             except StorageError as error:
                 log.warning("%s: messages cannot be expired: %s", topic.name, error)
-                continue
-            for subscription in list(topic.subscriptions.values()):
-                if subscription.durable and subscription.acks.mark < last - 1:
-                    subscription.advance(last - 1)
 
     def _stored(self) -> list[PersistentTopic]:
         found = [it for it in self._topics.values() if isinstance(it, PersistentTopic)]

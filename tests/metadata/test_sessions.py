@@ -91,7 +91,8 @@ async def own_zookeeper(tmp_path: Path) -> AsyncIterator[ZooKeeper]:
 @pytest.mark.zookeeper
 async def test_an_expired_session_is_reported_and_replaced(zookeeper: ZooKeeper) -> None:
     url = f"{zookeeper.metadata_url}/expiry"
-    store = await open_store(url, session_timeout_s=4)
+    # Far longer than a busy machine stands still: the session is ended from outside.
+    store = await open_store(url, session_timeout_s=40)
     watcher = await open_store(url)
     assert isinstance(store, ZooKeeperStore)
     await store.put("/e", b"", ephemeral=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from counterpoise.decide.watchdog.judge import KINDS, judge
+from counterpoise.decide.watchdog.judge import KINDS, judge, remember
 from counterpoise.decide.watchdog.observation import (
     ChannelRecord,
     ClusterObservation,
@@ -132,6 +132,25 @@ def test_a_leader_that_does_not_shed_is_said_only_after_a_long_time_without_a_mo
     assert not seen(*minutes, moved, moved, every_ms=60_000), "something moved"
     assert not seen(*[replace(uneven, sheds=False)] * 30, every_ms=60_000), "it is not to"
     assert not seen(*[replace(uneven, imbalance=0.4)] * 30, every_ms=60_000), "it is even enough"
+    limit = WatchdogOptions().uneven_above
+    assert not seen(*[replace(uneven, imbalance=limit)] * 30, every_ms=60_000)
+    alone = replace(
+        uneven, brokers=("b1:80",), owned={"b1:80": {A: OwnedBundle()}}, carried={A: 9.0},
+        leaders={"b1:80": "b1:80"},
+    )  # fmt: skip
+    assert not seen(*[alone] * 30, every_ms=60_000)
+    split = replace(uneven, owned={**WELL.owned, "b2:80": {B: OwnedBundle(), C: OwnedBundle()}})
+    assert seen(*minutes, split, split, every_ms=60_000), "a bundle that is new has not moved"
+
+
+@pytest.mark.parametrize(("late_ms", "missed"), [(0, True), (1, False)])
+def test_a_bundle_is_missed_as_long_as_it_has_not_been_idle_for_the_time_that_is_set(
+    late_ms: int, missed: bool
+) -> None:
+    options = WatchdogOptions()
+    carried = remember(WELL, WatchdogMemory(), options)
+    later = replace(UNOWNED, now_ms=START + options.idle_after_ms + late_ms)
+    assert (A in remember(later, carried, options).carried_at_ms) is missed
 
 
 def test_a_bundle_that_was_split_is_owned_by_its_parts() -> None:

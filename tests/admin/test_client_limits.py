@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -69,13 +70,32 @@ class House:
         writer.close()
         return served
 
+    # What the limits count is in no answer: each is read here, and nowhere else.
+
+    @property
+    def open(self) -> list[Any]:
+        return list(self.limits._open())
+
+    @property
+    def bodies(self) -> int:
+        return self.limits._bodies
+
+    @property
+    def busy(self) -> int:
+        return len(self.limits._busy)
+
+    @property
+    def served(self) -> int:
+        return len(self.limits._served)
+
+    @property
+    def unread(self) -> list[Any]:
+        return list(self.limits._unread.values())
+
     @property
     def unsent(self) -> int:
-        return sum(
-            each.transport.get_write_buffer_size()  # type: ignore[attr-defined]
-            for each in self.limits._open()
-            if each.transport is not None
-        )
+        transports = (each.transport for each in self.open)
+        return sum(it.get_write_buffer_size() for it in transports if it is not None)
 
 
 @asynccontextmanager
@@ -115,11 +135,11 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
 async def test_there_are_no_more_than_there_is_room_for() -> None:
     async with open_house(most=3) as house:
         silent = [await house.connect() for _ in range(3)]
-        await until(lambda: len(house.limits._open()) == 3)
+        await until(lambda: len(house.open) == 3)
         reader, _ = await house.connect(LINE)
         assert await ended(reader) == b""
         silent[0][1].close()
-        await until(lambda: len(house.limits._open()) == 2)
+        await until(lambda: len(house.open) == 2)
         assert await house.is_served()
 
 
@@ -129,7 +149,7 @@ async def test_who_does_not_say_what_it_wants_goes() -> None:
         served, writer = await house.connect(LINE)
         await served.readuntil(b"here you are")
         now = asyncio.get_running_loop().time()
-        await until(lambda: len(house.limits._open()) == 2)
+        await until(lambda: len(house.open) == 2)
         house.limits.sweep(now)
         house.limits.sweep(now + module.FIRST_REQUEST_S + 1)
         assert await ended(half) == b""
@@ -143,7 +163,7 @@ async def test_who_does_not_say_what_it_wants_goes() -> None:
 async def test_who_is_being_served_is_not_silent() -> None:
     async with open_house() as house:
         reader, writer = await house.connect(PUT + b"Content-Length: 4\r\n\r\n12")
-        await until(lambda: bool(house.limits._busy))
+        await until(lambda: house.busy)
         now = asyncio.get_running_loop().time()
         house.limits.sweep(now)
         house.limits.sweep(now + 1000)
@@ -159,7 +179,7 @@ async def test_a_body_that_does_not_come_is_waited_for_only_so_long(
     async with open_house() as house:
         reader, _ = await house.connect(PUT + b"Content-Length: %d\r\n\r\n12" % size)
         assert b" 408 " in await reader.readline()
-        assert house.limits._bodies == 0
+        assert house.bodies == 0
 
 
 async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
@@ -170,7 +190,7 @@ async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
     begun = PUT + b"Content-Length: %d\r\n\r\n"
     async with open_house() as house:
         three = [await house.connect(begun % 100_000) for _ in range(3)]
-        await until(lambda: house.limits._bodies == 3)
+        await until(lambda: house.bodies == 3)
         reader, _ = await house.connect(begun % 100_000)
         assert b" 503 " in await reader.readline()
         chunked, _ = await house.connect(PUT + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -180,7 +200,7 @@ async def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_always(
         for reader, writer in three:
             writer.write(b"x" * 100_000)
             assert b" 200 " in await reader.readline()
-        assert house.limits._bodies == 0
+        assert house.bodies == 0
 
 
 async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
@@ -188,9 +208,9 @@ async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
 ) -> None:
     async with open_house() as house:
         _, writer = await house.connect(PUT + b"Content-Length: 100000\r\n\r\n12")
-        await until(lambda: house.limits._bodies == 1)
+        await until(lambda: house.bodies == 1)
         writer.transport.abort()
-        await until(lambda: house.limits._bodies == 0)
+        await until(lambda: house.bodies == 0)
         assert await house.is_served()
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -198,21 +218,21 @@ async def test_who_leaves_in_the_middle_of_its_body_is_no_error_of_ours(
 async def test_an_answer_is_written_as_it_is_read() -> None:
     async with open_house() as house:
         reader, _ = await house.connect(LINE.replace(b"small", b"large"))
-        await until(lambda: bool(house.limits._unread))
+        await until(lambda: house.unread)
         await until(lambda: house.unsent > 0)
         assert house.unsent < 4 * module.LARGE
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"Content-Type: text/plain" in head
         async with asyncio.timeout(20):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
-        await until(lambda: not house.limits._unread)
+        await until(lambda: not house.unread)
 
 
 async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole() -> None:
     async with open_house() as house:
         reader, _ = await house.connect(LINE.replace(b"small", b"packed"))
-        await until(lambda: bool(house.limits._unread))
-        (_, held), *_ = house.limits._unread.values()
+        await until(lambda: house.unread)
+        (_, held), *_ = house.unread
         assert 0 < held < len(LARGE_ANSWER) // 20
         await until(lambda: house.unsent > 0)
         assert house.unsent < 4 * module.LARGE
@@ -221,7 +241,7 @@ async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole() ->
         assert b"Content-Length: %d" % len(LARGE_ANSWER) in head
         async with asyncio.timeout(20):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
-        await until(lambda: not house.limits._unread)
+        await until(lambda: not house.unread)
         assert await house.is_served()
 
 
@@ -256,9 +276,9 @@ async def test_an_answer_that_its_client_does_not_read_is_given_up(
     monkeypatch.setattr(module, "READ_S", 0.05)
     async with open_house() as house:
         _, writer = await house.connect(LINE.replace(b"small", b"large"))
-        await until(lambda: bool(house.limits._served))
-        await until(lambda: not house.limits._open())
-        assert house.limits._unread == {}
+        await until(lambda: house.served)
+        await until(lambda: not house.open)
+        assert not house.unread
         writer.close()
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -272,7 +292,7 @@ async def test_the_slowest_reader_goes_when_there_is_too_much_to_read(
         readers = []
         for number in range(3):
             readers.append(await house.connect(LINE.replace(b"small", b"large")))
-            await until(lambda n=number: len(house.limits._unread) == min(n + 1, 2))  # type: ignore[misc]
+            await until(lambda n=number: len(house.unread) == min(n + 1, 2))  # type: ignore[misc]
         assert len(await ended(readers[0][0])) < len(LARGE_ANSWER)
         assert len(await ended_after(readers[2][0])) == len(LARGE_ANSWER)
 

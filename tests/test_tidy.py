@@ -357,3 +357,50 @@ def test_the_repository_names_no_registry_and_no_path_of_one_machine() -> None:
     if found.returncode not in {0, 1}:
         pytest.skip("not a git checkout")
     assert found.stdout == ""
+
+
+#: Of all tests: names of others that begin with an underscore, and waits by the clock. These may
+#: fall, and never grow: `tests/waiting.py` and `tests/quota/jumping.py` wait for all.
+PRIVATE_ACCESSES_MOST = 140
+SLEEPS_MOST = 41
+#: Of the standard library, for everybody's use in spite of their underscores.
+PUBLIC_ALL_THE_SAME = frozenset({"_asdict", "_exit", "_fields", "_make", "_replace"})
+
+
+def private_accesses(tree: ast.Module) -> list[str]:
+    """The attributes of objects other than the own one whose names begin with one underscore."""
+    return [
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and re.match("_[^_]", node.attr)
+        and node.attr not in PUBLIC_ALL_THE_SAME
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+        and not (isinstance(node.value, ast.Call) and ast.unparse(node.value) == "super()")
+    ]
+
+
+def sleeps(tree: ast.Module) -> list[str]:
+    """The waits by the clock; to wait for no time at all is a turn of the loop."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("asyncio.sleep", "time.sleep", "sleep")
+        and [ast.unparse(each) for each in node.args] != ["0"]
+    ]
+
+
+def test_tests_look_into_few_objects_and_seldom_wait_by_the_clock() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in listed("tests/*.py")]
+    looked = sum(len(private_accesses(tree)) for tree in trees)
+    waited = sum(len(sleeps(tree)) for tree in trees)
+    assert looked <= PRIVATE_ACCESSES_MOST, "test by what others see, or look in one place"
+    assert waited <= SLEEPS_MOST, "wait for a condition (tests/waiting.py) or in virtual time"
+
+
+def test_what_counts_as_a_look_into_an_object_and_as_a_wait() -> None:
+    text = "a._b; self._c; super()._d(); e._replace(f); g.__h__; x._y._z\n"
+    assert sorted(private_accesses(ast.parse(text))) == ["_b", "_y", "_z"]
+    text = "asyncio.sleep(0); time.sleep(1); asyncio.sleep(x)"
+    assert sleeps(ast.parse(text)) == ["time.sleep(1)", "asyncio.sleep(x)"]

@@ -77,7 +77,9 @@ def search(cluster: LoadColumns, moves: int, price: float) -> Found:
     top = use.max(axis=0, initial=0.0)
     free = cluster.movable & (cluster.owner >= 0) & (size > LEAST)
     movable = np.flatnonzero(free)
-    movable = movable[np.argsort(cluster.owner[movable], kind="stable")]
+    # NumPy sorts numbers of 16 bits by counting them, and there are few brokers.
+    narrow = cluster.owner[movable].astype(np.min_scalar_type(top.shape[1]))
+    movable = movable[np.argsort(narrow, kind="stable")]
     starts = np.searchsorted(cluster.owner[movable], np.arange(top.shape[1] + 1))
     start = _position(objective(top, weight, cluster.filling), weight @ top)
     floor = cluster.floor

@@ -1,5 +1,6 @@
 """Counterpoise: the strategy of our own."""
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from random import Random
@@ -36,8 +37,11 @@ from counterpoise.decide.shedding.explain import no_broker
 from counterpoise.load.rates import Indices
 from counterpoise.load.view import ClusterView, Masks
 
-DOUBT: Final = 6.0
-"""So many standard errors of a broker's forecast are taken for noise."""
+DOUBT: Final = 4.5
+"""Times the root of the logarithm of their number: brokers' standard errors taken for noise.
+
+The largest of n normal errors grows by that root, and the fullest broker is where it shows.
+"""
 COLD: Final = 0.5
 """A broker below this part of the mean is taken for one that has just joined."""
 COLD_ROUNDS: Final = 2
@@ -119,7 +123,7 @@ class Counterpoise:
         minutes = options.horizon_minutes
         prices = prices_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
         found = search(cluster, options.max_moves, prices.lasting)
-        bought = buy(found, prices, DOUBT * _doubt(view, tracks, ahead))
+        bought = buy(found, prices, _doubt(view, tracks, ahead))
         waits = not bought.steps and found.objective > cluster.floor + prices.lasting
         waited = memory.waited_min + max(0.0, elapsed_ms / MINUTE_MS) if waits else 0.0
         after = CounterpoiseMemory(
@@ -189,7 +193,8 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
 
 
 def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> float:
-    """The standard error of what a broker is forecast to carry, as a part of the mean."""
+    """What the fullest broker's forecast may be too high by, as a part of the mean."""
     squares = uncertainty(tracks, load) ** 2
     whole, square = totals(np.array([carried(load), squares]), view.reporter, len(view.brokers))
-    return float(np.sqrt(square).mean() / whole.mean()) if whole.any() else 0.0
+    errors = DOUBT * math.sqrt(math.log(len(view.brokers)))
+    return errors * float(np.sqrt(square).mean() / whole.mean()) if whole.any() else 0.0

@@ -37,10 +37,11 @@ from counterpoise.decide.shedding.explain import no_broker
 from counterpoise.load.rates import Indices
 from counterpoise.load.view import ClusterView, Masks
 
-DOUBT: Final = 4.5
-"""Times the root of the logarithm of their number: brokers' standard errors taken for noise.
+DOUBT: Final = 6.0
+"""So many standard errors of a broker's forecast are taken for noise, on ten brokers or fewer.
 
-The largest of n normal errors grows by that root, and the fullest broker is where it shows.
+On more, times the logarithm of their number to the base of ten: the fullest broker is where the
+largest of all errors shows.
 """
 COLD: Final = 0.5
 """A broker below this part of the mean is taken for one that has just joined."""
@@ -196,5 +197,5 @@ def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> float:
     """What the fullest broker's forecast may be too high by, as a part of the mean."""
     squares = uncertainty(tracks, load) ** 2
     whole, square = totals(np.array([carried(load), squares]), view.reporter, len(view.brokers))
-    errors = DOUBT * math.sqrt(math.log(len(view.brokers)))
+    errors = DOUBT * max(1.0, math.log10(len(view.brokers)))
     return errors * float(np.sqrt(square).mean() / whole.mean()) if whole.any() else 0.0

@@ -3,22 +3,23 @@
 import time
 from pathlib import Path
 
+from tests.pipeline.spark_cluster import standalone_spark
+
 from bench.figures import Figure
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.run import play_on_spark, tasks_of
+from counterpoise.pipeline.backtest.run import Task, play_on_spark, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream.session import start_session, stop_session
 
-BAR_S = 120.0
+BAR_S = 30.0
 SHEDDERS = ("ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder")
 PLACEMENTS = ("LeastUsage", "LeastLongTermMessageRate")
 QUICK_HOURS = 1.0
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
-    del out
     hours = QUICK_HOURS if quick else 24.0
     trace = SyntheticTrace("diurnal", hours=hours)
     candidates = [
@@ -30,14 +31,13 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     began = time.perf_counter()
     simulate(candidates[0], trace, 0, 30, move_s=1.0, seed=1)
     step_s = (time.perf_counter() - began) / 30
-    spark = start_session("local[2]", partitions=2)
-    try:
-        began = time.perf_counter()
-        tasks = tasks_of(candidates, trace, parts=1, move_s=1.0, seed=1)
-        play_on_spark(spark, tasks, lambda done, result: None)
-        took = time.perf_counter() - began
-    finally:
-        stop_session(spark)
+    tasks = tasks_of(candidates, trace, parts=1, move_s=1.0, seed=1)
+    took = _on_spark("local[2]", {}, tasks)
+    on_workers = {}
+    for workers in (1, 2):
+        with standalone_spark(out / f"workers-{workers}", workers) as on:
+            conf = {"spark.pyspark.python": str(on.python), "spark.executor.memory": "512m"}
+            on_workers[workers] = _on_spark(on.master, conf, tasks)
     note = f"{hours:g} hours, 100 brokers, 10,000 bundles, {len(candidates)} strategies"
     return [
         Figure("a step of a play in the process", step_s * 1000, "ms", note=note),
@@ -50,4 +50,29 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             holds=None if quick else took <= BAR_S,
             note=note,
         ),
+        *(
+            Figure(f"backtest on a cluster, {workers} of one core", seconds, "s", note=note)
+            for workers, seconds in on_workers.items()
+        ),
     ]
+
+
+class _Unseen:
+    """Shows nothing of what plays do."""
+
+    def played(self, done: int) -> None:
+        del done
+
+    def waits(self, why: str) -> None:
+        raise RuntimeError(why)
+
+
+def _on_spark(master: str, conf: dict[str, str], tasks: list[Task]) -> float:
+    """Seconds that plays take in a session of their own, without its start."""
+    spark = start_session(master, partitions=2, conf=conf)
+    try:
+        began = time.perf_counter()
+        play_on_spark(spark, tasks, _Unseen())
+        return time.perf_counter() - began
+    finally:
+        stop_session(spark)

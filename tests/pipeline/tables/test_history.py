@@ -105,12 +105,15 @@ TestWriters.settings = settings(max_examples=6, stateful_step_count=12, deadline
 
 
 def test_every_table_refuses_an_earlier_writer(tmp_path: Path) -> None:
+    """Before anything is in its log."""
     location = open_location(tmp_path)
     for table in TABLES:
         first = take_over(location)
         take_over(location)
+        before = TablesReader(location).version(table)
         with pytest.raises(SupersededError):
             first.commit(table, [])
+        assert TablesReader(location).version(table) == before
 
 
 def test_a_file_that_no_commit_names_is_no_row(tmp_path: Path) -> None:

@@ -34,9 +34,7 @@ class Room:
 _QUICK = ["-m", "not spark and not zookeeper and not browser"]
 _WITHOUT_THE_HISTORY = [
     f"--ignore=tests/pipeline/{each}"
-    for each in """test_tampered.py test_late_writes.py test_lease.py test_outage.py test_ownership.py
-    test_states.py test_fold_of_shards.py test_kills.py test_durable.py test_landing.py
-    test_version.py test_care.py test_place.py test_object_store.py test_queries.py""".split()
+    for each in "tables test_fold_of_shards.py test_kills.py".split()
 ]
 _LOAD = [
     "tests/load",

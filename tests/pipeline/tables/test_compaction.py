@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.load.rows import BROKER, BUNDLE
-from counterpoise.pipeline.tables import compaction, data_files
+from counterpoise.pipeline.tables import compaction, data_files, delta_table
 from counterpoise.pipeline.tables.compaction import compact, retain
 from counterpoise.pipeline.tables.data_files import read_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
@@ -118,3 +118,15 @@ def test_a_vacuum_at_once_leaves_what_the_newest_version_names(tmp_path: Path) -
     assert rows_of(TablesReader(writer.location)) == before
     [file] = writer.files("reports")
     assert isinstance(read_file(writer.location, file), pa.Table)
+
+
+def test_a_log_does_not_grow_with_the_polls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries that a checkpoint has go, since each commit lists what is there."""
+    monkeypatch.setattr(delta_table, "CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr(delta_table, "LOG_KEPT", "interval 0 seconds")
+    writer = take_over(open_location(tmp_path))
+    polls = [landed(writer, n, 5000, bundles=1) for n in range(40)]
+    assert len(list((tmp_path / "reports" / "_delta_log").iterdir())) < 20
+    assert sorted({poll_id for poll_id, _ in rows_of(TablesReader(writer.location))}) == polls

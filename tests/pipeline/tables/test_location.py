@@ -5,10 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.pipeline.tables.faults import HistoryFaultError, OutageError, fault_from_spark
-from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.faults import (
+    HistoryFaultError,
+    OutageError,
+    OutOfReachError,
+    fault_from_spark,
+    from_spark,
+)
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.place import file_system
-from counterpoise.pipeline.tables.plain_files import read_plain
+from counterpoise.pipeline.tables.plain_files import names_below, read_plain
+from counterpoise.pipeline.tables.schema import REPORTS
 
 NOWHERE = "s3://key:sec%2Fret@bucket/h?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1"
 
@@ -89,3 +97,18 @@ def test_what_cannot_be_read_is_named_without_keys(tmp_path: Path) -> None:
     (tmp_path / "control").mkdir()
     with pytest.raises(HistoryFaultError, match="control cannot be read"):
         read_plain(open_location(tmp_path), "control")
+
+
+def test_a_store_that_does_not_answer_is_a_sentence_and_no_damage() -> None:
+    location = Location(NOWHERE)
+    for ask in (
+        lambda: names_below(location, "reports"),
+        lambda: read_plain(location, "control"),
+        lambda: TablesReader(location).files(REPORTS),
+    ):
+        with pytest.raises(OutOfReachError, match=r"cannot be read.*try again") as error:
+            ask()
+        said = str(error.value)
+        assert said.startswith("s3://bucket/h")
+        assert "sec" not in said
+        assert from_spark(f"x: OutageError: {said}\n\tat a.b") == said

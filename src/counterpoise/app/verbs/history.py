@@ -105,7 +105,9 @@ def _vacuum(args: argparse.Namespace, location: Location) -> int:
         async with writing(location, lambda: None, HeartbeatOptions()) as writer:
             return sum([await asyncio.to_thread(writer.vacuum, table) for table in TABLES])
 
-    sys.stdout.write(f"{asyncio.run(alone()):,} files are gone that no version needs any more\n")
+    sys.stdout.write(
+        f"{asyncio.run(alone()):,} files are gone that were dropped a day ago or longer\n"
+    )
     return 0
 
 

@@ -94,6 +94,8 @@ class TablesWriter(TablesReader):
         super().__init__(location)
         self._handles = dict(handles)
         self.epoch = epoch
+        self._transactions: dict[tuple[str, str], int | None] = {}
+        """Those that are known: to look one up is to read the log since its checkpoint."""
         self._ended: HistoryFaultError | None = None
         """Why nothing is written any more: after a failure what is in the log is not known."""
 
@@ -149,6 +151,14 @@ class TablesWriter(TablesReader):
                 self._expect_epoch(handle)
         return len(gone)
 
+    def transaction(self, table: str, name: str) -> int | None:
+        """The version of an application transaction of a table."""
+        with self._locks[table]:
+            self._expect_going_on()
+            if (table, name) not in self._transactions:
+                self._transactions[table, name] = super().transaction(table, name)
+            return self._transactions[table, name]
+
     def expect_held(self) -> None:
         """Raise `SupersededError` when another writer has taken the history over."""
         self._expect_going_on()
@@ -186,8 +196,11 @@ class TablesWriter(TablesReader):
                     raise superseded(self.location.address) from None
                 # The store took it, and its answer was lost: the second try met the first.
             handle.update_incremental()
-            self._expect_epoch(handle)
+            if handle.version() != before + 1:
+                self._expect_epoch(handle)
             sync_log(self.location, table, before + 1, handle.version())
+            for name, number in transactions.items():
+                self._transactions[table, name] = number
             return handle.version()
 
     def _expect_epoch(self, handle: DeltaTable) -> None:

@@ -58,7 +58,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], Callable[[Path], Path]]] = {
     "a byte of a data file": (turn_a_byte, lambda root: data_of(root, "reports")[1]),
     "a data file cut off": (cut, lambda root: data_of(root, "reports")[1]),
     "a data file removed": (Path.unlink, lambda root: data_of(root, "reports")[1]),
-    "a byte of the journal": (turn_a_byte, lambda root: data_of(root, "journal")[0]),
+    "the journal cut off": (cut, lambda root: data_of(root, "journal")[0]),
     "a byte of a state": (turn_a_byte, lambda root: data_of(root, "fold_state")[0]),
     "the newest entry of a log cut off": (cut, lambda root: log_of(root)[-1]),
 }

@@ -1,6 +1,8 @@
 """A grid and a rollup on two workers whose Python has no `counterpoise`, by the command itself."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +90,22 @@ for number in range({plays}):
     name = f"Meets{{number}}"
     globals()[name] = type(name, (Meets,), {{"name": name}})
 """
+
+
+async def test_plays_that_no_executor_can_take_are_said_to_wait(
+    on: StandaloneSpark, tmp_path: Path
+) -> None:
+    words = ["backtest", "synthetic:bursty,brokers=4,bundles=20,hours=0.2", *where(on)]
+    words += ["--spark-conf", "spark.executor.cores=64"]
+    backtest = await Command.start(
+        words, cwd=tmp_path / "driver", environment={"SPARK_LOCAL_IP": "127.0.0.1"}, group=True
+    )
+    try:
+        line = await backtest.until(lambda line: "no executor has come" in line)
+    finally:
+        os.killpg(backtest.process.pid, signal.SIGKILL)
+        await backtest.end()
+    assert f"from {on.master} yet, no play runs until one does; spark.executor" in line
 
 
 async def test_a_history_is_rolled_up(on: StandaloneSpark, tmp_path: Path) -> None:

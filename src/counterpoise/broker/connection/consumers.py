@@ -116,13 +116,14 @@ class ClientConsumers:
         if consumer is None or not consumer.takes_acks:
             self._answer_ack(event, ServerError.ServiceNotReady, "The topic has been unloaded")
             return
-        if event.validation_error is not None:
+        if event.validation_error is not None and not consumer.discards:
+            # Once for each consumer: it may be unable to read any message of a topic.
+            consumer.discards = True
             log.warning(
-                "%s: consumer %d discards %d messages that it cannot read "
-                "(validation error %d), the first at %s",
+                "%s: consumer %d discards messages that it cannot read (validation error %d), "
+                "the first at %s",
                 self._link.address,
                 event.consumer_id,
-                len(event.acked),
                 event.validation_error,
                 event.acked[:1],
             )

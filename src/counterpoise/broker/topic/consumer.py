@@ -17,7 +17,7 @@ from counterpoise.wire.encode_runs import Delivery
 class Consumer(Recipient):
     """A recipient with what its client may ask of it."""
 
-    __slots__ = ("subscription",)
+    __slots__ = ("discards", "subscription")
 
     def __init__(
         self, request: SubscribeRequest, sink: ConsumerSink, subscription: Subscription
@@ -31,6 +31,8 @@ class Consumer(Recipient):
             subscription.topic_meter,
         )
         self.subscription = subscription
+        #: It has acknowledged a message that it could not read.
+        self.discards = False
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
         """As any recipient; of a batch that is partly acknowledged the client drops that part."""

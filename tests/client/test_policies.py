@@ -118,6 +118,21 @@ def test_encryption(limited: Limited) -> None:
     client.create_producer(topic).send(b"plain again")
 
 
+def test_deduplication(limited: Limited) -> None:
+    client, topic = limited.client, limited.topic
+    limited.set("deduplication", "deduplicationEnabled", True)
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, producer_name="p", batching_enabled=False)
+    for number in (1, 2, 1, 2, 3):
+        producer.send(b"%d" % number, sequence_id=number)
+    producer.close()
+    producer = client.create_producer(topic, producer_name="p", batching_enabled=False)
+    assert producer.last_sequence_id() == 3
+    producer.send(b"again", sequence_id=3)
+    producer.send(b"4", sequence_id=4)
+    assert [consumer.receive(SOON).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
+
+
 def test_backlog_quotas(limited: Limited) -> None:
     client, topic = limited.client, limited.topic
     consumer = client.subscribe(topic, "s", SHARED)

@@ -202,6 +202,7 @@ READ_POLICIES = frozenset(
         "autoTopicCreationOverride",
         "backlog_quota_map",
         "clusterSubscribeRate",
+        "deduplicationEnabled",
         "encryption_required",
         "maxMessageSize",
         "max_consumers_per_subscription",

@@ -104,7 +104,8 @@ _NOTHING_STORED = {
 
 
 def _stored_json(topic: PersistentTopic) -> JsonObject:
-    return {"deduplicationStatus": "Disabled", **_lost_json(topic)}
+    status = "Enabled" if topic.rules.deduplicates else "Disabled"
+    return {"deduplicationStatus": status, **_lost_json(topic)}
 
 
 def _lost_json(topic: PersistentTopic) -> JsonObject:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final, NamedTuple, Protocol
 
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.storage.port import Log
+from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.storage.port import Log, Position
 from counterpoise.wire.entry import BadEntry, metadata_of
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.values import InitialPosition
 
 SURVEYED_MAX: Final = 10_000
 """Entries that are looked at in one survey (``subscriptionBacklogScanMaxEntries``)."""
@@ -99,3 +102,25 @@ async def last_batch_index(log: Log[Any]) -> int:
     if metadata is None:
         return -1
     return metadata.num_messages_in_batch - 1 if metadata.HasField("num_messages_in_batch") else -1
+
+
+async def start_index(log: Log[Any], request: SubscribeRequest) -> int:
+    """Index of the first entry that a new subscription gets."""
+    if request.rollback_seconds > 0:
+        since = int((time.time() - request.rollback_seconds) * 1000)
+        return await first_published_at(log, since)
+    if request.start_message_id is not None and not request.durable:
+        # At the message itself, not after it: the client drops what it has seen, which may be
+        # a part of a batch only.
+        return index_of(log, request.start_message_id)
+    if request.initial_position is InitialPosition.Earliest:
+        return log.begin
+    if request.durable and log.cursors_lost:
+        # It may have been here before. Rather see a message again than never.
+        return log.begin
+    return log.end
+
+
+def index_of(log: Log[Any], position: Position) -> int:
+    """The index of a position, the log's begin for one before it and its end for one behind it."""
+    return log.begin if position.ledger_id < 0 else min(log.index(position), log.end)

@@ -131,6 +131,11 @@ class TopicOptions:
         choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
         why="what happens to a topic whose backlog is larger",
     )
+    deduplicates: bool = option(
+        False,
+        conf="brokerDeduplicationEnabled",
+        why="whether a topic stores once what a producer sends again, by its sequence id",
+    )
     batch_index_acks: bool = option(
         False,
         conf="acknowledgmentAtBatchIndexLevelEnabled",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState, restored_acks
 from counterpoise.broker.topic.backlog_quota import Backlog
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.lookback import first_published_at
+from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
+from counterpoise.broker.topic.lookback import index_of, start_index
 from counterpoise.broker.topic.ports import (
     ConsumerSink,
     ProducerRequest,
@@ -60,6 +60,8 @@ class PersistentTopic(Topic):
         self.terminated = False
         self._ending = False
         self._looks = False
+        #: What producers have stored, while the topic deduplicates.
+        self._known: Deduplication | None = None
 
     @property
     def cached_bytes(self) -> int:
@@ -71,7 +73,8 @@ class PersistentTopic(Topic):
         self.log = log
         self.terminated = terminated
         for state in log.cursors.values():
-            self._add_subscription(state.name, restored_acks(log, state), state=state)
+            if state.name != CURSOR:
+                self._add_subscription(state.name, restored_acks(log, state), state=state)
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
@@ -86,6 +89,11 @@ class PersistentTopic(Topic):
         """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""
         if self.rules.quotas:
             await self.backlog().require_quota(self.rules.quotas)
+        if not self.rules.deduplicates:
+            self._known = None
+        elif self._known is None:
+            known = await Deduplication.recover(self.log)
+            self._known = self._known or known
         name = request.initial_subscription
         if name and name not in self._subscriptions:
             if not self.rules.creates_subscriptions:
@@ -102,7 +110,10 @@ class PersistentTopic(Topic):
             raise BrokerError(ServerError.TopicTerminatedError, "Topic was already terminated")
         if self._ending:
             raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being terminated")
-        return super().add_producer(request, sink)
+        producer = super().add_producer(request, sink)
+        if self._known is not None:
+            producer.last_sequence_id = self._known.stored.get(producer.name, -1)
+        return producer
 
     async def terminate(self, for_good: Callable[[], Awaitable[None]]) -> Position:
         """Take nothing more, now and (``for_good``) ever again; the last entry's position.
@@ -141,6 +152,8 @@ class PersistentTopic(Topic):
                         consumer.sink.reached_end(consumer.consumer_id)
 
     def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        if self._known is not None:
+            sends = self._known.admit(producer, sends)
         entries: list[bytes] = []
         messages: list[int] = []
         contexts: list[Published] = []
@@ -166,6 +179,8 @@ class PersistentTopic(Topic):
             size = sum(map(len, group.entries[begin:end]))
             producer.meter.count(messages, size)
             self.meter_in.count(messages, size)
+            if self._known is not None:
+                self._known.commit(producer.name, max(contexts[end - 1][1:]))
             if producer.closed:
                 producer.sink.settled(producer, end - begin)
             else:
@@ -176,6 +191,8 @@ class PersistentTopic(Topic):
                     contexts[begin:end],
                 )
             begin = end
+        if self._known is not None and self._known.is_due(count):
+            self._known.save(self.log)
         for subscription in self._subscriptions.values():
             subscription.wake()
 
@@ -191,6 +208,8 @@ class PersistentTopic(Topic):
             if not producer.closed:
                 producer.sink.send_error(producer.producer_id, sequence_id, refusal)
         for producer in producers.values():
+            if self._known is not None:
+                self._known.refuse(producer.name)
             if not producer.closed:
                 producer.close()
                 producer.sink.close_producer(producer.producer_id, None)
@@ -212,6 +231,9 @@ class PersistentTopic(Topic):
         self._on_lost(self, error)
 
     async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
+        if request.subscription == CURSOR:
+            why = "Subscription with reserved subscription name attempted"
+            raise BrokerError(ServerError.NotAllowedError, why)
         if not request.subscription.strip():
             # The code of Pulsar's NamingException.
             raise BrokerError(ServerError.ProducerBusy, "Empty subscription name")
@@ -221,7 +243,7 @@ class PersistentTopic(Topic):
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
             self._admit_new(request)
-            acks = AckState(await self._start_of(request) - 1)
+            acks = AckState(await start_index(self.log, request) - 1)
             self.check_open()
             # Another consumer may have created it while this waited for a read.
             subscription = self._subscriptions.get(request.subscription)
@@ -278,7 +300,7 @@ class PersistentTopic(Topic):
         if isinstance(initial, InitialPosition):
             at = self.log.begin if initial is InitialPosition.Earliest else self.log.end
         else:
-            at = self._index_of(initial)
+            at = index_of(self.log, initial)
         created = self._add_subscription(name, AckState(at - 1), properties=properties)
         await self._saved()
         return created
@@ -333,32 +355,13 @@ class PersistentTopic(Topic):
         """
         marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
         if marks and not self.closing:
+            if self._known is not None:
+                self._known.save(self.log)
             self.log.trim(min(marks) + 1)
             for subscription in self._subscriptions.values():
                 # Readers hold nothing back, as in Pulsar: one that lags goes on behind the gap.
                 if subscription.acks.mark < self.log.begin - 1:
                     subscription.advance(self.log.begin - 1)
-
-    async def _start_of(self, request: SubscribeRequest) -> int:
-        """Index of the first entry a new subscription gets."""
-        if request.rollback_seconds > 0:
-            since = int((time.time() - request.rollback_seconds) * 1000)
-            return await first_published_at(self.log, since)
-        if request.start_message_id is not None and not request.durable:
-            # At the message itself, not after it: the client drops what it has seen, which may be
-            # a part of a batch only.
-            return self._index_of(request.start_message_id)
-        if request.initial_position is InitialPosition.Earliest:
-            return self.log.begin
-        if request.durable and self.log.cursors_lost:
-            # It may have been here before. Rather see a message again than never.
-            return self.log.begin
-        return self.log.end
-
-    def _index_of(self, position: Position) -> int:
-        if position.ledger_id < 0:
-            return self.log.begin
-        return min(self.log.index(position), self.log.end)
 
     def last_message_id(self) -> Position:
         """Position of the last entry; (-1, -1) when the topic has none."""
@@ -372,6 +375,8 @@ class PersistentTopic(Topic):
         for subscription in self._subscriptions.values():
             subscription.save(whole=True)
             subscription.close()
+        if self._known is not None:
+            self._known.save(self.log)
         try:
             await self.log.close()
         except StorageError as error:

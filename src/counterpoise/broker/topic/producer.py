@@ -38,6 +38,7 @@ class Producer:
         "closed",
         "connected_since",
         "flow",
+        "last_sequence_id",
         "meter",
         "name",
         "producer_id",
@@ -64,16 +65,13 @@ class Producer:
         self.topic_epoch: int | None = None
         self.ready = True
         self.closed = False
+        #: The last sequence id known to be stored; -1 where the topic does not deduplicate.
+        self.last_sequence_id = -1
         #: What was stored of it (or passed on, where nothing is stored).
         self.meter = meter
         #: Its place among the publish limits; None while none applies to it.
         self.flow: ProducerFlow | None = None
         self.connected_since = time.time()
-
-    @property
-    def last_sequence_id(self) -> int:
-        """The last sequence id known to be stored; -1: this broker does not deduplicate."""
-        return -1
 
     def publish(self, sends: Sequence[Send], size: int) -> None:
         """Store entries in a row; the sink gets each one's receipt, or its error.

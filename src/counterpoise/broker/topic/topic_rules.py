@@ -34,6 +34,8 @@ class TopicRules:
     """After how long a message counts as acknowledged."""
     quotas: tuple[BacklogQuota, ...] = ()
     """How large, and how old, the backlog may be."""
+    deduplicates: bool = False
+    """Whether what a producer sends again is stored once."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` unless one more producer may come."""
@@ -90,6 +92,7 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         said = found.get(name)
         return said if isinstance(said, int) and said >= 0 else default
 
+    deduplicates = found.get("deduplicationEnabled")
     types, creation = (
         found.get("subscriptionTypesEnabled"),
         found.get("autoSubscriptionCreationOverride"),
@@ -109,4 +112,5 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         else options.creates_subscriptions,
         limit("messageTTLInSeconds", options.ttl_s),
         quotas_of(found, BacklogQuota(options.quota_bytes, options.quota_policy)),
+        bool(options.deduplicates if deduplicates is None else deduplicates),
     )

@@ -68,9 +68,9 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
     ("values", "unread"),
     [
         ({}, []),
-        ({"brokerDeduplicationEnabled": "true"}, ["brokerDeduplicationEnabled"]),
-        ({"brokerDeduplicationEnabled": "FALSE"}, []),
-        ({"brokerDeduplicationEnabled": " "}, []),
+        ({"transactionCoordinatorEnabled": "true"}, ["transactionCoordinatorEnabled"]),
+        ({"transactionCoordinatorEnabled": "FALSE"}, []),
+        ({"transactionCoordinatorEnabled": " "}, []),
         ({"maxProducersPerTopic": "0"}, []),
         ({"backlogQuotaDefaultLimitGB": "-1"}, []),
         ({"functionsWorkerEnabled": "true", "transactionCoordinatorEnabled": "true"},

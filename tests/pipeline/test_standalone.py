@@ -60,6 +60,7 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
     uri = endpoint.uri("months/history")
     words = ["balance", "--admin-url", cluster.admin_url, "--history", uri, "--execute"]
     words += ["--interval", "500ms", "--decide-every", "1s", "--grace-period", "1s", *where(on)]
+    words += ["--strategy", "ThresholdShedder"]
     words += ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
     balance = await Command.start(words, cwd=tmp_path / "driver", environment=LOOPBACK)
     try:

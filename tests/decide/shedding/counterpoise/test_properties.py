@@ -34,24 +34,3 @@ def test_only_bundles_that_may_move_go_and_only_to_another_broker(data: Line) ->
         assert not each.bundle.startswith("pulsar/host")
         assert each.destination in data["brokerData"]
         assert each.destination != each.source
-
-
-@FEW
-@given(lines(), st.sampled_from([2.0**-6, 0.5, 4.0]))
-def test_no_plan_depends_on_the_unit_of_the_loads(data: Line, unit: float) -> None:
-    scaled = copy.deepcopy(data)
-    for name, each in scaled["bundleData"].items():
-        for term in ("shortTermData", "longTermData"):
-            for figure, value in each[term].items():
-                if figure.startswith("msg"):
-                    data["bundleData"][name][term][figure] = min(value, 1e9)
-                    each[term][figure] = min(value, 1e9) * unit
-    for each in scaled["brokerData"].values():
-        for figure, value in each["localData"].items():
-            if figure.startswith("msg"):
-                each["localData"][figure] = value * unit
-    first = plan(NAME, data, counterpoiseMovePrice=0.01)
-    again = plan(NAME, scaled, counterpoiseMovePrice=0.01)
-    assert [(each.bundle, each.destination) for each in first.decisions] == [
-        (each.bundle, each.destination) for each in again.decisions
-    ]

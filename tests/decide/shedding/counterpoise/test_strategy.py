@@ -231,6 +231,19 @@ def test_a_bundle_larger_than_a_brokers_share_is_named_as_one_to_split() -> None
     assert "split" in why.sentence
 
 
+@pytest.mark.parametrize("unit", [0.25, 4.0])
+def test_the_unit_of_the_loads_changes_no_move(unit: float) -> None:
+    moved = []
+    for factor in (1.0, unit):
+        cluster = random_cluster(3)
+        cluster.owners = [owner // 2 for owner in cluster.owners]
+        cluster.load = constant(cluster.load(0) * factor)
+        cluster.round()
+        moved.append((cluster.moved, cluster.owners))
+    assert moved[0] == moved[1]
+    assert moved[0][0]
+
+
 def test_a_dearer_move_is_made_less_often() -> None:
     counts = []
     for price in (0.05, 0.5):

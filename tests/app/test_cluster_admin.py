@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import cast
 
 import aiohttp
 import pytest
@@ -13,7 +14,9 @@ from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_hash
 from counterpoise.pipeline.bundle_lookup import LOOK_MOST_S, name_in, pause_after
+from counterpoise.quota import SECOND_NS
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
+from tests.quota.jumping import now_ns, on_jumping_loop
 
 
 @pytest.mark.parametrize("body", [None, [1, 2]])
@@ -151,3 +154,32 @@ async def test_a_refusal_is_not_tried_at_another_address(
         with pytest.raises(UserError, match=re.escape(advice)):
             await ClusterAdmin(session, [url, "http://127.0.0.1:1"]).ask("PUT", "/x")
     await broker.close()
+
+
+class Moving(ClusterAdmin):
+    """A cluster in which a bundle has these owners, one after the other, every second."""
+
+    def __init__(self, *owners: str | None) -> None:
+        super().__init__(cast("aiohttp.ClientSession", None), ["http://b1:80"])
+        self._owners = owners
+
+    async def owner(self, bundle: str, destination: str = "") -> str | None:
+        second = int(asyncio.get_running_loop().time())
+        return self._owners[min(second, len(self._owners) - 1)]
+
+
+@pytest.mark.parametrize(
+    ("owners", "wait_s", "found", "after_s"),
+    [
+        ((None, "b1:80", "b2:80"), 10, "b2:80", 2),
+        (("b2:80",), 10, "b2:80", 0),
+        (("b1:80",), 3, "b1:80", 3),
+        ((None,), 3, None, 3),
+    ],
+)
+@on_jumping_loop
+async def test_a_bundle_is_awaited_at_its_destination_for_so_long(
+    owners: tuple[str | None, ...], wait_s: float, found: str | None, after_s: float
+) -> None:
+    assert await Moving(*owners).until_owned("a bundle", "b2:80", wait_s) == found
+    assert after_s <= now_ns() / SECOND_NS < after_s + 2

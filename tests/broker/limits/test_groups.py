@@ -210,6 +210,35 @@ async def test_a_group_that_no_topic_is_in_any_more_is_forgotten(group: Group) -
     await first.groups.round()
     assert first.groups.names == []
     assert "b0" not in await first.store.children(paths.group_usages("g"))
+    assert first.limits.all() == first.limits.dispatch.all() == []
+
+
+@on_jumping_loop
+async def test_a_report_that_is_gone_already_is_none_to_withdraw(group: Group) -> None:
+    await group.start()
+    first = group.brokers[0]
+    await first.world.registry.unload_topic(first.world.name)
+    await first.store.delete(paths.group_usage("g", "b0"))
+    await first.groups.round()
+    assert first.groups.names == []
+
+
+@on_jumping_loop
+async def test_a_limit_in_bytes_is_shared_by_bytes(group: Group) -> None:
+    """One broker takes much in few messages, another little in many."""
+    group.definitions.group = {"publishRateInBytes": 90_000}
+    await group.start(2)
+    first, _ = group.brokers
+    use = {"messages": 1, "bytes": 80_000, "waiting": False}
+    little = {"messages": 80_000, "bytes": 1000, "waiting": False}
+    for broker, said in ((0, use), (1, little)):
+        text = json.dumps({"publish": said, "dispatch": said})
+        await group.brokers[broker].store.put(paths.group_usage("g", f"b{broker}"), text.encode())
+    await first.groups.refresh("g")
+    limit = first.limits.group("g")
+    assert limit is not None
+    assert limit.bytes is not None
+    assert limit.bytes.rate > 80_000
 
 
 @on_jumping_loop

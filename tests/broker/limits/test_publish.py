@@ -3,14 +3,17 @@ producer."""
 
 import asyncio
 import logging
+from typing import cast
 
 import pytest
 
+from counterpoise.broker.limits.dispatch_flow import Dispatches
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.values import AccessMode
+from tests.broker.limits.clients import Clients, Publisher, Wired
 from tests.broker.limits.conftest import LimitedTopics, timers
-from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.quota.jumping import JumpingLoop, on_jumping_loop, pass_time
 
 TEN = TopicRates(Rate(messages=10))
 
@@ -283,3 +286,30 @@ async def test_a_broker_that_ends_has_no_timers(limited: LimitedTopics) -> None:
     limited.limits.stop()
     assert timers() == 0
     assert asyncio.get_running_loop().timers_of("LimitEpisodes._look") == 0  # type: ignore[attr-defined]
+
+
+@on_jumping_loop
+async def test_nothing_holds_any_more_for_a_topic_that_has_ended() -> None:
+    """Not for its producers, and not for a topic of the same name that nothing limits."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, JumpingLoop)
+    clients = Clients(loop)
+    limits = clients.limits
+    topic = await clients.topic("x", Rate(messages=1))
+    one = Rate(messages=1)
+    rates = TopicRates(one, dispatch=one, subscription_dispatch=one, subscribe=one)
+    clients.rates[topic.name] = rates
+    await limits.refresh([topic])
+    publisher = Publisher(clients, topic, Wired(clients.memory), "p")
+    for _ in range(5):
+        publisher.send(1, 10)
+    publisher.sink.read()
+    assert publisher.sink.held_entries
+    limits.subscribe.admit(topic.name, "10.0.0.1:1", "c", 1)
+    limits.end(topic)
+    assert publisher.flow is None
+    assert publisher.sink.held_entries == 0
+    assert timers() == 0
+    assert limits.dispatch.join(topic.name, "s", cast("Dispatches", None)).limits == ()
+    for _ in range(5):
+        limits.subscribe.admit(topic.name, "10.0.0.1:1", "c", 1)

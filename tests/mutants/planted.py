@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.mutants.fault import Fault
 from tests.mutants.planted_in_brokers import IN_BROKERS
 from tests.mutants.planted_in_pipeline import IN_PIPELINE
+from tests.mutants.planted_in_security import IN_SECURITY
 from tests.mutants.planted_in_storage import IN_STORAGE
 
-PLANTED: tuple[Fault, ...] = (*IN_STORAGE, *IN_BROKERS, *IN_PIPELINE)
+PLANTED: tuple[Fault, ...] = (*IN_STORAGE, *IN_BROKERS, *IN_PIPELINE, *IN_SECURITY)

@@ -136,8 +136,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a round is decided without policies",
         "pipeline/balancer.py",
-        "decide(state, memory, self._strategy, policies)",
-        "decide(state, memory, self._strategy)",
+        "            self._strategy,\n            policies,\n",
+        "            self._strategy,\n",
         "tests/pipeline/test_policies.py::test_a_round_heeds_the_policies_of_its_moment",
     ),
     Fault(

@@ -299,7 +299,7 @@ class Soak:
         self._say(f"{len(missed)} absences longer than {settle_ms / 1000:.0f} s without an alarm")
         changes = [
             OwnerChange(row["bundle"], row["source"], row["destination"], int(row["poll_id"]))
-            for row in self._table("ownership")
+            for row in self._table("ownership_changes")
             if row["source"]
         ]
         unknown = unexplained_changes(changes, moves, self.outages, settle_ms)

@@ -1,0 +1,143 @@
+"""The judge of a soak notices what it is for, and a short soak of our own cluster passes it."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+from tests.ports import free_ports
+from tests.real.soak import Soak, SoakPlan
+from tests.real.soak_judgement import (
+    Alert,
+    Outage,
+    OwnerChange,
+    SoakMove,
+    alerts_in,
+    early_returns,
+    false_alarms,
+    unexplained_changes,
+)
+
+AWAY = Outage("b1:80", "SIGKILL", 10_000, 10_100, 40_000, 60_000)
+MOVE = SoakMove("t/n/1", "b1:80", "b2:80", 100_000, 101_000)
+SETTLE_MS = 20_000
+
+
+@pytest.mark.parametrize(("after_ms", "early"), [(0, True), (29_999, True), (30_000, False)])
+def test_a_move_within_the_grace_period_of_the_last_ones_end_is_early(
+    after_ms: int, early: bool
+) -> None:
+    start = MOVE.ended_ms + after_ms
+    again = replace_move(start)
+    other = SoakMove("t/n/2", "b2:80", "b3:80", MOVE.ended_ms, MOVE.ended_ms + 1)
+    found = early_returns([again, other, MOVE], 30_000)
+    assert found == ([(MOVE, again)] if early else [])
+
+
+def replace_move(started_ms: int) -> SoakMove:
+    return MOVE._replace(source="b2:80", owner="b3:80", started_ms=started_ms,
+                         ended_ms=started_ms + 900)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "kind", "text", "false"),
+    [
+        (50_000, "not-serving", "b1:80 owns 8 bundles and does not answer", False),
+        (50_000, "not-serving", "b2:80 owns 8 bundles and does not answer", True),
+        (9_000, "not-serving", "b1:80 owns 8 bundles and does not answer", True),
+        (120_000, "not-serving", "b1:80 owns 8 bundles and does not answer", True),
+        (75_000, "no-owner", "no broker owns t/n/1", False),
+        (81_000, "no-owner", "no broker owns t/n/1", True),
+    ],
+)
+def test_an_alarm_is_held_against_which_broker_was_away_when(
+    at_ms: int, kind: str, text: str, false: bool
+) -> None:
+    alert = Alert(at_ms, kind, text)
+    assert alerts_in([(at_ms, f"12:00:00 ALERT {kind}: {text}"), (1, "over: x")]) == [alert]
+    assert bool(false_alarms([alert], [AWAY], SETTLE_MS)) is false
+
+
+@pytest.mark.parametrize(
+    ("change", "known"),
+    [
+        (OwnerChange("t/n/1", "b1:80", "b2:80", 115_000), True),
+        (OwnerChange("t/n/1", "b1:80", "b2:80", 130_000), False),
+        (OwnerChange("t/n/2", "b1:80", "b2:80", 115_000), False),
+        (OwnerChange("t/n/2", "b1:80", "b2:80", 70_000), True),
+        (OwnerChange("t/n/2", "b2:80", "b1:80", 70_000), False),
+    ],
+)
+def test_a_change_of_owner_is_a_move_or_follows_the_end_of_its_broker(
+    change: OwnerChange, known: bool
+) -> None:
+    assert unexplained_changes([change], [MOVE], [AWAY], SETTLE_MS) == ([] if known else [change])
+
+
+class LocalBrokers:
+    """Brokers of our own, ended and started again at their ports."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def web_urls(self) -> Sequence[str]:
+        return [each.admin_url for each in self._cluster.brokers]
+
+    @property
+    def service_url(self) -> str:
+        return self._cluster.service_url
+
+    def stop_broker(self, index: int, how: signal.Signals) -> None:
+        broker = self._cluster.brokers[index]
+        if how is signal.SIGKILL:
+            self._cluster.kill(broker)
+        else:
+            broker.child.stop()
+
+    def start_broker(self, index: int) -> None:
+        self._cluster.restart(self._cluster.brokers[index])
+
+
+@pytest.fixture
+def brokers() -> Iterator[LocalBrokers]:
+    first = free_ports(6)
+    options = LocalClusterOptions(
+        brokers=3,
+        settings={
+            "statsUpdateFrequencyInSecs": "1",
+            "loadBalancerReportUpdateMinIntervalMillis": "500",
+            "loadBalancerSheddingEnabled": "false",
+        },
+        first_port=first,
+        first_web_port=first + 3,
+    )
+    with LocalCluster(options) as cluster:
+        yield LocalBrokers(cluster)
+
+
+SHORT = SoakPlan(
+    seconds=50,
+    restart_every_s=16,
+    away_s=(4,),
+    phase_s=15,
+    messages_a_second=60,
+    bundles=8,
+    balance=(*SoakPlan(0).balance, "--set", "minUnloadMessage=1", "--interval", "1s",
+             "--decide-every", "3s", "--grace-period", "20s"),
+    grace_s=20,
+    settle_s=20,
+    calm_s=5,
+)  # fmt: skip
+
+
+@pytest.mark.timeout(400)
+def test_a_short_soak_with_a_killed_and_a_stopped_broker(
+    brokers: LocalBrokers, tmp_path: Path
+) -> None:
+    soak = Soak(tmp_path, brokers, SHORT)
+    soak.run()
+    assert soak.failed == []
+    assert [each.how for each in soak.outages] == ["SIGKILL", "SIGTERM"]

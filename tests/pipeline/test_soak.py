@@ -1,14 +1,7 @@
-"""The judge of a soak notices what it is for, and a short soak of our own cluster passes it."""
-
-import signal
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+"""The judge of a soak notices what it is for."""
 
 import pytest
 
-from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
-from tests.ports import free_ports
-from tests.real.soak import Soak, SoakPlan
 from tests.real.soak_judgement import (
     Alert,
     Outage,
@@ -74,70 +67,3 @@ def test_a_change_of_owner_is_a_move_or_follows_the_end_of_its_broker(
     change: OwnerChange, known: bool
 ) -> None:
     assert unexplained_changes([change], [MOVE], [AWAY], SETTLE_MS) == ([] if known else [change])
-
-
-class LocalBrokers:
-    """Brokers of our own, ended and started again at their ports."""
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
-
-    @property
-    def web_urls(self) -> Sequence[str]:
-        return [each.admin_url for each in self._cluster.brokers]
-
-    @property
-    def service_url(self) -> str:
-        return self._cluster.service_url
-
-    def stop_broker(self, index: int, how: signal.Signals) -> None:
-        broker = self._cluster.brokers[index]
-        if how is signal.SIGKILL:
-            self._cluster.kill(broker)
-        else:
-            broker.child.stop()
-
-    def start_broker(self, index: int) -> None:
-        self._cluster.restart(self._cluster.brokers[index])
-
-
-@pytest.fixture
-def brokers() -> Iterator[LocalBrokers]:
-    first = free_ports(6)
-    options = LocalClusterOptions(
-        brokers=3,
-        settings={
-            "statsUpdateFrequencyInSecs": "1",
-            "loadBalancerReportUpdateMinIntervalMillis": "500",
-            "loadBalancerSheddingEnabled": "false",
-        },
-        first_port=first,
-        first_web_port=first + 3,
-    )
-    with LocalCluster(options) as cluster:
-        yield LocalBrokers(cluster)
-
-
-SHORT = SoakPlan(
-    seconds=50,
-    restart_every_s=16,
-    away_s=(4,),
-    phase_s=15,
-    messages_a_second=60,
-    bundles=8,
-    balance=(*SoakPlan(0).balance, "--set", "minUnloadMessage=1", "--interval", "1s",
-             "--decide-every", "3s", "--grace-period", "20s"),
-    grace_s=20,
-    settle_s=20,
-    calm_s=5,
-)  # fmt: skip
-
-
-@pytest.mark.timeout(400)
-def test_a_short_soak_with_a_killed_and_a_stopped_broker(
-    brokers: LocalBrokers, tmp_path: Path
-) -> None:
-    soak = Soak(tmp_path, brokers, SHORT)
-    soak.run()
-    assert soak.failed == []
-    assert [each.how for each in soak.outages] == ["SIGKILL", "SIGTERM"]

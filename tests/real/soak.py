@@ -6,6 +6,7 @@ the soak knows: when which broker was away, what became of every message, which 
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from tests.real.soak_judgement import (
 
 NAMESPACES = ("public/soak1", "public/soak2")
 SERVES_WITHIN_S = 240
+DECIDED = re.compile(r" decided | nothing to move")
 
 
 class RestartableCluster(Protocol):
@@ -147,6 +149,8 @@ class StampedCommand:
             self.process.kill()
             status = self.process.wait()
         self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         return status
 
     def lines(self) -> list[tuple[int, str]]:
@@ -194,6 +198,7 @@ class Soak:
                 self.home / "balance.txt",
             )  # fmt: skip
             try:
+                self._until_decided(balance)
                 self._restarts()
                 running = balance.process.poll() is None
             finally:
@@ -206,6 +211,15 @@ class Soak:
         self.check("no message is lost", not lost, found)
         self._judge(balance.lines())
         return len(self.failed)
+
+    def _until_decided(self, balance: StampedCommand) -> None:
+        """Wait for the first round: Spark takes its time to start."""
+        deadline = time.monotonic() + SERVES_WITHIN_S
+        while time.monotonic() < deadline and balance.process.poll() is None:
+            if any(DECIDED.search(line) for _, line in balance.lines()):
+                break
+            time.sleep(0.5)
+        self._began = time.monotonic()
 
     def check(self, what: str, holds: object, seen: object = "") -> None:
         """Print a verdict, and keep it when it is bad."""

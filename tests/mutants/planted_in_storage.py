@@ -171,9 +171,9 @@ IN_STORAGE: tuple[Fault, ...] = (
     ),
     Fault(
         "without its cursor a subscription begins at the end",
-        "broker/topic/persistent.py",
-        "        if request.durable and self.log.cursors_lost:\n",
-        "        if False:\n",
+        "broker/topic/lookback.py",
+        "    if request.durable and log.cursors_lost:\n",
+        "    if False:\n",
         "tests/broker/topic/test_damage.py::"
         "test_a_subscription_that_comes_back_without_its_cursor_sees_everything",
     ),

@@ -69,9 +69,9 @@ def limited(api: Api) -> None:
     assert api("PUT", "/admin/v2/resourcegroups/few", group).status == 204
     where = f"{NAMESPACES}/public/measured"
     assert api("POST", f"{where}/resourcegroup/few").status == 204
-    rate = {"publishThrottlingRateInMsg": 20, "publishThrottlingRateInByte": -1}
+    rate = {"publishThrottlingRateInMsg": 2, "publishThrottlingRateInByte": -1}
     assert api("POST", f"{where}/publishRate", rate).status == 204
-    rate = {"dispatchThrottlingRateInMsg": 20, "ratePeriodInSecond": 1}
+    rate = {"dispatchThrottlingRateInMsg": 2, "ratePeriodInSecond": 1}
     assert api("POST", f"{where}/dispatchRate", rate).status == 204
 
 

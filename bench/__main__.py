@@ -12,6 +12,7 @@ import pkgutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,22 +41,47 @@ def run(name: str, out: Path, *, quick: bool, limit_s: float) -> Failure | None:
     """Run one benchmark in a process group of its own, and end whatever it leaves behind."""
     command = [sys.executable, "-m", "bench._alone", name, str(out), *["--quick"] * quick]
     (out / f"{name}.json").unlink(missing_ok=True)
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
-    )
+    process = None
     try:
+        with deferred(signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen(
+                command, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+            )
         _, errors = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         return Failure(name, f"was ended after {limit_s:.0f} s (--minutes)")
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stderr is not None:
+                process.stderr.close()
     if process.returncode == 0:
         return None
     (out / f"{name}.stderr").write_text(errors, encoding="utf-8")
     last = (errors.strip().splitlines() or ["no message"])[-1]
     return Failure(name, f"status {process.returncode}: {last} (all of it: {out}/{name}.stderr)")
+
+
+@contextlib.contextmanager
+def deferred(*signals: signal.Signals) -> Iterator[None]:
+    """Handle signals at the end of the block that arrive within it.
+
+    A handler that raises while a process is being started would lose the process. The signals are
+    not blocked: a child would inherit that.
+    """
+    arrived: list[int] = []
+    handlers = {
+        each: signal.signal(each, lambda number, frame: arrived.append(number)) for each in signals
+    }
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+        for number in arrived:
+            signal.raise_signal(number)
 
 
 def measured(out: Path) -> list[dict[str, Any]]:

@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from bench.__main__ import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,6 +91,26 @@ def test_a_runner_that_is_ended_ends_its_benchmark(benchmarks: Path) -> None:
     benchmark = _only_child(runner.pid)
     runner.send_signal(signal.SIGTERM)
     runner.communicate(timeout=30)
+    assert children_of(benchmark) == []
+
+
+def test_a_signal_while_a_benchmark_is_being_started_ends_it(
+    benchmarks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(benchmarks)
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("slow", benchmarks, quick=True, limit_s=60)
+    monkeypatch.undo()
+    [benchmark] = started
     assert children_of(benchmark) == []
 
 

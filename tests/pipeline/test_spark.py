@@ -247,6 +247,7 @@ async def test_the_command_ends_with_its_process_group_and_leaves_no_process_and
     for index in range(4):
         cluster.carry(first, bundle_name(index), 20_000.0)
     words = f"balance --admin-url {cluster.admin_url} --history {tmp_path} --interval 1s"
+    words += " --strategy ThresholdShedder"
     words += " --set loadBalancerBundleUnloadMinThroughputThreshold=0.001"
     run = await Command.start(words.split(), cwd=tmp_path / "here", group=True)
     try:

@@ -9,13 +9,12 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyspark
+from pyspark.sql import SparkSession
 
 from counterpoise.pipeline.spark.code import ship_code
 from counterpoise.pipeline.stream.jvm import end, hush, launch
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _JAVA = (
     # Threads recurse deeply while planning, and in regular expressions over long plans.
@@ -63,8 +62,6 @@ def start_session(
     if "SPARK_HOME" not in os.environ and (local or master.startswith("spark://")):
         os.environ["SPARK_HOME"] = home_without_zips()
     os.environ["PYSPARK_PYTHON"] = python_of(master, given, os.environ)
-    from pyspark.sql import SparkSession
-
     settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(partitions), **given}
     if not local and "spark.driver.bindAddress" not in given:
         del settings["spark.driver.bindAddress"]
@@ -111,8 +108,6 @@ def home_without_zips() -> str:
     is imported from a zip is compiled each time: a second for each start, and a process that takes
     ten to connect back is given up.
     """
-    import pyspark
-
     home = tempfile.mkdtemp(prefix="counterpoise-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     for each in Path(pyspark.__file__).parent.iterdir():

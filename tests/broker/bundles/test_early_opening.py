@@ -10,7 +10,7 @@ import pytest
 
 from counterpoise.broker.bundles import ownership
 from counterpoise.broker.bundles.options import IN_STORE
-from counterpoise.broker.topic.topics import log_name
+from counterpoise.broker.topic.log_name import log_name
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.lock.nodes import lock_of

@@ -3,10 +3,16 @@
 import errno
 from pathlib import Path
 
+import pytest
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World, entry, publish
 from tests.storage.faults import Failing, FaultyDisk
+
+AGE = {"limitTime": 10**10, "policy": "producer_exception"}
 
 
 async def test_a_full_disk_refuses_publishers_and_serves_consumers(tmp_path: Path) -> None:
@@ -56,3 +62,30 @@ async def test_a_subscription_that_was_confirmed_outlives_its_broker(tmp_path: P
     # Nothing more is heard of that broker: no turn of its event loop, no farewell.
     assert any(b'"kept"' in state for state in states_below(tmp_path))
     await dying.registry.close()
+
+
+@pytest.mark.parametrize(
+    "said", [{"deduplicationEnabled": True}, {"backLogQuotaMap": {"message_age": AGE}}]
+)
+async def test_a_producer_whose_topic_cannot_be_read_is_refused_until_it_can(
+    tmp_path: Path, said: dict[str, object]
+) -> None:
+    async def policies(_: TopicName) -> dict[str, object]:
+        return said
+
+    former = World(FileLedgerStore(tmp_path))  # type: ignore[arg-type]
+    await former.consumer(permits=0)
+    await former.publish(await former.producer(), "stored")
+    await former.registry.close()
+    disk = FaultyDisk()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    world = World(store, policies=policies)  # type: ignore[arg-type]
+    await world.topic()
+    disk.before = fault = Failing("read", ".ledger", errno.EIO)
+    with pytest.raises(BrokerError, match="Input/output error") as refused:
+        await world.producer()
+    assert refused.value.code is ServerError.PersistenceError
+    fault.on = False
+    await world.publish(await world.producer(), "another")
+    await world.registry.close()
+    await store.close()

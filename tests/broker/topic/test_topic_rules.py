@@ -1,5 +1,6 @@
 """What a topic allows its clients, by broker.conf and by its policies."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -100,6 +101,35 @@ async def test_a_change_of_policies_holds_for_clients_that_are_attached() -> Non
     said.update(maxUnackedMessagesOnConsumer=0, encryption_required=False)
     await world.registry.policies_changed([topic])
     assert world.wire.payloads() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("is_owned", [True, False])
+async def test_a_change_of_policies_passes_over_a_topic_that_is_being_unloaded(
+    is_owned: bool,
+) -> None:
+    said, asked, answered = dict[str, object](), asyncio.Event(), asyncio.Event()
+    answered.set()
+
+    async def policies(_: TopicName) -> dict[str, object]:
+        asked.set()
+        await answered.wait()
+        return said
+
+    world = World(MemoryLedgerStore(), policies=policies)
+    leaving, staying = await world.topic(), await world.topic(TopicName.parse("t/n/stays"))
+    said["maxProducerPerTopic"] = 7
+    asked.clear()
+    answered.clear()
+    changed = asyncio.create_task(world.registry.policies_changed([leaving.name, staying.name]))
+    await asked.wait()
+    if not is_owned:
+        world.cluster.refused.add(world.cluster.bundle_of(leaving.name))
+    leaving.disconnect(None)
+    answered.set()
+    await changed
+    await world.registry.policies_changed([leaving.name])
+    assert (leaving.rules.producers, staying.rules.producers) == (0, 7)
+    assert world.registry.loaded[leaving.name] is leaving
 
 
 @pytest.mark.parametrize(

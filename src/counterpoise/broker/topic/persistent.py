@@ -87,13 +87,17 @@ class PersistentTopic(Topic):
 
     async def make_ready(self, request: ProducerRequest) -> None:
         """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""
-        if self.rules.quotas:
-            await self.backlog().require_quota(self.rules.quotas)
-        if not self.rules.deduplicates:
-            self._known = None
-        elif self._known is None:
-            known = await Deduplication.recover(self.log)
-            self._known = self._known or known
+        try:
+            if self.rules.quotas:
+                await self.backlog().require_quota(self.rules.quotas)
+            if not self.rules.deduplicates:
+                self._known = None
+            elif self._known is None:
+                known = await Deduplication.recover(self.log)
+                self._known = self._known or known
+        except StorageError as failure:
+            # Another broker may have the topic by now, and may have deleted what is read here.
+            raise BrokerError(ServerError.PersistenceError, str(failure)) from failure
         name = request.initial_subscription
         if name and name not in self._subscriptions:
             if not self.rules.creates_subscriptions:

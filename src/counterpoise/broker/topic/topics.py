@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import itertools
 import logging
 import secrets
@@ -22,6 +21,7 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
+from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
@@ -42,7 +42,6 @@ CLOSE_S = 10.0
 PREPARED_AT_ONCE = 8
 """How many topics are prepared at a time: loading those of clients that are here goes before."""
 
-_DIRECTORY_MAX = 240
 _DEFAULTS = TopicOptions()
 _log = logging.getLogger(__name__)
 
@@ -111,9 +110,14 @@ class TopicRegistry:
         TopicNotFound when it does not exist and ``create`` is False or policies forbid it.
         """
         topic = await self._get(name, create=create)
-        if self._policies is not None:
-            topic.apply(rules_of(await self._policies(name), self._live()))
+        await self._read_policies(topic)
         return topic
+
+    async def _read_policies(self, topic: Topic) -> None:
+        if self._policies is not None:
+            policies = await self._policies(topic.name)
+            if not topic.closing:
+                topic.apply(rules_of(policies, self._live()))
 
     async def _get(self, name: TopicName, *, create: bool) -> Topic:
         topic = self._topics.get(name)
@@ -205,10 +209,14 @@ class TopicRegistry:
         return topic
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
-        """Read the policies of those of these topics that are loaded again."""
+        """Read again the policies of those of these topics that are loaded; load none.
+
+        A topic that is being unloaded reads them when it is loaded again, by its next owner.
+        """
         for name in names:
-            if name in self._topics:
-                await self.get(name, create=False)
+            topic = self._topics.get(name)
+            if topic is not None and not topic.closing:
+                await self._read_policies(topic)
 
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
         """Read ahead what loading these topics needs, while their owner still serves them.
@@ -387,14 +395,3 @@ class TopicRegistry:
 
 def _being_deleted(name: TopicName) -> BrokerError:
     return BrokerError(ServerError.ServiceNotReady, f"Topic {name} is being deleted")
-
-
-def log_name(topic: TopicName) -> str:
-    """Under which name a topic's log is stored: ``tenant/namespace/persistent/topic``.
-
-    A directory's name has at most 255 bytes: of a longer one the beginning and a digest stand.
-    """
-    last = topic.encoded_local_name
-    if len(last) > _DIRECTORY_MAX:
-        last = f"{last[:128]}~{hashlib.sha256(last.encode()).hexdigest()}"
-    return "/".join((topic.tenant, topic.namespace, topic.domain, last))

@@ -50,6 +50,7 @@ BODIES: dict[str, object] = {
     "properties": {"k": "v"},
     "resetcursor": {"ledgerId": 1, "entryId": 1, "partitionIndex": -1},
     **dict.fromkeys(("offloadThreshold", "offloadThresholdInSeconds"), -1),
+    "offloadDeletionLagMs": 1000,
     **dict.fromkeys(("messageTTL", "subscriptionExpirationTime", "compactionThreshold"), 86400),
     **dict.fromkeys(("maxProducersPerTopic", "maxProducers", "maxMessageSize"), 1000),
     **dict.fromkeys(("maxConsumersPerTopic", "maxConsumers", "maxConsumersPerSubscription"), 1000),

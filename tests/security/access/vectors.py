@@ -16,8 +16,9 @@ EXPLAINED: dict[str, str] = {
         f"{_NS}/{policy}": "Pulsar cannot take this policy back, and takes its name for a bundle's"
         for policy in (
             *("deduplicationSnapshotInterval", "subscriptionAuthMode", "encryptionRequired"),
-            *("offloadThreshold", "offloadThresholdInSeconds", "schemaCompatibilityStrategy"),
-            *("schemaAutoUpdateCompatibilityStrategy", "isAllowAutoUpdateSchema"),
+            *("offloadThreshold", "offloadThresholdInSeconds", "offloadPolicies"),
+            *("schemaCompatibilityStrategy", "schemaAutoUpdateCompatibilityStrategy"),
+            "isAllowAutoUpdateSchema",
             *("schemaValidationEnforced", "replication", "allowedClusters"),
         )
     },

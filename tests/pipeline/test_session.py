@@ -1,9 +1,11 @@
 """What Spark is started with, and what is said when it fails."""
 
 import subprocess
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -12,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from counterpoise.pipeline.stream import jvm
 from counterpoise.pipeline.stream.running import TRIES, PatientFold, StreamFailedError
-from counterpoise.pipeline.stream.session import patient, python_of
+from counterpoise.pipeline.stream.session import patient, python_of, stop_session
 from counterpoise.pipeline.stream.trouble import sentence_of
 from counterpoise.pipeline.tables.faults import DamagedError, SupersededError, damaged
 from counterpoise.pipeline.tables.states import FoldedStates
@@ -153,3 +155,21 @@ def test_a_jvm_that_was_killed_ends_the_fold_with_a_sentence(
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_session_whose_jvm_ended_first_is_stopped_without_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a signal reaches the whole process group."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    java = Mock()
+    java.stop.side_effect = Py4JNetworkError("refused")
+    context = SimpleNamespace(_jsc=java, _accumulatorServer=None)
+    session = Mock()
+    session.stop.side_effect = lambda: SparkContext.stop(context)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        stop_session(session)
+    java.stop.assert_called_once()
+    assert warned == []

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -135,6 +136,8 @@ def _why_not(master: str, message: str, printed: Path | None) -> str:
 
 def stop_session(spark: "SparkSession") -> None:
     """Stop Spark and its JVM, and wait until the JVM is gone."""
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        # A signal to the whole process group may have ended the JVM first.
+        warnings.simplefilter("ignore", RuntimeWarning)
         spark.stop()
     end()

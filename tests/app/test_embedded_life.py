@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pulsar
 import pytest
@@ -124,6 +125,25 @@ def test_a_broker_that_an_administrator_stops_is_gone_for_the_cluster_too() -> N
         assert not stopped.alive
         assert cluster.service_url == other.service_url
         assert cluster.admin_url == other.admin_url
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_a_cluster_that_ends_while_a_broker_hands_over_leaves_no_listener(orderly: bool) -> None:
+    threads = cluster_threads()
+    with Cluster(brokers=1, config={"defaultNumberOfNamespaceBundles": 2}) as cluster:
+        stopped, api = cluster.brokers[0], Api(cluster.brokers[0].admin_url)
+        for bundle in ("0x00000000_0x80000000", "0x80000000_0xffffffff"):
+            topics = (f"/lookup/v2/topic/persistent/public/default/{n}" for n in range(64))
+            api.get(next(each for each in topics if api.get(f"{each}/bundle") == bundle))
+        path = "/admin/v2/brokers/shutdown?maxConcurrentUnloadPerSec=1"
+        assert api("POST", path).status in (200, 204)
+        found_soon(lambda: not stopped.alive)
+        addresses = [urlsplit(stopped.service_url), urlsplit(stopped.admin_url)]
+        cluster.stop(orderly=orderly)
+        for each in addresses:
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection((str(each.hostname), each.port or 0), timeout=5)
+    assert cluster_threads() == threads
 
 
 def test_ports_that_are_named_count_up_from_the_first_broker() -> None:

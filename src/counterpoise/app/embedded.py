@@ -105,7 +105,8 @@ class Cluster:
         if balance_every_s is not None:
             self._config = shedding_every(self._config, balance_every_s)
         self._brokers: list[EmbeddedBroker] = []
-        self._watches: set[asyncio.Task[None]] = set()
+        #: By broker id, what stops a broker when an administrator says so.
+        self._watches: dict[str, asyncio.Task[None]] = {}
         self._thread: LoopThread | None = None
         self._numbers = itertools.count()
         # What the brokers' metadata sessions share, and a session that keeps it while all brokers
@@ -264,7 +265,7 @@ class Cluster:
 
     async def _start(self) -> None:
         # A cluster that is started again begins with its first ports, and brokers of its own.
-        self._brokers, self._numbers = [], itertools.count()
+        self._brokers, self._watches, self._numbers = [], {}, itertools.count()
         self._tree = await open_tree(self._config.metadata_store_url)
         self._keeper = self._tree.open() if self._tree is not None else None
         # The first one alone, so that the leader is always the same.
@@ -288,15 +289,18 @@ class Cluster:
         await broker.start()
         added = EmbeddedBroker(broker)
         self._brokers.append(added)
-        self._watches.add(watch := asyncio.create_task(self._stop_on_request(added)))
-        watch.add_done_callback(self._watches.discard)
+        self._watches[added.id] = asyncio.create_task(self._stop_on_request(added))
         return added
 
     async def _stop(self, *, kill: bool) -> None:
         # All at once: there is no successor to transfer bundles to. What was acknowledged is in the
         # files already, if there are files.
-        for watch in self._watches:
-            watch.cancel()
+        for each in self._brokers:
+            if kill or each.alive:
+                self._watches[each.id].cancel()
+        if stopping := [each for each in self._watches.values() if not each.done()]:
+            # A loop that is closed under a broker's listeners may never end.
+            await asyncio.wait(stopping)
         await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))
         if self._keeper is not None:
             await self._keeper.close()

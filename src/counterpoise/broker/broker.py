@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from counterpoise.broker.assembly import assemble
 from counterpoise.broker.base.addresses import Addresses
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.callbacks import StopListening
 from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.bundles.service import NamespaceService
@@ -259,7 +260,8 @@ class Broker:
     async def stop(self) -> None:
         """Leave in order: bundles go to the other brokers, then connections close.
 
-        When it is cancelled before its connections close, the broker ends as by `kill`.
+        When it is cancelled before its connections close, the broker ends as by `kill`; after
+        that, they are closed all the same before this returns.
         """
         if not self._running:
             return
@@ -271,8 +273,14 @@ class Broker:
         except asyncio.CancelledError:
             await self.kill()
             raise
-        await self._close()
-        await self.metadata.close()
+        closing = BackgroundTasks().start("closing", self._close(), expected=(Exception,))
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await closing
+            raise
+        finally:
+            await self.metadata.close()
 
     async def _hand_over(self) -> None:
         await self.parts.balancing.reporter.stop()

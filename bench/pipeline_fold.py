@@ -21,7 +21,7 @@ from counterpoise.pipeline.tables.states import read_state
 
 BUNDLES = 100_000
 BROKERS = 100
-BAR_S = 0.8
+BAR_S = 0.5
 WARM_UP = 3
 
 

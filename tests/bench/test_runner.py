@@ -84,13 +84,15 @@ def test_a_runner_that_is_ended_ends_its_benchmark(benchmarks: Path) -> None:
         cwd=benchmarks,
         env=os.environ | {"PYTHONPATH": str(benchmarks)},
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert runner.stdout is not None
     assert runner.stdout.readline() == "== slow\n"
     benchmark = _only_child(runner.pid)
     runner.send_signal(signal.SIGTERM)
-    runner.communicate(timeout=30)
+    _, errors = runner.communicate(timeout=30)
+    assert "Traceback" not in errors
     assert children_of(benchmark) == []
 
 

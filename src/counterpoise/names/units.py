@@ -12,5 +12,5 @@ def bytes_text(per_second: float) -> str:
 
 
 def byte_scale(largest: float) -> tuple[float, str]:
-    """What bytes/s up to that are divided by on an axis, and the unit they then have."""
+    """The divisor and the unit for an axis of bytes/s whose largest value is `largest`."""
     return next(((size, unit) for unit, size in _SIZES if largest >= size), (1.0, "B/s"))

@@ -76,7 +76,11 @@ class AckState:
         return bits.bit_count()
 
     def ack_set(self, index: int) -> Sequence[int]:
-        """What of a batch is to be acknowledged, as 64-bit words; none where all of it is."""
+        """Which messages of the batch at entry `index` are not acknowledged yet, as 64-bit words.
+
+        A set bit is a message that is still to be acknowledged; empty when no message of the batch
+        was acknowledged alone.
+        """
         bits = self.partial.get(index, 0)
         words = -(-bits.bit_length() // _WORD_BITS)
         return [bits >> (_WORD_BITS * at) & _WORD for at in range(words)]

@@ -97,7 +97,7 @@ class Deduplication:
         return self._unsaved >= SAVED_EVERY
 
     def save(self, log: Log[Any]) -> None:
-        """Hand the sequence ids to the log; those of the producers that came first go first."""
+        """Save each producer's highest sequence id; the oldest are dropped beyond the limit."""
         self._unsaved = 0
         excess = max(len(self.stored) - PRODUCERS_MAX, 0)
         for name in [*islice(self.stored, excess)]:

@@ -55,7 +55,7 @@ class TransferShedder:
     view = LoadStoreView
 
     def initial_memory(self) -> TransferMemory:
-        """No hits."""
+        """The memory before the first round: no round has found the load uneven yet."""
         return TransferMemory()
 
     def memory_from_json(self, value: Any) -> TransferMemory:

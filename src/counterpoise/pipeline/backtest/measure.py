@@ -123,7 +123,7 @@ class Measure:
         self._last_move[row] = step
 
     def refused(self, rejections: Iterable[Rejection]) -> None:
-        """What a round left as it was."""
+        """Count what a round rejected, by rule, and keep the highest value of each rule."""
         for each in rejections:
             self._refused[each.rule] += 1
             kept = self._highest.setdefault(each.rule, each)

@@ -57,7 +57,7 @@ class Control:
         return "" if over else self.withholds(0)
 
     def stops(self, began_ms: int) -> bool:
-        """Whether a balancer that began then is to end."""
+        """Whether a balancer that started at `began_ms` has to end: a stop was requested since."""
         return self.wish is Wish.STOP and self.since_ms >= began_ms
 
 

@@ -301,6 +301,8 @@ class Cluster:
         if stopping := [each for each in self._watches.values() if not each.done()]:
             # A loop that is closed under a broker's listeners may never end.
             await asyncio.wait(stopping)
+        # Ended tasks hold this cluster, which goes with its last reference.
+        self._watches = {}
         await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))
         if self._keeper is not None:
             await self._keeper.close()

@@ -34,7 +34,7 @@ def beside(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> P
     return home
 
 
-@pytest.mark.parametrize(("example", "shows"), zip(EXAMPLES, SHOWN, strict=True))
+@pytest.mark.parametrize(("example", "shows"), list(zip(EXAMPLES, SHOWN, strict=True)))
 def test_each_example_runs(example: str, shows: str, beside: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "SPARK_LOCAL_IP": "127.0.0.1"}
     ran = subprocess.run(

@@ -106,6 +106,10 @@ class DataFileWriter:
         """End the file."""
         self._parquet.close()
 
+    def abandon(self) -> None:
+        """Write nothing more: pyarrow's writer tries to when it is collected while open."""
+        self._parquet.is_open = False
+
     @property
     def written(self) -> DataFile:
         """What a commit has to know of it."""
@@ -126,8 +130,12 @@ def writing_file(
     try:
         with _sink(location, name) as sink:
             made = DataFileWriter(table, path, sink, schema, level)
-            yield made
-            made.close()
+            try:
+                yield made
+                made.close()
+            except BaseException:
+                made.abandon()
+                raise
             made.size = sink.tell()
     except (pa.ArrowException, OSError) as error:
         raise unwritable(location.where(name), error) from error

@@ -36,7 +36,6 @@ from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, TABLES, s
 
 WRITER = "counterpoise-writer"
 """The application transaction whose version is the writer's epoch."""
-FIRST_EPOCH = 1
 _COMMIT_ID = "counterpoiseCommit"
 _EVER = 2**62
 
@@ -234,7 +233,7 @@ def take_over(location: Location) -> TablesWriter:
                     f"version {later}): run that one, or name another --history"
                 )
     known = [handle.transaction_version(WRITER) or 0 for handle in handles.values()]
-    epoch = max(known) + FIRST_EPOCH
+    epoch = max(known) + 1
     for table, handle in handles.items():
         with trouble(location, table):
             try:

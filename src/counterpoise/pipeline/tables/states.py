@@ -64,7 +64,7 @@ def write_state(
 def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -> None:
     """Replace the states before by those of all shards; a poll that is folded already is left.
 
-    The files of the states before are removed at once: a state is megabytes at each micro-batch.
+    The files of the states before are removed at once: a state is megabytes at each batch.
     """
     if (writer.transaction(FOLD_STATE, FOLD) or 0) >= up_to:
         return

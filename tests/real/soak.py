@@ -76,11 +76,8 @@ class SoakPlan:
     """Of each of the two clients."""
     bundles: int = 24
     """Of each of the two namespaces."""
-    balance: Sequence[str] = (
-        *("--strategy", "UniformLoadShedder", "--set", "minUnloadMessage=10"),
-        *("--set", "minUnloadMessageThroughput=1000"),
-    )
-    """Besides `--execute --watchdog`; the floors are for the modest load."""
+    balance: Sequence[str] = ()
+    """Besides `--execute --watchdog`: nothing, since the settings to judge are the defaults."""
     grace_s: float = 1800.0
     """As `loadBalancerSheddingGracePeriodMinutes` says, or `--grace-period`."""
     settle_s: float = 120.0
@@ -127,6 +124,7 @@ class StampedCommand:
 
     def __init__(self, words: Sequence[str], log: Path) -> None:
         self.log = log
+        log.touch()  # Its lines may be asked for before the first one comes.
         self.process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(),
             cwd=log.parent, text=True,

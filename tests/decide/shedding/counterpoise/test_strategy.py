@@ -90,6 +90,29 @@ class Cluster:
         return float(carried.max() / carried.mean())
 
 
+@dataclass
+class OneHost(Cluster):
+    """Brokers that share a processor, of which half is used whatever they carry."""
+
+    @property
+    def names(self) -> list[str]:
+        return [f"b.example.com:{8080 + row}" for row in range(self.brokers)]
+
+    def view(self) -> ClusterView:
+        view = super().view()
+        usage = np.zeros_like(view.broker.usage)
+        usage[:, 0] = 50.0
+        traffic, sample = (
+            replace(each, rate_in=each.throughput_in / 1000)
+            for each in (view.broker.traffic, view.bundle.short)
+        )
+        return replace(
+            view,
+            broker=replace(view.broker, usage=usage, traffic=traffic),
+            bundle=replace(view.bundle, short=sample, long=sample),
+        )
+
+
 def constant(loads: Floats, noise: float = 0.0) -> Load:
     def at(minute: int) -> Floats:
         rng = np.random.default_rng(minute)
@@ -114,6 +137,15 @@ def test_an_uneven_cluster_is_even_after_few_rounds(seed: int) -> None:
         cluster.round()
     assert cluster.ratio() < 1.12
     assert len(cluster.moved) < len(cluster.owners) / 2
+
+
+def test_brokers_of_one_host_are_not_taken_for_the_stronger_the_more_they_carry() -> None:
+    apart = random_cluster(0)
+    cluster = OneHost([owner // 2 for owner in apart.owners], apart.load, apart.brokers)
+    assert cluster.ratio() > 1.9
+    for _ in range(10):
+        cluster.round()
+    assert cluster.ratio() < 1.12
 
 
 @pytest.mark.parametrize("seed", range(4))

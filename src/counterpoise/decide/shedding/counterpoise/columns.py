@@ -1,6 +1,6 @@
 """The cluster as the search looks at it: utilisation per broker, and what may move."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -88,10 +88,14 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
 
     Messages/s stand for the processor. Where a use is too small to say, or no number, what was
     ``remembered`` (NaN for nothing) counts, else the median of the others; 0 where a figure has
-    no weight or no broker says anything.
+    no weight or no broker says anything. Brokers of one host report what the host uses, so they
+    are equal parts of what it can carry.
     """
     traffic = view.broker.traffic
-    carried = np.stack([traffic.rate(), traffic.throughput_in, traffic.throughput_out], axis=1)
+    carried = _evened_by_host(
+        np.stack([traffic.rate(), traffic.throughput_in, traffic.throughput_out], axis=1),
+        view.brokers,
+    )
     used = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
     with np.errstate(all="ignore"):
         seen = carried / used
@@ -106,6 +110,17 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
             column[~there] = middle
             column[np.abs(column - middle) < 0.15 * middle] = middle
     return np.nan_to_num(known, nan=0.0)
+
+
+def _evened_by_host(carried: Floats, brokers: Sequence[str]) -> Floats:
+    """The figures of brokers, each the mean of the brokers at its address."""
+    hosts = [name.rsplit(":", 1)[0] for name in brokers]
+    place = {host: row for row, host in enumerate(dict.fromkeys(hosts))}
+    host = np.array([place[each] for each in hosts], np.intp)
+    summed = np.zeros((len(place), carried.shape[1]))
+    np.add.at(summed, host, carried)
+    evened: Floats = summed[host] / np.bincount(host)[host, np.newaxis]
+    return evened
 
 
 def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoise.app.embedded_broker import EmbeddedBroker, nth_port, together
+from counterpoise.app.embedded_broker import EmbeddedBroker
+from counterpoise.app.launched import LOCAL_DEFAULTS, living, nth_port, together
 from counterpoise.app.lazy_web_server import LazyWebServer
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster", "EmbeddedBroker"]
 T = TypeVar("T")
-
-DEFAULTS: Mapping[str, object] = {
-    "advertisedAddress": "127.0.0.1",
-    "bindAddress": "127.0.0.1",
-    "brokerServicePort": 0,
-    "webServicePort": 0,
-    "loadBalancerHostUsageCheckIntervalMinutes": 0,
-    # In a test bundles stay where it puts them.
-    "loadBalancerSheddingEnabled": False,
-}
-"""Where an embedded broker differs from Pulsar's defaults: loopback, free ports, no shedding."""
 
 CALL_TIMEOUT_S = 60.0
 
@@ -95,7 +85,7 @@ class Cluster:
         settings = {**(self._security.settings if self._security else {}), **(config or {})}
         if storage is not None:
             settings["ledgerStoreUrl"] = _storage_url(storage)
-        defaults = {**DEFAULTS, **({} if data is None else _kept_in(Path(data)))}
+        defaults = {**LOCAL_DEFAULTS, **({} if data is None else _kept_in(Path(data)))}
         self._orderly = data is not None
         if balance_every_s is not None:
             if balance_every_s <= 0:
@@ -371,7 +361,7 @@ class Cluster:
         return self._thread.run(work, CALL_TIMEOUT_S)
 
     def _alive(self) -> Iterator[EmbeddedBroker]:
-        return (each for each in self._brokers if each.alive)
+        return iter(living(self._brokers))
 
     def _find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
         wanted = broker if isinstance(broker, str) else broker.id

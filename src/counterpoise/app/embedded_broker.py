@@ -1,8 +1,6 @@
-"""One broker of an embedded cluster, as a test sees it, and the URLs of several."""
+"""One broker of an embedded cluster, as a test sees it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from counterpoise.broker.broker import Broker
 
@@ -38,16 +36,3 @@ class EmbeddedBroker:
     def __repr__(self) -> str:
         state = "" if self.alive else ", gone"
         return f"<broker {self.id}{state}>"
-
-
-def nth_port(port: int | None, number: int) -> int | None:
-    """The port of one broker, counted from the first one's; 0 is a free one for each."""
-    return port + number if port else port
-
-
-def together(urls: Sequence[str]) -> str:
-    """One URL that names the hosts of all."""
-    if not urls:
-        return ""
-    scheme = urls[0].partition("://")[0]
-    return f"{scheme}://" + ",".join(each.partition("://")[2] for each in urls)

@@ -7,25 +7,21 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from counterpoise.app.launched import LOCAL_DEFAULTS, living, nth_port, together
 from counterpoise.app.processes import READY, Child, ChildFailedError, ChildSpec
+from counterpoise.app.wiring import conf_text
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.names.properties import format_properties
 
-BROKER_DEFAULTS: Mapping[str, str] = {
-    "advertisedAddress": "127.0.0.1",
-    "bindAddress": "127.0.0.1",
-    "brokerServicePort": "0",
-    "webServicePort": "0",
+PROCESS_DEFAULTS: Mapping[str, object] = {
+    **LOCAL_DEFAULTS,
     # On one machine a silent broker is a dead one; Pulsar's 30 s are for networks.
     "metadataStoreSessionTimeoutMillis": "5000",
-    # It lives for minutes: the load is to be seen as soon as it is there.
-    "loadBalancerHostUsageCheckIntervalMinutes": "0",
 }
-"""Where a local broker differs from Pulsar's defaults."""
-
+"""Where a broker in a process of its own differs from Pulsar's defaults."""
 
 ZOOKEEPER = "zookeeper"
 """What ``on_ended`` calls the cluster's own ZooKeeper."""
@@ -72,6 +68,16 @@ class LocalClusterOptions:
     """The first broker's admin port, the next ones follow; 0: free ports."""
     log_level: str = "warning"
 
+    @property
+    def history(self) -> Path:
+        """Where a balancer on Spark keeps its history."""
+        return (self.data or Path()) / "history"
+
+    @property
+    def logs(self) -> Path:
+        """Where processes write their output."""
+        return (self.data or Path()) / "logs"
+
 
 class LocalCluster:
     """Starts the processes, knows their addresses, stops them all.
@@ -85,6 +91,7 @@ class LocalCluster:
     ) -> None:
         """``on_ended`` hears the name and exit status of a broker, or of ZooKeeper, that ends."""
         self.options = options
+        """Once it runs with the directory of its data, also of a temporary one."""
         self.brokers: list[BrokerProcess] = []
         self.data = Path()
         self.metadata_url = ""
@@ -93,15 +100,9 @@ class LocalCluster:
         self._server: ZooKeeper | None = None
 
     @property
-    def history(self) -> Path:
-        """Where the balancer keeps its history."""
-        return self.data / "history"
-
-    @property
     def service_url(self) -> str:
         """What a client connects to: every broker that is alive."""
-        hosts = (each.service_url.removeprefix("pulsar://") for each in self._alive())
-        return "pulsar://" + ",".join(hosts)
+        return together([each.service_url for each in self._alive()])
 
     @property
     def admin_url(self) -> str:
@@ -112,6 +113,7 @@ class LocalCluster:
         """Start everything and wait until it serves; raises ``UserError``, leaving nothing."""
         with contextlib.ExitStack() as undo:
             self.data = data_directory(self.options.data, undo)
+            self.options = replace(self.options, data=self.data)
             self.metadata_url = self.options.metadata_url or self._zookeeper(undo)
             # All at once: each spends its first second importing.
             children = [self._launch(number, undo) for number in range(self.options.brokers)]
@@ -154,7 +156,7 @@ class LocalCluster:
         self.stop()
 
     def _alive(self) -> list[BrokerProcess]:
-        alive = [each for each in self.brokers if each.alive]
+        alive = living(self.brokers)
         if not alive:
             raise ChildFailedError(f"no broker is left; their output is in {self.data / 'logs'}.")
         return alive
@@ -173,21 +175,21 @@ class LocalCluster:
     def _launch(self, number: int, undo: contextlib.ExitStack) -> Child:
         options = self.options
         settings = {
-            **BROKER_DEFAULTS,
+            **PROCESS_DEFAULTS,
             "metadataStoreUrl": self.metadata_url,
-            "brokerServicePort": str(options.first_port and options.first_port + number),
-            "webServicePort": str(options.first_web_port and options.first_web_port + number),
-            # Bundles stay where they are, unless the settings say otherwise; the brokers themselves
-            # leave it to the balancer when there is one.
-            **({} if options.balance else {"loadBalancerSheddingEnabled": "false"}),
+            "brokerServicePort": nth_port(options.first_port, number),
+            "webServicePort": nth_port(options.first_web_port, number),
             **options.settings,
         }
+        if options.balance and "loadBalancerSheddingEnabled" not in options.settings:
+            # The brokers themselves leave it to the balancer.
+            del settings["loadBalancerSheddingEnabled"]
         argv = [sys.executable, "-m", "counterpoise.app.main", "broker"]
         argv += ["--data", str(self.data / "messages"), "--log-level", options.log_level]
         # In a file, where names that this product does not know may stand.
-        argv += ["--conf", str(self._conf(number, settings))]
+        argv += ["--conf", str(self._conf(number, conf_text(settings)))]
         if options.balance:
-            argv += ["--balance", str(self.history)]
+            argv += ["--balance", str(options.history)]
             argv += [f"--balance-option={each}" for each in options.balance_options]
         name = _name(number)
         child = Child(
@@ -195,7 +197,7 @@ class LocalCluster:
                 name=name,
                 argv=argv,
                 is_ready=lambda line: line.startswith(READY + " "),
-                log=self.data / "logs" / f"{name}.log",
+                log=options.logs / f"{name}.log",
                 stop_within_s=20.0,
                 on_ended=None if self._on_ended is None else _naming(name, self._on_ended),
             )

@@ -80,7 +80,7 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
             f"{len(topics)} topics in {BUNDLES} bundles; {names[hot]} gets most of the "
             f"{sum(load.messages_per_s for load in loads):.0f} messages/s"
         )
-        watcher = DemoWatcher(brokers, cluster.history)
+        watcher = DemoWatcher(brokers, cluster.options.history)
         generator.start()
         _watch(watcher, generator, screen, names, options)
         screen.say("the load ends; waiting for the last messages")

@@ -13,8 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import FrameType
 
 import psutil
@@ -38,6 +37,7 @@ from counterpoise.app.wiring import broker_config
 from counterpoise.metadata.errors import MetadataError
 
 OWN_ZOOKEEPER = "zk:"
+LaunchedCluster = Cluster | LocalCluster
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def _run_processes(args: argparse.Namespace, options: LocalClusterOptions) -> in
     ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
     cluster = LocalCluster(options, on_ended=lambda name, status: ended.put((name, status)))
     with _until_stopped(cluster), contextlib.suppress(KeyboardInterrupt):
-        with _shown(cluster, Kept(cluster.data, cluster.metadata_url, options), args):
+        with _shown(cluster, cluster.options, args):
             _watch(cluster, ended)
         return 1
     return 0
@@ -94,38 +94,22 @@ def _run_here(args: argparse.Namespace, options: LocalClusterOptions) -> int:
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )
     with contextlib.ExitStack() as undo:
-        kept = Kept(data_directory(options.data, undo), options.metadata_url or "", options)
-        cluster = _cluster(kept)
-        kept = replace(kept, metadata_url=cluster.metadata_url)
+        options = replace(options, data=data_directory(options.data, undo))
+        cluster = _cluster(options)
         undo.enter_context(_until_stopped(cluster))
         undo.enter_context(contextlib.suppress(KeyboardInterrupt))
         if options.balance:
-            spec = balancer_spec(cluster.admin_url, kept.history, options.balance_options)
+            spec = balancer_spec(cluster.admin_url, options.history, options.balance_options)
             undo.callback(Child(spec).stop)
-        undo.enter_context(_shown(cluster, kept, args))
+        undo.enter_context(_shown(cluster, options, args))
         # Goes through all objects: the addresses are printed before.
         collect_seldom()
         threading.Event().wait()
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Where a cluster keeps what it keeps, and what it is made of."""
-
-    data: Path
-    metadata_url: str
-    options: LocalClusterOptions
-
-    @property
-    def history(self) -> Path:
-        """Where a balancer on Spark keeps its history."""
-        return self.data / "history"
-
-
-def _cluster(kept: Kept) -> Cluster:
+def _cluster(options: LocalClusterOptions) -> Cluster:
     """A cluster in this process with its data in a directory."""
-    options = kept.options
     known = known_names() if options.settings else ()
     config: dict[str, object] = {
         "brokerServicePort": options.first_port,
@@ -139,28 +123,30 @@ def _cluster(kept: Kept) -> Cluster:
         # Two who move bundles would undo each other's work.
         config["loadBalancerSheddingEnabled"] = False
     return Cluster(
-        options.brokers, config=config, data=kept.data, balance_every_s=options.balance_every_s
+        options.brokers, config=config, data=options.data, balance_every_s=options.balance_every_s
     )
 
 
 @contextlib.contextmanager
-def _shown(cluster: LocalCluster | Cluster, kept: Kept, args: argparse.Namespace) -> Iterator[None]:
+def _shown(
+    cluster: LaunchedCluster, options: LocalClusterOptions, args: argparse.Namespace
+) -> Iterator[None]:
     """Print the addresses of a cluster that runs, of its console too."""
-    with _console(cluster, kept, args) as console_url:
-        _print_addresses(cluster, kept, args, console_url)
+    with _console(cluster, options, args) as console_url:
+        _print_addresses(cluster, options, args, console_url)
         yield
 
 
-def _balancer(kept: Kept) -> str:
-    if kept.options.balance:
-        return f"Spark, history in {kept.history}"
-    if kept.options.balance_every_s is not None:
-        return f"the leader, every {kept.options.balance_every_s:g} s"
+def _balancer(options: LocalClusterOptions) -> str:
+    if options.balance:
+        return f"Spark, history in {options.history}"
+    if options.balance_every_s is not None:
+        return f"the leader, every {options.balance_every_s:g} s"
     return "off"
 
 
 @contextlib.contextmanager
-def _until_stopped(cluster: LocalCluster | Cluster) -> Iterator[None]:
+def _until_stopped(cluster: LaunchedCluster) -> Iterator[None]:
     """Start it, and stop it in the end whatever happens."""
     try:
         cluster.start()
@@ -179,17 +165,17 @@ def _until_stopped(cluster: LocalCluster | Cluster) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _console(
-    cluster: LocalCluster | Cluster, kept: Kept, args: argparse.Namespace
+    cluster: LaunchedCluster, options: LocalClusterOptions, args: argparse.Namespace
 ) -> Iterator[str]:
     """The console's address while it runs; empty when none was asked for."""
     if args.console is None:
         yield ""
         return
 
-    more = ["--history", str(kept.history)] if kept.options.balance else []
+    more = ["--history", str(options.history)] if options.balance else []
     more += conf_argv(args)
     urls = [each.admin_url for each in cluster.brokers]
-    log = kept.data / "logs" / "console.log"
+    log = options.logs / "console.log"
     console = ConsoleProcess(urls, log, port=args.console, more=more)
     try:
         yield console.url
@@ -204,7 +190,7 @@ def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> 
         if name == ZOOKEEPER:
             _begin_again(cluster, status)
             continue
-        log = cluster.data / "logs" / f"{name}.log"
+        log = cluster.options.logs / f"{name}.log"
         sys.stderr.write(f"{name} ended with status {status}; its output is in {log}\n")
     sys.stderr.write("counterpoise: no broker is left\n")
 
@@ -239,14 +225,17 @@ def _require_spark() -> None:
 
 
 def _print_addresses(
-    cluster: LocalCluster | Cluster, kept: Kept, args: argparse.Namespace, console: str
+    cluster: LaunchedCluster,
+    options: LocalClusterOptions,
+    args: argparse.Namespace,
+    console: str,
 ) -> None:
     if args.json:
         addresses = {
             "service_url": cluster.service_url,
             "admin_url": cluster.admin_url,
-            "metadata_url": kept.metadata_url,
-            "data": str(kept.data),
+            "metadata_url": cluster.metadata_url,
+            "data": str(options.data),
             **({"console_url": console} if console else {}),
             "brokers": [
                 {"id": each.id, "service_url": each.service_url, "admin_url": each.admin_url}
@@ -261,9 +250,9 @@ def _print_addresses(
             f"{len(cluster.brokers)} brokers serve, {took_s:.1f} s after the start\n\n"
             f"  service URL  {cluster.service_url}\n"
             f"  admin URL    {cluster.admin_url}\n"
-            f"  metadata     {kept.metadata_url}\n"
-            f"  data, logs   {kept.data} ({fate})\n"
-            f"  balancer     {_balancer(kept)}\n"
+            f"  metadata     {cluster.metadata_url}\n"
+            f"  data, logs   {options.data} ({fate})\n"
+            f"  balancer     {_balancer(options)}\n"
             f"  console      {console or 'none (--console serves a web page)'}\n\n"
             f"try it:\n"
             f"  pulsar-admin --admin-url {cluster.admin_url} brokers list standalone\n"

@@ -1,0 +1,44 @@
+"""What the launchers of local clusters share: in one process, and in a process for each broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+LOCAL_DEFAULTS: Mapping[str, object] = {
+    "advertisedAddress": "127.0.0.1",
+    "bindAddress": "127.0.0.1",
+    "brokerServicePort": 0,
+    "webServicePort": 0,
+    # It lives for minutes: the load is to be seen as soon as it is there.
+    "loadBalancerHostUsageCheckIntervalMinutes": 0,
+    # Bundles stay where they are put, unless the settings say otherwise.
+    "loadBalancerSheddingEnabled": False,
+}
+"""Where a local broker differs from Pulsar's defaults: loopback, free ports, no shedding."""
+
+
+class _Launched(Protocol):
+    @property
+    def alive(self) -> bool: ...
+
+
+B = TypeVar("B", bound=_Launched)
+
+
+def living(brokers: Iterable[B]) -> list[B]:
+    """The brokers that run, in the order of starting."""
+    return [each for each in brokers if each.alive]
+
+
+def nth_port(port: int | None, number: int) -> int | None:
+    """The port of one broker, counted from the first one's; 0 is a free one for each."""
+    return port + number if port else port
+
+
+def together(urls: Sequence[str]) -> str:
+    """One URL that names the hosts of all."""
+    if not urls:
+        return ""
+    scheme = urls[0].partition("://")[0]
+    return f"{scheme}://" + ",".join(each.partition("://")[2] for each in urls)

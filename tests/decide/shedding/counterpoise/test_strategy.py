@@ -331,6 +331,23 @@ def test_a_broker_whose_bundles_all_carry_far_less_than_forecast_receives_nothin
     assert {each.destination for each in moves}.isdisjoint({"b02:8080"})
 
 
+@pytest.mark.parametrize(("bundles", "falls"), [(2, 2), (10, 1)])
+def test_a_broker_is_not_ill_whose_few_busy_bundles_carry_less(bundles: int, falls: int) -> None:
+    """Its clients send less: of two bundles, or to the busiest of ten."""
+    loads = np.full(24 + bundles, 2e7)
+    loads[24] = 2e7 * (26 - bundles)
+
+    def changing(minute: int) -> Floats:
+        made = loads.copy()
+        made[24 : 24 + falls] *= 0.1 if minute >= 44 else 1.0
+        return made
+
+    owners = [row % 2 for row in range(24)] + [2] * bundles
+    cluster = Cluster(owners, changing, 3, {"move_price": 100.0})
+    plans = [cluster.round() for _ in range(50)]
+    assert not any(each.rule == "ill-broker" for plan in plans for each in plan.rejections)
+
+
 def test_a_burst_moves_no_level() -> None:
     """A bundle that carries ten times its load for ten minutes is forecast as before after it."""
     loads = np.full(12, 2e7)

@@ -15,6 +15,8 @@ _LEAST_USED = 0.02
 """Below this a use says too little about what a broker can carry."""
 _ILL, _WELL = 0.5, 0.8
 """What bundles carry ÷ their forecast: of an ill broker at most, and of the others at least."""
+_FEWEST, _MOST_OF_THEM = 4, 0.75
+"""Bundles of a broker that say something about it, and the part of them that fell with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,12 +157,16 @@ def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
 def suspects(view: ClusterView, sample: Floats32, level: Floats32) -> Masks:
     """Brokers that seem ill: their bundles carry far less than forecast, those of others do not.
 
-    The traffic of a slow broker falls because it is slow, which makes it look empty.
+    The traffic of a slow broker falls because it is slow, which makes it look empty. That of a
+    broker of few bundles, or of one busy bundle, falls whenever its clients send less.
     """
     there = view.reporter >= 0
     owner = np.where(there & (level.sum(axis=1) > 0), view.reporter, -1)
-    expected = totals(level.T[1:], owner, len(view.brokers)).sum(axis=0)
-    seen = totals(sample.T[1:], owner, len(view.brokers)).sum(axis=0)
+    of_bundle = np.stack([level[:, 1:].sum(axis=1), sample[:, 1:].sum(axis=1)])
+    fell = of_bundle[1] < _ILL * of_bundle[0]
+    rows = np.stack([*of_bundle, np.ones(len(fell)), fell])
+    expected, seen, count, fallen = totals(rows, owner, len(view.brokers))
     share = np.divide(seen, expected, out=np.ones_like(seen), where=expected > 0)
-    found: Masks = (share < _ILL) & (float(np.median(share)) > _WELL)
+    most = (count >= _FEWEST) & (fallen >= _MOST_OF_THEM * count)
+    found: Masks = most & (share < _ILL) & (float(np.median(share)) > _WELL)
     return found

@@ -32,6 +32,13 @@ def seen(cluster: FakeCluster, number: int = 0) -> FoldState:
     return seen_as(loads(cluster), number)
 
 
+class EndedMoves(list[MoveOutcome]):
+    """Outcomes as an executor gives them, one after another."""
+
+    async def keep(self, outcome: MoveOutcome) -> None:
+        self.append(outcome)
+
+
 class LogLines(list[str]):
     def __contains__(self, part: object) -> bool:
         return any(str(part) in sentence for sentence in self)

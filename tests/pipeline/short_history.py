@@ -16,9 +16,9 @@ class ShortHistory:
         earlier = [poll for poll in self.memories if poll < poll_id]
         return self.memories[max(earlier)] if earlier else RoundMemory()
 
-    def is_complete(self, poll_id: int) -> bool:
-        """Whether the round of this poll, or a later one, was recorded to its end."""
-        return poll_id <= max(self.memories, default=-1)
+    def is_decided(self, poll_id: int) -> bool:
+        """Whether the round of this poll, or a later one, was decided."""
+        return poll_id <= max(self.rounds, default=-1)
 
     def round(self, poll_id: int) -> Round | None:
         """The round of this poll, when it was decided already."""
@@ -27,7 +27,7 @@ class ShortHistory:
     def cut_off(self) -> Round | None:
         """The latest round, when it was not recorded to its end."""
         newest = max(self.rounds, default=0)
-        return None if self.is_complete(newest) else self.rounds.get(newest)
+        return None if newest in self.memories else self.rounds.get(newest)
 
     def outcome(self, move_id: str) -> MoveOutcome | None:
         """What became of a move, when that is known already."""

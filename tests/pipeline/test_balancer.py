@@ -1,6 +1,7 @@
 """Rounds: decided on what was measured since the last, kept, and never done twice."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,6 +113,26 @@ def cut_off(history: JournalWriter, where: str, patch: pytest.MonkeyPatch) -> No
             raise CutOffError
 
         patch.setattr(history, "record_memory", no_memory)
+
+
+@pytest.mark.parametrize(
+    "asked", ["cut_off", "memory_before", "record_round", "record_outcome", "record_memory"]
+)
+async def test_the_event_loop_waits_for_no_history(
+    uneven: FakeCluster, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """A commit to a slow store would hold up polls, metrics and the heartbeat."""
+    history, threads = ShortHistory(), list[int]()
+    method = getattr(history, asked)
+
+    def noted(*args: object) -> object:
+        threads.append(threading.get_ident())
+        return method(*args)
+
+    monkeypatch.setattr(history, asked, noted)
+    await made_of(balancer(http, history), seen(uneven))
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_a_dry_run_touches_nothing_and_does_not_repeat_itself(

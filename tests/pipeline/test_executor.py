@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import aiohttp
 
-from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, RoundMemory, move_id
+from counterpoise.decide.balancing.moves import Move, MoveStatus, RoundMemory, move_id
 from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in
@@ -15,7 +15,7 @@ from counterpoise.pipeline.tables.port import History
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
-from tests.pipeline.rounds import DO_IT, LogLines, balancer, made_of, outcomes, seen
+from tests.pipeline.rounds import DO_IT, EndedMoves, LogLines, balancer, made_of, outcomes, seen
 
 
 async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
@@ -159,7 +159,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     made = await made_of(balancer(http, history, options=replace(DO_IT, execute=False)), state)
     move = made.moves[0]
     destination = next(each for each in uneven.brokers if each.name == move.destination)
-    executor, ended = Executor(http, lambda: START, DO_IT), list[MoveOutcome]()
+    executor, ended = Executor(http, lambda: START, DO_IT), EndedMoves()
     path = lookups + name_in(move.bundle).rpartition("/")[2]
 
     class Unloads(list[tuple[str, str]]):
@@ -168,7 +168,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
             super().append(each)
 
     uneven.unloads = Unloads()
-    await executor.carry_out([move], uneven.names, ended.append)
+    await executor.carry_out([move], uneven.names, ended.keep)
     [one] = ended
     assert one.status is MoveStatus.FAILED
     assert "no owner shows within" in one.error
@@ -223,7 +223,7 @@ async def test_a_system_bundle_is_neither_moved_nor_looked_up_by_any_plan(
     """A load manager's own topics are there: unloading them takes its leader's work away."""
     first, second = [await cluster.add_broker() for _ in range(2)]
     bundles = [wide_bundle(1, "pulsar/system"), wide_bundle(1, f"pulsar/{first.name}")]
-    ended = list[MoveOutcome]()
+    ended = EndedMoves()
     moves = [
         Move(move_id(START, each), START, Decision(
             DecisionKind.TRANSFER, each, first.name, second.name, "test", "it is wanted"
@@ -232,7 +232,7 @@ async def test_a_system_bundle_is_neither_moved_nor_looked_up_by_any_plan(
     ]  # fmt: skip
     for each in bundles:
         cluster.carry(first, each, 1000.0)
-    await Executor(http, lambda: START, DO_IT).carry_out(moves, cluster.names, ended.append)
+    await Executor(http, lambda: START, DO_IT).carry_out(moves, cluster.names, ended.keep)
     assert [one.status for one in ended] == [MoveStatus.WITHHELD] * 2
     assert "bundles of pulsar/system are never moved" in ended[0].error
     assert not any(broker.asked for broker in cluster.brokers)

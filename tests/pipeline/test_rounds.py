@@ -37,6 +37,9 @@ class KeptOutcomes:
         assert outcome.id not in self.outcomes, "an outcome is kept once"
         self.outcomes[outcome.id] = outcome
 
+    async def keep(self, outcome: MoveOutcome) -> None:
+        self.record_outcome(outcome)
+
     def record_memory(self, poll_id: int, memory: RoundMemory) -> None:
         self.memories[poll_id] = memory
 
@@ -53,11 +56,14 @@ class Script:
         self.pauses.append(attempt)
 
     async def carry_out(
-        self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[MoveOutcome], None]
+        self,
+        moves: Sequence[Move],
+        brokers: Sequence[str],
+        done: Callable[[MoveOutcome], Awaitable[None]],
     ) -> None:
         self.tried.append([move.bundle for move in moves])
         for move in moves:
-            done(ended(move, self.left[MADE.moves.index(move)].pop(0)))
+            await done(ended(move, self.left[MADE.moves.index(move)].pop(0)))
 
 
 def ended(move: Move, status: MoveStatus, error: str = "") -> MoveOutcome:
@@ -149,9 +155,9 @@ def executor_of(
 
 
 async def outcomes_of(executor: Executor, *moves: Move) -> list[MoveOutcome]:
-    found: list[MoveOutcome] = []
-    await executor.carry_out(moves, (), found.append)
-    return found
+    found = KeptOutcomes()
+    await executor.carry_out(moves, (), found.keep)
+    return [*found.outcomes.values()]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +223,7 @@ async def test_when_an_outcome_cannot_be_kept_no_further_move_is_made() -> None:
         await asyncio.sleep(0)
         return "held"
 
-    def full(_: MoveOutcome) -> None:
+    async def full(_: MoveOutcome) -> None:
         raise OSError("no space left")
 
     executor = executor_of(ExecutorOptions(execute=True, at_once=1), held=held)

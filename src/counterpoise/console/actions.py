@@ -100,7 +100,7 @@ class Actions:
             executor = Executor(session, self._clock_ms, options, action.held, where)
             outcomes: list[MoveOutcome] = []
 
-            def done(outcome: MoveOutcome) -> None:
+            async def done(outcome: MoveOutcome) -> None:
                 outcomes.append(outcome)
                 self._log(activity, _sentence(outcome))
                 kept.ended(outcome, parts.get(outcome.id, 0.0))

@@ -4,6 +4,7 @@ Decide, keep the decisions, carry them out, keep each outcome, keep the memory: 
 each step checks what is kept already, so that a step that was cut off anywhere can be repeated.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,7 @@ class Balancer:
             self._looked, self._cut_off = True, self._history.cut_off()
         if self._cut_off:
             return True
-        if self._history.is_complete(poll_id):
+        if self._history.is_decided(poll_id):
             return False
         memory, options = self._history.memory_before(poll_id), self._strategy.balance
         waits = waits_for(state, memory, options)
@@ -115,7 +116,7 @@ class Balancer:
 
         A round that was cut off is seen through first, and is given where it is that of this state.
         """
-        if not self.is_due(state):
+        if not await asyncio.to_thread(self.is_due, state):
             return None
         poll_id, brokers = newest_poll(state), tuple(state.brokers["broker"])
         if begun := self._cut_off:
@@ -124,9 +125,9 @@ class Balancer:
             self._cut_off = None
             if begun.poll_id == poll_id:
                 return begun
-            if not self.is_due(state):
+            if not await asyncio.to_thread(self.is_due, state):
                 return None
-        memory = self._history.memory_before(poll_id)
+        memory = await asyncio.to_thread(self._history.memory_before, poll_id)
         try:
             by_stores = self._strategy.reads_stores
             policies = (
@@ -136,7 +137,7 @@ class Balancer:
             self._held(str(error))
             return None
         self._held("")
-        actions = self._trail.actions() if self._trail else []
+        actions = await asyncio.to_thread(self._trail.actions) if self._trail else []
         within_ms = max(HOUR_MS, self._strategy.balance.leave_alone_ms)
         by_hand = moved_by_hand(actions, poll_id - within_ms)
         self._cordon(cordoned(actions))
@@ -151,7 +152,7 @@ class Balancer:
             policies,
         )
         self._looked = False  # this one is cut off until it has ended
-        self._history.record_round(made)
+        await asyncio.to_thread(self._history.record_round, made)
         if self._metrics:
             self._metrics.decided(made)
         self._explain(made)

@@ -76,9 +76,12 @@ class Executor:
         self._lookup = BundleLookup(Admin(session, AdminOptions()), where)
 
     async def carry_out(
-        self, moves: Sequence[Move], brokers: Sequence[str], done: Callable[[MoveOutcome], None]
+        self,
+        moves: Sequence[Move],
+        brokers: Sequence[str],
+        done: Callable[[MoveOutcome], Awaitable[None]],
     ) -> None:
-        """Carry the moves out; `done` hears of each outcome as soon as it is known.
+        """Carry the moves out; `done` keeps each outcome as soon as it is known.
 
         `brokers` are those that may turn out to be the new owner. Never raises for what a cluster
         does or says.
@@ -87,7 +90,7 @@ class Executor:
 
         async def one(move: Move) -> None:
             async with gate:
-                done(await self._carry_out(move, brokers))
+                await done(await self._carry_out(move, brokers))
 
         tasks = [asyncio.create_task(one(move)) for move in moves]
         try:

@@ -4,6 +4,7 @@ The round is kept before its first move, each outcome as soon as it is known, an
 so that a round that was cut off anywhere can be finished by another process.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -61,19 +62,18 @@ class RoundRunner:
         `brokers` are those that may turn out to own a bundle, `state` has what they reported when
         the round was decided, `by_hand` what operators moved lately.
         """
-        known = [self._history.outcome(move.id) for move in made.moves]
-        outcomes = {one.id: one for one in known if one}
+        outcomes = await asyncio.to_thread(self._known, made)
         left = [move for move in made.moves if move.id not in outcomes]
         approved, withheld = approve(left, [*self._moved, *by_hand], made.poll_id, self._rules)
         parts = {move.id: move.part for move in made.moves}
         held_back: set[tuple[str, str]] = set()
 
-        def done(outcome: MoveOutcome, attempt: int = 0) -> None:
+        async def done(outcome: MoveOutcome, attempt: int = 0) -> None:
             outcomes[outcome.id] = outcome
             if outcome.status is MoveStatus.FAILED and attempt < self._attempts:
                 self._log(outcome_text(outcome))
                 return
-            self._history.record_outcome(outcome)
+            await asyncio.to_thread(self._history.record_outcome, outcome)
             if self._metrics:
                 self._metrics.ended(outcome)
             if outcome.carried_out:
@@ -86,7 +86,7 @@ class RoundRunner:
             self._log(outcome_text(outcome))
 
         for each in withheld:
-            done(refused_by_rule(each))
+            await done(refused_by_rule(each))
         for attempt in range(1, self._attempts + 1):
             again = [
                 move for move in approved
@@ -101,8 +101,13 @@ class RoundRunner:
         memory = made.memory.after(
             ended, self._span_ms, traffic(state), carried(state, [one.bundle for one in ended])
         )
-        self._history.record_memory(made.poll_id, memory)
+        await asyncio.to_thread(self._history.record_memory, made.poll_id, memory)
         return ended
+
+    def _known(self, made: Round) -> dict[str, MoveOutcome]:
+        """What became of a round's moves so far, by their ids."""
+        known = [self._history.outcome(move.id) for move in made.moves]
+        return {one.id: one for one in known if one}
 
 
 def _rule(reason: str) -> str:

@@ -279,13 +279,16 @@ class SparkBalancer:
         newest = await asyncio.to_thread(read_state, self._location, states.files[0])
         # A poll in the future: the clock was wrong then, or is wrong now.
         in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
-        if in_time and self._balancer.is_due(newest) and await self._may_act(newest):
+        due = in_time and await asyncio.to_thread(self._balancer.is_due, newest)
+        if due and await self._may_act(newest):
             rest = [
                 await asyncio.to_thread(read_state, self._location, file)
                 for file in states.files[1:]
             ]
             await self._balancer.step(await asyncio.to_thread(merged, [newest, *rest]))
-        elif self._settings.once and (why := self._balancer.not_yet(newest)):
+        elif self._settings.once and (
+            why := await asyncio.to_thread(self._balancer.not_yet, newest)
+        ):
             self._log(why)
         self._keeping.folded(states.up_to)
 

@@ -1,9 +1,12 @@
 """Compaction and retention: every row once, in order, whatever was compacted when."""
 
+import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -120,16 +123,27 @@ def test_a_vacuum_at_once_leaves_what_the_newest_version_names(tmp_path: Path) -
     assert isinstance(read_file(writer.location, file), pa.Table)
 
 
-def test_a_log_does_not_grow_with_the_polls(
+def test_a_table_is_read_as_it_was_for_the_days_asked_for_and_older_entries_of_its_log_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entries that a checkpoint has go, since each commit lists what is there."""
+    """Each commit lists the entries that are there."""
     monkeypatch.setattr(delta_table, "CHECKPOINT_EVERY", 5)
-    monkeypatch.setattr(delta_table, "LOG_KEPT", "interval 0 seconds")
     writer = take_over(open_location(tmp_path))
     reader = TablesReader(writer.location)
     assert reader.files("reports") == []
+    writer.keep_versions(3)
+    first = writer.version("reports")
     polls = [landed(writer, n, 5000, bundles=1) for n in range(40)]
-    assert len(list((tmp_path / "reports" / "_delta_log").iterdir())) < 20
+    log = tmp_path / "reports" / "_delta_log"
+    for entry in log.iterdir():
+        version = int(entry.name.partition(".")[0]) if entry.name[0].isdigit() else 0
+        at = time.time() - (4 if version <= first + 20 else 2) * 86_400
+        os.utime(entry, (at, at))
+    writer.forget_versions("reports")
+    left = sorted(int(entry.stem) for entry in log.glob("*.json"))
+    assert first + 10 < left[0] <= first + 21
+    for number in (25, 40):
+        as_it_was = DeltaTable(tmp_path / "reports", version=first + number)
+        assert len(as_it_was.file_uris()) == number
     # One that was opened when the entries were there goes on from the checkpoint.
     assert sorted({poll_id for poll_id, _ in rows_of(reader)}) == polls

@@ -46,6 +46,7 @@ _OF_PLANS = ("valid_for", "partial")
 _NOT_OF_PLANS = (
     *("strategy", "placement", "master", "spark_conf", "shards", "interval", "decide_every"),
     *("grace_period", "thrash_span", "once", "metrics", "watchdog", "console", "retain_days"),
+    "time_travel_days",
 )
 """A plan says by itself who goes where."""
 

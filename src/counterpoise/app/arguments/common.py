@@ -97,7 +97,7 @@ def add_metrics_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a verb that writes a history takes: ``--watchdog``, ``--metrics``, ``--retain-days``."""
+    """What a verb that writes a history takes: ``--watchdog``, ``--metrics``, ``--retain-days``…"""
     add_metrics_argument(parser)
     parser.add_argument(
         "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
@@ -108,6 +108,13 @@ def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="DAYS",
         help="how many days of history stay (default: all)",
+    )
+    parser.add_argument(
+        "--time-travel-days",
+        type=count,
+        default=1,
+        metavar="DAYS",
+        help="how far back the history's tables can be read as they were (default: 1)",
     )
     add_wait_for_history_argument(parser)
 

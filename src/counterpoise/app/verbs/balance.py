@@ -114,7 +114,9 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         watchdog=args.watchdog,
         rules=rules_of(args),
         heartbeat=HeartbeatOptions(wait_s=args.wait_for_history),
-        keeping=KeepingOptions(retain_days=args.retain_days),
+        keeping=KeepingOptions(
+            retain_days=args.retain_days, time_travel_days=args.time_travel_days
+        ),
     )
 
 

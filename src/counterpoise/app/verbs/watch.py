@@ -34,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,
-        keeping=KeepingOptions(retain_days=args.retain_days),
+        keeping=KeepingOptions(
+            retain_days=args.retain_days, time_travel_days=args.time_travel_days
+        ),
         heartbeat=HeartbeatOptions(wait_s=args.wait_for_history),
     )
     try:

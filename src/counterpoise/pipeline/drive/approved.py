@@ -187,9 +187,9 @@ class ApprovedPlan:
             raise PlanRefusedError(reason)
         view = replace(snapshot.view, now_ms=poll_id)
         moves = moves_of(steps, self._plan.id, view)
-        memory = self._journal.memory_before(poll_id)
+        memory = await asyncio.to_thread(self._journal.memory_before, poll_id)
         made = Round.of(view, f"plan {self._plan.id}", moves, (), memory)
-        self._journal.record_round(made)
+        await asyncio.to_thread(self._journal.record_round, made)
         before = await asyncio.to_thread(self._journal.moved_since, self._clock_ms() - HOUR_MS)
         runner = RoundRunner(
             self._journal,

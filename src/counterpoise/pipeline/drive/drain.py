@@ -125,7 +125,7 @@ class BrokerDrain:
         tried: dict[str, int] = {}
         errors: dict[str, str] = {}
 
-        def done(outcome: MoveOutcome) -> None:
+        async def done(outcome: MoveOutcome) -> None:
             outcomes.append(outcome)
             log.ended(outcome, parts.get(outcome.id, 0.0))
             tried[outcome.bundle] = tried.get(outcome.bundle, 0) + 1

@@ -21,17 +21,32 @@ from counterpoise.pipeline.tables.faults import (
     unwritable,
 )
 from counterpoise.pipeline.tables.location import Location
-from counterpoise.pipeline.tables.schema import DAY, LAYOUT, LAYOUT_KEY, SCHEMAS, statistics_of
+from counterpoise.pipeline.tables.schema import (
+    DAY,
+    FOLD_STATE,
+    LAYOUT,
+    LAYOUT_KEY,
+    SCHEMAS,
+    statistics_of,
+)
 
 CHECKPOINT_EVERY = 100
 """Commits; one is read instead of all before it."""
-LOG_KEPT = "interval 1 hours"
-"""For how long a table can be read as it was: older entries of the log go with a checkpoint.
+LOG_KEPT = "delta.logRetentionDuration"
+"""The table property that says how far back a table can be read as it was."""
+FILES_KEPT = "delta.deletedFileRetentionDuration"
+"""That which says for how long a data file stays that a commit dropped."""
+STATES_KEPT = "interval 1 hours"
+"""For the states of the fold, which are removed as soon as there are newer ones."""
 
-Each commit lists the log, so it costs by the number of entries: 0.2 s for those of a day.
-"""
-FILES_KEPT = "interval 1 days"
-"""For how long a data file stays that a commit dropped: a query may still read it."""
+
+TIME_TRAVEL_DAYS = 1
+"""The default of `--time-travel-days`."""
+
+
+def days_kept(days: int) -> str:
+    """Days as the properties of a table state them."""
+    return f"interval {days} days"
 
 
 def open_table(location: Location, table: str) -> DeltaTable:
@@ -51,8 +66,8 @@ def create_table(location: Location, table: str) -> DeltaTable:
                 LAYOUT_KEY: str(LAYOUT),
                 "delta.checkpointInterval": str(CHECKPOINT_EVERY),
                 "delta.dataSkippingStatsColumns": ",".join(statistics_of(table)),
-                "delta.logRetentionDuration": LOG_KEPT,
-                "delta.deletedFileRetentionDuration": FILES_KEPT,
+                LOG_KEPT: STATES_KEPT if table == FOLD_STATE else days_kept(TIME_TRAVEL_DAYS),
+                FILES_KEPT: days_kept(TIME_TRAVEL_DAYS),
             },
             storage_options=location.storage_options,
             raise_if_key_not_exists=False,

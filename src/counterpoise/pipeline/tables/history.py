@@ -16,13 +16,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from counterpoise.pipeline.tables.data_files import DataFile, level_of, sync_path
 from counterpoise.pipeline.tables.delta_table import (
+    FILES_KEPT,
+    LOG_KEPT,
     create_table,
+    days_kept,
     later_layout,
     open_table,
     schema_of,
@@ -32,7 +35,14 @@ from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import is_old
 from counterpoise.pipeline.tables.plain_files import read_plain
-from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, TABLES, statistics_of
+from counterpoise.pipeline.tables.schema import (
+    DAY,
+    FOLD_STATE,
+    JOURNAL,
+    REPORTS,
+    TABLES,
+    statistics_of,
+)
 
 WRITER = "counterpoise-writer"
 """The application transaction whose version is the writer's epoch."""
@@ -133,22 +143,32 @@ class TablesWriter(TablesReader):
         They include files that no commit named, which a task left that failed. With `at_once` all
         that the newest version does not need: no task may be writing then.
         """
-        with self._locks[table]:
-            self._expect_going_on()
-            with trouble(self.location, table):
-                handle = self._handles[table]
-                gone = handle.vacuum(
-                    retention_hours=0 if at_once else None,
-                    dry_run=False,
-                    full=True,
-                    enforce_retention_duration=not at_once,
-                    commit_properties=CommitProperties(
-                        app_transactions=[Transaction(WRITER, self.epoch)]
-                    ),
-                )
-                handle.update_incremental()
-                self._expect_epoch(handle)
+        with self._current(table) as handle:
+            gone: list[str] = handle.vacuum(
+                retention_hours=0 if at_once else None,
+                dry_run=False,
+                full=True,
+                enforce_retention_duration=not at_once,
+                commit_properties=self._of_epoch(),
+            )
+            handle.update_incremental()
+            self._expect_epoch(handle)
         return len(gone)
+
+    def keep_versions(self, days: int) -> None:
+        """Let tables be read as they were up to so many days ago, but the states of the fold."""
+        kept = dict.fromkeys((LOG_KEPT, FILES_KEPT), days_kept(days))
+        for table in (table for table in TABLES if table != FOLD_STATE):
+            with self._current(table) as handle:
+                if not kept.items() <= handle.metadata().configuration.items():
+                    handle.alter.set_table_properties(kept, commit_properties=self._of_epoch())
+                    handle.update_incremental()
+                    self._expect_epoch(handle)
+
+    def forget_versions(self, table: str) -> None:
+        """Remove the entries of a table's log that lie further back than it can be read."""
+        with self._current(table) as handle:
+            handle.cleanup_metadata()
 
     def transaction(self, table: str, name: str) -> int | None:
         """The version of an application transaction of a table."""
@@ -162,16 +182,18 @@ class TablesWriter(TablesReader):
         """Raise `SupersededError` when another writer has taken the history over."""
         self._expect_going_on()
         with self._current(JOURNAL) as handle:
-            if handle is not None:
-                handle.update_incremental()
-                self._expect_epoch(handle)
+            handle.update_incremental()
+            self._expect_epoch(handle)
 
     def _expect_going_on(self) -> None:
         if self._ended is not None:
             raise type(self._ended)(str(self._ended))
 
+    def _of_epoch(self) -> CommitProperties:
+        return CommitProperties(app_transactions=[Transaction(WRITER, self.epoch)])
+
     @contextmanager
-    def _current(self, table: str) -> Iterator[DeltaTable | None]:
+    def _current(self, table: str) -> Iterator[DeltaTable]:
         with self._locks[table], trouble(self.location, table):
             self._expect_going_on()
             # What is committed here is known already: the writer is the only one.
@@ -236,13 +258,13 @@ def take_over(location: Location) -> TablesWriter:
     epoch = max(known) + 1
     for table, handle in handles.items():
         with trouble(location, table):
+            before = handle.version()
             try:
                 commit(handle, table, [], {WRITER: epoch}, uuid.uuid4().hex)
             except CommitFailedError as error:
                 if "Concurrent transaction" in str(error):
                     raise superseded(location.address) from None
                 raise
-            before = handle.version()
             handle.update_incremental()
             sync_log(location, table, before + 1, handle.version())
     return TablesWriter(location, handles, epoch)
@@ -265,6 +287,8 @@ def commit(
             custom_metadata={_COMMIT_ID: commit_id},
             app_transactions=[Transaction(name, number) for name, number in transactions.items()],
         ),
+        # Each commit would list the whole log for it: `forget_versions` does it now and then.
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
     )
 
 

@@ -8,6 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,10 @@ from counterpoise.pipeline.tables.journal_rows import (
 )
 from counterpoise.pipeline.tables.schema import JOURNAL, SCHEMAS, JournalKind
 
+DECIDED = "counterpoise-round"
+"""The application transaction whose version is the poll of the newest round."""
+ENDED = "counterpoise-round-ended"
+"""That of the newest round that was recorded to its end."""
 EVER = 2**62
 """Later than any poll."""
 DECIDED_BEFORE_MS = 600_000
@@ -47,13 +52,28 @@ class Journal:
 
     def memory_before(self, poll_id: int) -> RoundMemory:
         """The memory after the latest round that came before this poll."""
-        row = self._newest(JournalKind.MEMORY, before=poll_id)
-        return RoundMemory.from_json(json.loads(row["memory"])) if row else RoundMemory()
+        best: JournalRow | None = None
+        files = self._reader.files(JOURNAL)
+        for file in sorted(files, key=lambda file: -file.last_poll):
+            if best is not None and file.last_poll <= best["poll_id"]:
+                break
+            if file.first_poll >= poll_id or not _may_have(file, (JournalKind.MEMORY,)):
+                continue
+            table = self._read(file)
+            of_kind = pc.equal(table.column("kind"), str(JournalKind.MEMORY))
+            kept = pc.and_(of_kind, pc.less(table.column("poll_id"), poll_id))
+            for row in table.filter(kept).to_pylist():
+                if best is None or row["poll_id"] >= best["poll_id"]:
+                    best = row
+        return RoundMemory.from_json(json.loads(best["memory"])) if best else RoundMemory()
+
+    def is_decided(self, poll_id: int) -> bool:
+        """Whether the round of this poll, or a later one, was decided."""
+        return self.newest_round() >= poll_id
 
     def is_complete(self, poll_id: int) -> bool:
         """Whether the round of this poll, or a later one, was recorded to its end."""
-        row = self._newest(JournalKind.MEMORY)
-        return row is not None and int(row["poll_id"]) >= poll_id
+        return (self._reader.transaction(JOURNAL, ENDED) or 0) >= poll_id
 
     def round(self, poll_id: int) -> Round | None:
         """The round of this poll, when it was decided already."""
@@ -77,8 +97,7 @@ class Journal:
 
     def newest_round(self) -> int:
         """The poll of the latest round; 0 when there is none."""
-        row = self._newest(JournalKind.ROUND)
-        return int(row["poll_id"]) if row else 0
+        return self._reader.transaction(JOURNAL, DECIDED) or 0
 
     def cut_off(self) -> Round | None:
         """The latest round, when it was not recorded to its end."""
@@ -125,24 +144,6 @@ class Journal:
             if len(found := table.filter(kept)):
                 yield found
 
-    def _newest(self, kind: JournalKind, before: int = EVER) -> JournalRow | None:
-        """The row of a kind with the greatest poll before another."""
-        best: JournalRow | None = None
-        files = self._reader.files(JOURNAL)
-        for file in sorted(files, key=lambda file: -file.last_poll):
-            if best is not None and file.last_poll <= best["poll_id"]:
-                break
-            if file.first_poll >= before or not _may_have(file, (kind,)):
-                continue
-            table = self._read(file)
-            kept = pc.and_(
-                pc.equal(table.column("kind"), str(kind)), pc.less(table.column("poll_id"), before)
-            )
-            for row in table.filter(kept).to_pylist():
-                if best is None or row["poll_id"] >= best["poll_id"]:
-                    best = row
-        return best
-
     def _read(self, file: DataFile) -> pa.Table:
         if file.name in self._at_hand:
             self._at_hand.move_to_end(file.name)
@@ -166,9 +167,12 @@ class JournalWriter(Journal):
         self._writer = writer
 
     def record_round(self, made: Round) -> None:
-        """Commit a round before any of its moves is carried out; one that is there is left."""
-        if self.round(made.poll_id) is not None:
-            return
+        """Commit a round before any of its moves is carried out.
+
+        Raises `ValueError` when that of its poll, or of a later one, was decided already.
+        """
+        if self.is_decided(made.poll_id):
+            raise ValueError(f"a round of poll {made.poll_id}, or of a later one, was decided")
         round_row = {
             "kind": JournalKind.ROUND,
             "strategy": made.strategy,
@@ -180,7 +184,7 @@ class JournalWriter(Journal):
             "memory": json.dumps(made.memory.to_json()),
         }
         rows = [round_row, *map(decision_row, made.moves), *map(rejection_row, made.rejections)]
-        self._record(made.poll_id, rows)
+        self._record(made.poll_id, rows, {DECIDED: made.poll_id})
 
     def record_outcome(self, outcome: MoveOutcome) -> None:
         """Commit an outcome as soon as it is known."""
@@ -189,13 +193,18 @@ class JournalWriter(Journal):
     def record_memory(self, poll_id: int, memory: RoundMemory) -> None:
         """Commit the memory that ends a round."""
         row = {"kind": JournalKind.MEMORY, "memory": json.dumps(memory.to_json())}
-        self._record(poll_id, [row])
+        self._record(poll_id, [row], {ENDED: poll_id})
 
-    def _record(self, poll_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _record(
+        self,
+        poll_id: int,
+        rows: Sequence[Mapping[str, Any]],
+        transactions: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         complete = [{**row, "poll_id": poll_id, "at": poll_id} for row in rows]
         table = pa.Table.from_pylist(complete, SCHEMAS[JOURNAL])
         file = write_file(self._writer.location, JOURNAL, table)
-        self._writer.commit(JOURNAL, [file])
+        self._writer.commit(JOURNAL, [file], transactions=transactions)
 
 
 def _may_have(file: DataFile, kinds: Sequence[JournalKind]) -> bool:

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from counterpoise.pipeline.tables.compaction import PER_LEVEL, compact, retain
+from counterpoise.pipeline.tables.delta_table import TIME_TRAVEL_DAYS
 from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, TABLES
@@ -21,6 +22,8 @@ class KeepingOptions:
     """How many batches lie between two looks at what there is to do."""
     retain_days: int = 0
     """How many days stay; 0: all of them."""
+    time_travel_days: int = TIME_TRAVEL_DAYS
+    """How far back tables can be read as they were; a commit costs by the entries of the log."""
     rounds_at_hand: int = 20
     """Small files of the journal that stay, for a round that is taken up again."""
     vacuum_every: int = 60
@@ -54,7 +57,10 @@ class Keeping:
     def _keep(self, up_to_poll: int) -> None:
         options = self._options
         try:
+            if not self._looks:
+                self._writer.keep_versions(options.time_travel_days)
             for table in TABLES:
+                self._writer.forget_versions(table)
                 if table != FOLD_STATE:
                     compact(
                         self._writer,

@@ -10,6 +10,7 @@ from counterpoise.pipeline.tables.control import NAME as CONTROL
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.journal import DECIDED, ENDED
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import OldLayout, expect_readable
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain, write_plain
@@ -22,12 +23,12 @@ from counterpoise.pipeline.tables.schema import (
     JournalKind,
 )
 
-_JOURNALS: Mapping[str, JournalKind] = {
-    "rounds": JournalKind.ROUND,
-    "decisions": JournalKind.DECISION,
-    "rejections": JournalKind.REJECTION,
-    "outcomes": JournalKind.OUTCOME,
-    "memory": JournalKind.MEMORY,
+_NAMES: Mapping[JournalKind, str] = {
+    JournalKind.ROUND: "rounds",
+    JournalKind.DECISION: "decisions",
+    JournalKind.REJECTION: "rejections",
+    JournalKind.OUTCOME: "outcomes",
+    JournalKind.MEMORY: "memory",
 }
 _OWNERSHIP = "ownership"
 ACTIONS = "action-"
@@ -46,8 +47,13 @@ def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
             f"{writer.location.address} has reports already: name an empty place for the copy"
         )
     layout = OldLayout(old)
-    journal = list(chain.from_iterable(_journal(old, layout, writer, each) for each in _JOURNALS))
-    _replace(writer, JOURNAL, journal)
+    journal = {kind: list(_journal(old, layout, writer, kind)) for kind in JournalKind}
+    newest_of = {
+        name: max((file.last_poll for file in journal[kind]), default=0)
+        for name, kind in ((DECIDED, JournalKind.ROUND), (ENDED, JournalKind.MEMORY))
+    }
+    recorded = [*chain.from_iterable(journal.values())]
+    _replace(writer, JOURNAL, recorded, newest_of)
     changes = list(_merged(old, layout, writer, _OWNERSHIP, OWNERSHIP_CHANGES))
     _replace(writer, OWNERSHIP_CHANGES, changes)
     for name in names_below(old):
@@ -56,7 +62,7 @@ def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
     reports = list(_merged(old, layout, writer, REPORTS, REPORTS))
     newest = max((file.last_poll for file in reports), default=0)
     _replace(writer, REPORTS, reports, {LANDED: newest})
-    copied = {REPORTS: reports, OWNERSHIP_CHANGES: changes, JOURNAL: journal}
+    copied = {REPORTS: reports, OWNERSHIP_CHANGES: changes, JOURNAL: recorded}
     return {table: sum(file.rows for file in files) for table, files in copied.items()}
 
 
@@ -78,10 +84,9 @@ def _merged(
 
 
 def _journal(
-    old: Location, layout: OldLayout, writer: TablesWriter, name: str
+    old: Location, layout: OldLayout, writer: TablesWriter, kind: JournalKind
 ) -> Iterator[DataFile]:
-    kind = _JOURNALS[name]
-    for files in layout.days(name):
+    for files in layout.days(_NAMES[kind]):
         for group in groups_to_merge(files):
             rows = pa.concat_tables(_journal_rows(read_file(old, file), kind) for file in group)
             if len(rows):

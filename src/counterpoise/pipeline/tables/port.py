@@ -12,8 +12,8 @@ class History(Protocol):
         """The memory after the latest round that came before this poll."""
         ...
 
-    def is_complete(self, poll_id: int) -> bool:
-        """Whether the round of this poll, or a later one, was recorded to its end.
+    def is_decided(self, poll_id: int) -> bool:
+        """Whether the round of this poll, or a later one, was decided.
 
         No round is decided behind it: a stream that lost its states folds the past once more.
         """

@@ -47,7 +47,7 @@ def _row(entry: Entry) -> str:
     if option.aliases:
         more.append("also " + ", ".join(f"`{name}`" for name in option.aliases))
     default = f" (default {value})" if value else ""
-    return f"`{option.conf}`{default}\n: {option.why} *({'; '.join(more)})*\n"
+    return f"`{option.conf}`{default}\n: {entry.why} *({'; '.join(more)})*\n"
 
 
 def _value(value: object) -> str:

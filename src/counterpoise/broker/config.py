@@ -52,126 +52,62 @@ _CLIENT = ClientOptions()
 class BrokerConfig:
     """The settings of one broker, under Pulsar's own names."""
 
-    cluster_name: str = option(
-        "standalone", conf="clusterName", why="the cluster this broker belongs to"
-    )
-    advertised_address: str = option(
-        "localhost",
-        conf="advertisedAddress",
-        why="the host that clients and other brokers reach this broker at",
-    )
-    bind_address: str = option(
-        "127.0.0.1", conf="bindAddress", why="the address that both ports listen on"
-    )
-    advertised_listeners: tuple[str, ...] = option(
-        (),
-        conf="advertisedListeners",
-        why="further addresses for clients that name a listener: name:pulsar://host:port, …",
-    )
-    internal_listener_name: str = option(
-        "",
-        conf="internalListenerName",
-        why="which of advertisedListeners brokers and clients use that name none; blank: the first",
-    )
-    bind_addresses: tuple[str, ...] = option(
-        (),
-        conf="bindAddresses",
-        why="further sockets, name:pulsar://host:port; their clients get the addresses of that "
-        "listener",
-    )
+    cluster_name: str = option("standalone", "clusterName")
+    """The cluster this broker belongs to."""
+    advertised_address: str = option("localhost", "advertisedAddress")
+    """The host that clients and other brokers reach this broker at."""
+    bind_address: str = option("127.0.0.1", "bindAddress")
+    """The address that both ports listen on."""
+    advertised_listeners: tuple[str, ...] = option((), "advertisedListeners")
+    """Further addresses for clients that name a listener: name:pulsar://host:port, …."""
+    internal_listener_name: str = option("", "internalListenerName")
+    """Which of advertisedListeners brokers and clients use that name none; blank: the first."""
+    bind_addresses: tuple[str, ...] = option((), "bindAddresses")
+    """Further sockets, name:pulsar://host:port; their clients get the addresses of that
+    listener."""
     broker_service_port: int | None = option(
-        6650,
-        conf="brokerServicePort",
-        low=0,
-        high=65535,
-        blank_is_none=True,
-        why="the binary protocol's port; 0 takes a free one, blank opens none",
+        6650, "brokerServicePort", low=0, high=65535, blank_is_none=True
     )
+    """The binary protocol's port; 0 takes a free one, blank opens none."""
     broker_service_port_tls: int | None = option(
-        None,
-        conf="brokerServicePortTls",
-        kind=int,
-        low=0,
-        high=65535,
-        blank_is_none=True,
-        why="the binary protocol's port for TLS; 0 takes a free one, blank opens none",
+        None, "brokerServicePortTls", kind=int, low=0, high=65535, blank_is_none=True
     )
+    """The binary protocol's port for TLS; 0 takes a free one, blank opens none."""
     web_service_port: int | None = option(
-        8080,
-        conf="webServicePort",
-        low=0,
-        high=65535,
-        blank_is_none=True,
-        why="the admin API's port, part of the broker's id; 0 takes a free one, blank opens none",
+        8080, "webServicePort", low=0, high=65535, blank_is_none=True
     )
+    """The admin API's port, part of the broker's id; 0 takes a free one, blank opens none."""
     web_service_port_tls: int | None = option(
-        None,
-        conf="webServicePortTls",
-        kind=int,
-        low=0,
-        high=65535,
-        blank_is_none=True,
-        why="the admin API's port for TLS, part of the broker's id where there is no plain one",
+        None, "webServicePortTls", kind=int, low=0, high=65535, blank_is_none=True
     )
-    http_connections_max: int = option(
-        2048,
-        conf="maxHttpServerConnections",
-        unit="connections",
-        low=0,
-        why="how many connections the admin API has at most; more are closed at once (0: no limit)",
-    )
-    http_requests_limited: bool = option(
-        False,
-        conf="httpRequestsLimitEnabled",
-        why="whether the admin API answers at most httpRequestsMaxPerSecond, and 429 beyond that",
-    )
-    http_requests_per_s: float = option(
-        100.0,
-        conf="httpRequestsMaxPerSecond",
-        unit="requests/s",
-        low=1.0,
-        why="how many requests a second the admin API answers, if httpRequestsLimitEnabled",
-    )
-    metadata_store_url: str = option(
-        "memory:", conf="metadataStoreUrl", why="where the cluster keeps its metadata"
-    )
+    """The admin API's port for TLS, part of the broker's id where there is no plain one."""
+    http_connections_max: int = option(2048, "maxHttpServerConnections", "connections", low=0)
+    """How many connections the admin API has at most; more are closed at once (0: no limit)."""
+    http_requests_limited: bool = option(False, "httpRequestsLimitEnabled")
+    """Whether the admin API answers at most httpRequestsMaxPerSecond, and 429 beyond that."""
+    http_requests_per_s: float = option(100.0, "httpRequestsMaxPerSecond", "requests/s", low=1.0)
+    """How many requests a second the admin API answers, if httpRequestsLimitEnabled."""
+    metadata_store_url: str = option("memory:", "metadataStoreUrl")
+    """Where the cluster keeps its metadata."""
     metadata_store_session_timeout_ms: int = option(
-        30000,
-        conf="metadataStoreSessionTimeoutMillis",
-        unit="ms",
-        low=100,
-        why="how long a silent broker keeps its bundles before others take them over",
+        30000, "metadataStoreSessionTimeoutMillis", "ms", low=100
     )
+    """How long a silent broker keeps its bundles before others take them over."""
     metadata_store_operation_timeout_s: int = option(
-        30,
-        conf="metadataStoreOperationTimeoutSeconds",
-        unit="s",
-        low=1,
-        why="after this long without an answer a metadata operation has failed",
+        30, "metadataStoreOperationTimeoutSeconds", "s", low=1
     )
+    """After this long without an answer a metadata operation has failed."""
     default_number_of_namespace_bundles: int = option(
-        4,
-        conf="defaultNumberOfNamespaceBundles",
-        unit="bundles",
-        low=1,
-        dynamic=True,
-        why="how many bundles a namespace gets that does not ask for a number",
+        4, "defaultNumberOfNamespaceBundles", "bundles", low=1, dynamic=True
     )
+    """How many bundles a namespace gets that does not ask for a number."""
     namespace_bundle_unloading_timeout_ms: int = option(
-        60000,
-        conf="namespaceBundleUnloadingTimeoutMs",
-        unit="ms",
-        low=1,
-        high=INT64_MAX,
-        dynamic=True,
-        why="after this long an unload releases the bundle even if a topic has not closed",
+        60000, "namespaceBundleUnloadingTimeoutMs", "ms", low=1, high=INT64_MAX, dynamic=True
     )
-    load_balancer_enabled: bool = option(
-        True,
-        conf="loadBalancerEnabled",
-        why="whether load is reported, averaged and shed, and bundles are placed by it; off, "
-        "brokers run no load task, and the broker that is asked takes the bundle",
-    )
+    """After this long an unload releases the bundle even if a topic has not closed."""
+    load_balancer_enabled: bool = option(True, "loadBalancerEnabled")
+    """Whether load is reported, averaged and shed, and bundles are placed by it; off, brokers run
+    no load task, and the broker that is asked takes the bundle."""
     auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
     creation_limits: CreationLimits = _CREATION_LIMITS
     load_report: LoadReportConfig = _LOAD_REPORT

@@ -11,20 +11,10 @@ from counterpoise.names.options import option
 class MetricsOptions:
     """Which things have series of their own."""
 
-    bundles: bool = option(
-        True,
-        conf="exposeBundlesMetricsInPrometheus",
-        dynamic=True,
-        why="whether each bundle has metrics of its own (Pulsar's default is false: there one "
-        "cannot see by them what the balancer sees)",
-    )
-    topics: bool = option(
-        True,
-        conf="exposeTopicLevelMetricsInPrometheus",
-        why="whether each topic and subscription has metrics of its own, or their namespace does",
-    )
-    consumers: bool = option(
-        False,
-        conf="exposeConsumerLevelMetricsInPrometheus",
-        why="whether each consumer has metrics of its own, where topics have",
-    )
+    bundles: bool = option(True, "exposeBundlesMetricsInPrometheus", dynamic=True)
+    """Whether each bundle has metrics of its own (Pulsar's default is false: there one cannot see
+    by them what the balancer sees)."""
+    topics: bool = option(True, "exposeTopicLevelMetricsInPrometheus")
+    """Whether each topic and subscription has metrics of its own, or their namespace does."""
+    consumers: bool = option(False, "exposeConsumerLevelMetricsInPrometheus")
+    """Whether each consumer has metrics of its own, where topics have."""

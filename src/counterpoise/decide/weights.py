@@ -20,56 +20,32 @@ class ResourceWeights:
     spellings; read `inbound` and `outbound`, which settle them as Pulsar does.
     """
 
-    cpu: float = option(
-        1.0,
-        conf="loadBalancerCPUResourceWeight",
-        low=0.0,
-        dynamic=True,
-        why="how much CPU counts in a broker's usage",
-    )
+    cpu: float = option(1.0, "loadBalancerCPUResourceWeight", low=0.0, dynamic=True)
+    """How much CPU counts in a broker's usage."""
     memory: float = option(
-        0.0,
-        conf="loadBalancerMemoryResourceWeight",
-        low=0.0,
-        dynamic=True,
-        deprecated=True,
-        why="how much heap memory counts; garbage collection makes it noise, so 0",
+        0.0, "loadBalancerMemoryResourceWeight", low=0.0, dynamic=True, deprecated=True
     )
+    """How much heap memory counts; garbage collection makes it noise, so 0."""
     direct_memory: float = option(
-        0.0,
-        conf="loadBalancerDirectMemoryResourceWeight",
-        low=0.0,
-        dynamic=True,
-        why="how much direct memory counts; pooled buffers make it noise, so 0",
+        0.0, "loadBalancerDirectMemoryResourceWeight", low=0.0, dynamic=True
     )
+    """How much direct memory counts; pooled buffers make it noise, so 0."""
     bandwidth_in: float = option(
-        1.0,
-        conf="loadBalancerBandwidthInResourceWeight",
-        low=0.0,
-        dynamic=True,
-        why="how much inbound network counts in a broker's usage",
+        1.0, "loadBalancerBandwidthInResourceWeight", low=0.0, dynamic=True
     )
+    """How much inbound network counts in a broker's usage."""
     bandwidth_out: float = option(
-        1.0,
-        conf="loadBalancerBandwidthOutResourceWeight",
-        low=0.0,
-        dynamic=True,
-        why="how much outbound network counts in a broker's usage",
+        1.0, "loadBalancerBandwidthOutResourceWeight", low=0.0, dynamic=True
     )
+    """How much outbound network counts in a broker's usage."""
     legacy_bandwidth_in: float = option(
-        1.0,
-        conf="loadBalancerBandwithInResourceWeight",
-        low=0.0,
-        dynamic=True,
-        why="the old misspelling of the inbound weight; heeded while the right spelling says 1.0",
+        1.0, "loadBalancerBandwithInResourceWeight", low=0.0, dynamic=True
     )
+    """The old misspelling of the inbound weight; heeded while the right spelling says 1.0."""
     legacy_bandwidth_out: float = option(
-        1.0,
-        conf="loadBalancerBandwithOutResourceWeight",
-        low=0.0,
-        dynamic=True,
-        why="the old misspelling of the outbound weight; heeded while the right spelling says 1.0",
+        1.0, "loadBalancerBandwithOutResourceWeight", low=0.0, dynamic=True
     )
+    """The old misspelling of the outbound weight; heeded while the right spelling says 1.0."""
 
     @property
     def inbound(self) -> float:

@@ -5,11 +5,12 @@ A room writes::
     @dataclass(frozen=True, slots=True)
     class SplitOptions:
         max_topics: int = option(
-            1000, conf="loadBalancerNamespaceBundleMaxTopics", unit="topics", low=1, dynamic=True,
-            why="a bundle with more topics is split",
+            1000, "loadBalancerNamespaceBundleMaxTopics", "topics", low=1, dynamic=True
         )
+        '''A bundle with more topics is split.'''
 
-and reads a ``broker.conf`` with ``from_conf(SplitOptions, values)``.
+and reads a ``broker.conf`` with ``from_conf(SplitOptions, values)``. The string below a field says
+what the setting is for; listings of settings read it from the source.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Option:
     """bool, int, float, str or tuple (a comma-separated list)."""
     unit: str
     why: str
+    """What it is for; empty where the string below the field says it."""
     low: float | None
     high: float | None
     choices: tuple[str, ...]
@@ -133,10 +135,10 @@ _READERS: Mapping[type, Callable[[str], Any]] = {
 
 def option(
     default: Any,
-    *,
     conf: str,
-    why: str,
     unit: str = "",
+    *,
+    why: str = "",
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),

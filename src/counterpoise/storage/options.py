@@ -11,23 +11,10 @@ from counterpoise.names.options import option
 class StorageOptions:
     """Where the ledgers are and how large; the sizes are smaller than Pulsar's, for one host."""
 
-    url: str = option(
-        "memory:",
-        conf="ledgerStoreUrl",
-        why="where messages are kept: memory: (gone with the broker) or file:///directory, which "
-        "all brokers of a cluster share",
-    )
-    ledger_mb: int = option(
-        64,
-        conf="managedLedgerMaxSizePerLedgerMbytes",
-        unit="MB",
-        low=1,
-        why="a ledger of this size is closed and the next begun; only whole ledgers are deleted",
-    )
-    cache_mb: int = option(
-        64,
-        conf="managedLedgerCacheSizeMB",
-        unit="MB",
-        low=1,
-        why="how much of what was written last, over all topics, is delivered without a read",
-    )
+    url: str = option("memory:", "ledgerStoreUrl")
+    """Where messages are kept: memory: (gone with the broker) or file:///directory, which all
+    brokers of a cluster share."""
+    ledger_mb: int = option(64, "managedLedgerMaxSizePerLedgerMbytes", "MB", low=1)
+    """A ledger of this size is closed and the next begun; only whole ledgers are deleted."""
+    cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
+    """How much of what was written last, over all topics, is delivered without a read."""

@@ -299,7 +299,7 @@ def test_every_setting_is_listed(capsys):
     assert main(["doctor", "--settings"]) == 0
     shown = capsys.readouterr().out
     for name, entry in table().items():
-        assert f"{name}\n  {entry.option.why}\n" in shown
+        assert f"{name}\n  {entry.why}\n" in shown
     assert "default 85; percent; a whole number from 0 to 2147483647; dynamic; read by" in shown
 
 

@@ -33,8 +33,8 @@ def pulsar_defaults():
     ("conf", "kind", "default", "dynamic", "deprecated"), list(pulsar_defaults())
 )
 def test_every_setting_has_pulsars_default(conf, kind, default, dynamic, deprecated):
+    assert table()[conf].why
     option = table()[conf].option
-    assert option.why
     assert option.deprecated == (deprecated == "deprecated")
     assert option.dynamic == (dynamic == "dynamic")
     if conf in OURS:

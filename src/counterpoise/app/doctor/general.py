@@ -71,12 +71,11 @@ def deprecated(setup: Setup) -> Iterator[Diagnosis]:
         if not setup.changed(name):
             continue
         if entry.option.deprecated and not name.endswith("ResourceWeight"):
-            why = entry.option.why[:1].upper() + entry.option.why[1:] + "."
             yield Diagnosis(
                 "deprecated-name",
                 Severity.ADVICE,
                 f"{name} does nothing any more",
-                why,
+                entry.why,
                 setup.show(name),
                 advice=f"delete {name}",
             )

@@ -34,7 +34,7 @@ def unread() -> Mapping[str, str]:
         elif name in READ_ELSEWHERE or (entry is not None and entry.rooms):
             continue
         else:
-            found[name] = entry.option.why if entry is not None else ""
+            found[name] = entry.why if entry is not None else ""
     return MappingProxyType(found)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
+from counterpoise.app.settings.explained import explanations
 from counterpoise.app.settings.pulsar import pulsar_settings
-from counterpoise.app.settings.unread import BALANCING, RATES
+from counterpoise.app.settings.unread import UnreadOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.filters.options import FilterOptions
@@ -38,16 +39,25 @@ class Entry:
 
     option: Option
     rooms: tuple[str, ...]
+    declared_by: type
+
+    @property
+    def why(self) -> str:
+        """What the setting is for."""
+        return explanations(self.declared_by)[self.option.conf]
 
 
 @cache
 def table() -> Mapping[str, Entry]:
     """Every balancing and rate setting by its broker.conf name."""
     entries: dict[str, Entry] = {}
-    for room, option in _declared():
-        known = entries.get(option.conf)
-        rooms = dict.fromkeys((*(known.rooms if known else ()), *([room] if room else [])))
-        entries[option.conf] = Entry(known.option if known else option, tuple(rooms))
+    for room, settings in ROOMS:
+        for option in all_options(settings):
+            entry = entries.setdefault(option.conf, Entry(option, (), settings))
+            rooms = dict.fromkeys((*entry.rooms, room))
+            entries[option.conf] = replace(entry, rooms=tuple(rooms))
+    for option in all_options(UnreadOptions):
+        entries.setdefault(option.conf, Entry(option, (), UnreadOptions))
     return entries
 
 
@@ -68,14 +78,6 @@ def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[
         for name in names
         if name not in mine and not read_by_balancer(name)
     ]
-
-
-def _declared() -> Iterator[tuple[str, Option]]:
-    for room, settings in ROOMS:
-        for option in all_options(settings):
-            yield room, option
-    for option in (*BALANCING, *RATES):
-        yield "", option
 
 
 @cache

@@ -59,7 +59,7 @@ def _settings() -> str:
         traits += ["dynamic"] if option.dynamic else []
         traits += ["deprecated"] if option.deprecated else []
         traits += [f"read by {', '.join(entry.rooms)}" if entry.rooms else "not read here"]
-        lines.append(f"{name}\n  {option.why}\n  {'; '.join(traits)}\n")
+        lines.append(f"{name}\n  {entry.why}\n  {'; '.join(traits)}\n")
     return "".join(lines)
 
 

@@ -17,51 +17,30 @@ class StateChannelOptions:
     """The state channel's settings, under the extensible load manager."""
 
     in_flight_ms: int = option(
-        30_000,
-        conf="loadBalancerInFlightServiceUnitStateWaitingTimeInMillis",
-        unit="ms",
-        low=1,
-        why="a change of a bundle's owner that takes longer is ended by the leader",
+        30_000, "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis", "ms", low=1
     )
+    """A change of a bundle's owner that takes longer is ended by the leader."""
     tombstone_delay_s: int = option(
-        3600,
-        conf="loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds",
-        unit="s",
-        low=1,
-        why="how long the record of a bundle that no broker owns is kept",
+        3600, "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds", "s", low=1
     )
+    """How long the record of a bundle that no broker owns is kept."""
     monitor_interval_s: int = option(
-        60,
-        conf="loadBalancerServiceUnitStateMonitorIntervalInSeconds",
-        unit="s",
-        low=1,
-        why="how often the leader looks for bundles whose ownership needs repair; a broker that "
-        "comes or goes makes it look at once",
+        60, "loadBalancerServiceUnitStateMonitorIntervalInSeconds", "s", low=1
     )
+    """How often the leader looks for bundles whose ownership needs repair; a broker that comes or
+    goes makes it look at once."""
     overrides_at_once: int = option(
-        64,
-        conf="loadBalancerServiceUnitStateMaxConcurrentOverrides",
-        unit="bundles",
-        low=1,
-        dynamic=True,
-        why="how many bundles whose ownership needs repair the leader repairs at the same time",
+        64, "loadBalancerServiceUnitStateMaxConcurrentOverrides", "bundles", low=1, dynamic=True
     )
-    names_owner: bool = option(
-        True,
-        conf="loadBalancerMultiPhaseBundleUnload",
-        why="whether clients of a bundle that moves are sent to its new owner; off, they are "
-        "disconnected and look it up",
-    )
-    clients_may_write: bool = option(
-        False,
-        conf="systemTopicsWritableByClients",
-        why="whether every client may write to the topics of pulsar/system, as in Pulsar without "
-        "authorization; else brokers and super users alone: a client that writes bundles' states "
-        "there can stop bundles",
-    )
+    """How many bundles whose ownership needs repair the leader repairs at the same time."""
+    names_owner: bool = option(True, "loadBalancerMultiPhaseBundleUnload")
+    """Whether clients of a bundle that moves are sent to its new owner; off, they are disconnected
+    and look it up."""
+    clients_may_write: bool = option(False, "systemTopicsWritableByClients")
+    """Whether every client may write to the topics of pulsar/system, as in Pulsar without
+    authorization; else brokers and super users alone: a client that writes bundles' states there
+    can stop bundles."""
     table_view: str = option(
-        ON_TOPIC,
-        conf="loadManagerServiceUnitStateTableViewClassName",
-        choices=(ON_TOPIC, IN_STORE),
-        why="where the owners of bundles are kept: on a system topic, or in the metadata store",
+        ON_TOPIC, "loadManagerServiceUnitStateTableViewClassName", choices=(ON_TOPIC, IN_STORE)
     )
+    """Where the owners of bundles are kept: on a system topic, or in the metadata store."""

@@ -25,12 +25,8 @@ _STRATEGIES: Any = make_dataclass(
 class SheddingConfig:
     """Which strategy takes bundles from busy brokers, and the settings of each."""
 
-    strategy: str = option(
-        THRESHOLD_SHEDDER,
-        conf="loadBalancerLoadSheddingStrategy",
-        dynamic=True,
-        why="which strategy takes bundles from busy brokers",
-    )
+    strategy: str = option(THRESHOLD_SHEDDER, "loadBalancerLoadSheddingStrategy", dynamic=True)
+    """Which strategy takes bundles from busy brokers."""
     balance: BalanceOptions = _BALANCE
     strategies: Any = _STRATEGIES
     """The settings of each registered strategy."""

@@ -107,83 +107,38 @@ class Services:
 class ConnectionConfig:
     """The limits of a connection, under Pulsar's own names."""
 
-    max_message_size: int = option(
-        DEFAULT_MAX_MESSAGE_SIZE,
-        conf="maxMessageSize",
-        unit="bytes",
-        low=1,
-        why="the largest message a client may send; frames may be 10 KiB larger",
-    )
-    keep_alive_interval_s: float = option(
-        30,
-        conf="keepAliveIntervalSeconds",
-        unit="s",
-        why="how often a client is pinged; silent until the next ping, it is disconnected",
-    )
+    max_message_size: int = option(DEFAULT_MAX_MESSAGE_SIZE, "maxMessageSize", "bytes", low=1)
+    """The largest message a client may send; frames may be 10 KiB larger."""
+    keep_alive_interval_s: float = option(30, "keepAliveIntervalSeconds", "s")
+    """How often a client is pinged; silent until the next ping, it is disconnected."""
     max_pending_publish_requests: int = option(
-        1000,
-        conf="maxPendingPublishRequestsPerConnection",
-        unit="messages",
-        low=1,
-        why="with so many messages not stored yet, nothing more is read until half of them are",
+        1000, "maxPendingPublishRequestsPerConnection", "messages", low=1
     )
-    connections_max: int = option(
-        0,
-        conf="brokerMaxConnections",
-        unit="connections",
-        low=0,
-        why="how many clients may be connected at once; 0: no limit",
-    )
-    connections_max_per_ip: int = option(
-        0,
-        conf="brokerMaxConnectionsPerIp",
-        unit="connections",
-        low=0,
-        why="how many of them from one address; 0: no limit",
-    )
-    lookups_max: int = option(
-        50_000,
-        conf="maxConcurrentLookupRequest",
-        unit="requests",
-        low=1,
-        why="with so many lookups under way, further ones are refused and clients try again",
-    )
+    """With so many messages not stored yet, nothing more is read until half of them are."""
+    connections_max: int = option(0, "brokerMaxConnections", "connections", low=0)
+    """How many clients may be connected at once; 0: no limit."""
+    connections_max_per_ip: int = option(0, "brokerMaxConnectionsPerIp", "connections", low=0)
+    """How many of them from one address; 0: no limit."""
+    lookups_max: int = option(50_000, "maxConcurrentLookupRequest", "requests", low=1)
+    """With so many lookups under way, further ones are refused and clients try again."""
     publish_buffer_mb: int = option(
-        64,
-        conf="maxMessagePublishBufferSizeInMB",
-        unit="MiB",
-        low=-1,
-        dynamic=True,
-        why="with so much waiting for storage, connections that publish are not read; -1: no limit",
+        64, "maxMessagePublishBufferSizeInMB", "MiB", low=-1, dynamic=True
     )
+    """With so much waiting for storage, connections that publish are not read; -1: no limit."""
     held_entries_max: int = option(
-        50_000,
-        conf="maxThrottledPublishRequestsPerConnection",
-        unit="entries",
-        low=1,
-        why="how many entries may wait for a publish rate limit before their connection is read no "
-        "more; until then it is read, so that its other producers lose nothing",
+        50_000, "maxThrottledPublishRequestsPerConnection", "entries", low=1
     )
+    """How many entries may wait for a publish rate limit before their connection is read no more;
+    until then it is read, so that its other producers lose nothing."""
     held_bytes_max: int = option(
-        16 * 1024 * 1024,
-        conf="maxThrottledPublishBytesPerConnection",
-        unit="bytes",
-        low=1,
-        why="the same in bytes: the memory that a throttled client may take",
+        16 * 1024 * 1024, "maxThrottledPublishBytesPerConnection", "bytes", low=1
     )
+    """The same in bytes: the memory that a throttled client may take."""
     refresh_check_s: float = 60.0
     """``authenticationRefreshCheckSeconds``."""
     authenticate_original: bool = False
     """``authenticateOriginalAuthData``."""
-    pattern_evaluation: bool = option(
-        True,
-        conf="enableBrokerSideSubscriptionPatternEvaluation",
-        why="whether a pattern subscription's topics are matched here, and may be watched",
-    )
-    pattern_length_max: int = option(
-        50,
-        conf="subscriptionPatternMaxLength",
-        unit="characters",
-        low=0,
-        why="a longer pattern is left to the client, since matching it costs this broker",
-    )
+    pattern_evaluation: bool = option(True, "enableBrokerSideSubscriptionPatternEvaluation")
+    """Whether a pattern subscription's topics are matched here, and may be watched."""
+    pattern_length_max: int = option(50, "subscriptionPatternMaxLength", "characters", low=0)
+    """A longer pattern is left to the client, since matching it costs this broker."""

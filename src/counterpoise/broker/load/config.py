@@ -14,61 +14,38 @@ class LoadReportConfig:
     """When a broker measures itself, and when it publishes its report."""
 
     min_interval_ms: int = option(
-        5000,
-        conf="loadBalancerReportUpdateMinIntervalMillis",
-        unit="ms",
-        low=10,
-        dynamic=True,
-        why="how often a broker measures its load; rates are averages over this time",
+        5000, "loadBalancerReportUpdateMinIntervalMillis", "ms", low=10, dynamic=True
     )
+    """How often a broker measures its load; rates are averages over this time."""
     max_interval_minutes: int = option(
-        15,
-        conf="loadBalancerReportUpdateMaxIntervalMinutes",
-        unit="minutes",
-        low=1,
-        dynamic=True,
-        why="a report this old is written again even if nothing changed",
+        15, "loadBalancerReportUpdateMaxIntervalMinutes", "minutes", low=1, dynamic=True
     )
+    """A report this old is written again even if nothing changed."""
     threshold_percentage: int = option(
-        10,
-        conf="loadBalancerReportUpdateThresholdPercentage",
-        unit="%",
-        low=0,
-        dynamic=True,
-        why="a report that changed by more is written at once",
+        10, "loadBalancerReportUpdateThresholdPercentage", "%", low=0, dynamic=True
     )
+    """A report that changed by more is written at once."""
     host_usage_minutes: int = option(
-        1,
-        conf="loadBalancerHostUsageCheckIntervalMinutes",
-        unit="minutes",
-        low=0,
-        dynamic=True,
-        why="how often a broker measures CPU, memory and network, each time over the time since; "
-        "0 means for every report",
+        1, "loadBalancerHostUsageCheckIntervalMinutes", "minutes", low=0, dynamic=True
     )
+    """How often a broker measures CPU, memory and network, each time over the time since; 0 means
+    for every report."""
     averages_interval_minutes: int = option(
-        15,
-        conf="loadBalancerResourceQuotaUpdateIntervalMinutes",
-        unit="minutes",
-        low=1,
-        why="how often the leader writes the averages of bundles and brokers down",
+        15, "loadBalancerResourceQuotaUpdateIntervalMinutes", "minutes", low=1
     )
+    """How often the leader writes the averages of bundles and brokers down."""
     bundles_in_report: int = option(
         10,
-        conf="loadBalancerMaxNumberOfBundlesInBundleLoadReport",
-        unit="bundles of a broker",
+        "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+        "bundles of a broker",
         low=0,
         dynamic=True,
-        why="how many bundles' averages are written for each broker; 0 means all",
     )
+    """How many bundles' averages are written for each broker; 0 means all."""
     override_nic_speed_gbps: float | None = option(
-        None,
-        conf="loadBalancerOverrideBrokerNicSpeedGbps",
-        unit="Gbit/s",
-        low=0.0,
-        kind=float,
-        why="the network's speed, where the operating system does not know it",
+        None, "loadBalancerOverrideBrokerNicSpeedGbps", "Gbit/s", low=0.0, kind=float
     )
+    """The network's speed, where the operating system does not know it."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
     @property

@@ -16,59 +16,37 @@ PARTITIONS_MAX: Final = 10_000
 class CreationLimits:
     """How many tenants, namespaces, topics and partitions there may be; 0 is no limit."""
 
-    tenants: int = option(
-        0, conf="maxTenants", unit="tenants", low=0, dynamic=True, why="tenants of the cluster"
-    )
-    namespaces: int = option(
-        0,
-        conf="maxNamespacesPerTenant",
-        unit="namespaces",
-        low=0,
-        dynamic=True,
-        why="namespaces of a tenant",
-    )
-    topics: int = option(
-        0,
-        conf="maxTopicsPerNamespace",
-        unit="topics",
-        low=0,
-        dynamic=True,
-        why="persistent topics of a namespace, each partition counted",
-    )
+    tenants: int = option(0, "maxTenants", "tenants", low=0, dynamic=True)
+    """Tenants of the cluster."""
+    namespaces: int = option(0, "maxNamespacesPerTenant", "namespaces", low=0, dynamic=True)
+    """Namespaces of a tenant."""
+    topics: int = option(0, "maxTopicsPerNamespace", "topics", low=0, dynamic=True)
+    """Persistent topics of a namespace, each partition counted."""
     partitions: int = option(
         0,
-        conf="maxNumPartitionsPerPartitionedTopic",
-        unit="partitions",
+        "maxNumPartitionsPerPartitionedTopic",
+        "partitions",
         low=0,
         high=PARTITIONS_MAX,
         dynamic=True,
-        why="partitions of one topic",
     )
+    """Partitions of one topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoTopicCreation:
     """Whether a topic that is not there is created, and as what."""
 
-    allowed: bool = option(
-        True,
-        conf="allowAutoTopicCreation",
-        dynamic=True,
-        why="whether producing or subscribing creates a topic that is not there",
-    )
+    allowed: bool = option(True, "allowAutoTopicCreation", dynamic=True)
+    """Whether producing or subscribing creates a topic that is not there."""
     kind: str = option(
         "non-partitioned",
-        conf="allowAutoTopicCreationType",
+        "allowAutoTopicCreationType",
         choices=("non-partitioned", "partitioned"),
         dynamic=True,
-        why="what kind of topic is created automatically",
     )
+    """What kind of topic is created automatically."""
     partitions: int = option(
-        1,
-        conf="defaultNumPartitions",
-        unit="partitions",
-        low=1,
-        high=PARTITIONS_MAX,
-        dynamic=True,
-        why="partitions of a partitioned topic that is created automatically",
+        1, "defaultNumPartitions", "partitions", low=1, high=PARTITIONS_MAX, dynamic=True
     )
+    """Partitions of a partitioned topic that is created automatically."""

@@ -30,23 +30,12 @@ _OF_AUTO_UPDATE: Final = {
 class SchemaOptions:
     """What brokers read of schemas from broker.conf."""
 
-    strategy: str = option(
-        "FULL",
-        conf="schemaCompatibilityStrategy",
-        choices=STRATEGIES,
-        why="which schemas a topic takes beside those it has",
-    )
-    auto_update: bool = option(
-        True,
-        conf="isAllowAutoUpdateSchemaEnabled",
-        dynamic=True,
-        why="whether producers may register new versions of a schema",
-    )
-    validation_enforced: bool = option(
-        False,
-        conf="isSchemaValidationEnforced",
-        why="whether a producer without a schema is refused by a topic that has one",
-    )
+    strategy: str = option("FULL", "schemaCompatibilityStrategy", choices=STRATEGIES)
+    """Which schemas a topic takes beside those it has."""
+    auto_update: bool = option(True, "isAllowAutoUpdateSchemaEnabled", dynamic=True)
+    """Whether producers may register new versions of a schema."""
+    validation_enforced: bool = option(False, "isSchemaValidationEnforced")
+    """Whether a producer without a schema is refused by a topic that has one."""
 
 
 class SchemaPolicies(Protocol):

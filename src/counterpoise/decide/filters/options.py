@@ -12,45 +12,19 @@ from counterpoise.names.options import option
 class FilterOptions:
     """Every setting that `counterpoise.decide.filters` reads."""
 
-    load_manager_class: str = option(
-        MODULAR,
-        conf="loadManagerClassName",
-        dynamic=True,
-        why="which load manager runs; brokers with another one are passed over",
-    )
-    max_topics: int = option(
-        50000,
-        conf="loadBalancerBrokerMaxTopics",
-        unit="topics",
-        low=0,
-        dynamic=True,
-        why="a broker with more topics is given no bundle",
-    )
+    load_manager_class: str = option(MODULAR, "loadManagerClassName", dynamic=True)
+    """Which load manager runs; brokers with another one are passed over."""
+    max_topics: int = option(50000, "loadBalancerBrokerMaxTopics", "topics", low=0, dynamic=True)
+    """A broker with more topics is given no bundle."""
     distribute_evenly: bool = option(
-        True,
-        conf="loadBalancerDistributeBundlesEvenlyEnabled",
-        dynamic=True,
-        why="only brokers with the fewest bundles of a namespace get its next one (modular)",
+        True, "loadBalancerDistributeBundlesEvenlyEnabled", dynamic=True
     )
-    prefer_later_versions: bool = option(
-        False,
-        conf="preferLaterVersions",
-        dynamic=True,
-        why="only brokers of the latest version are given bundles",
-    )
-    failure_domains: bool = option(
-        False,
-        conf="failureDomainsEnabled",
-        dynamic=True,
-        why="anti-affinity spreads over failure domains first, then over brokers",
-    )
-    persistent_topics: bool = option(
-        True,
-        conf="enablePersistentTopics",
-        why="whether this broker serves persistent topics",
-    )
-    non_persistent_topics: bool = option(
-        True,
-        conf="enableNonPersistentTopics",
-        why="whether this broker serves non-persistent topics",
-    )
+    """Only brokers with the fewest bundles of a namespace get its next one (modular)."""
+    prefer_later_versions: bool = option(False, "preferLaterVersions", dynamic=True)
+    """Only brokers of the latest version are given bundles."""
+    failure_domains: bool = option(False, "failureDomainsEnabled", dynamic=True)
+    """Anti-affinity spreads over failure domains first, then over brokers."""
+    persistent_topics: bool = option(True, "enablePersistentTopics")
+    """Whether this broker serves persistent topics."""
+    non_persistent_topics: bool = option(True, "enableNonPersistentTopics")
+    """Whether this broker serves non-persistent topics."""

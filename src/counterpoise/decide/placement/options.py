@@ -15,33 +15,23 @@ class PlacementOptions:
     """Every setting that `counterpoise.decide.placement` reads."""
 
     strategy: str = option(
-        PLACEMENT_PACKAGE + "LeastLongTermMessageRate",
-        conf="loadBalancerLoadPlacementStrategy",
-        why="which strategy picks a bundle's broker; the extensible manager ignores it",
+        PLACEMENT_PACKAGE + "LeastLongTermMessageRate", "loadBalancerLoadPlacementStrategy"
     )
+    """Which strategy picks a bundle's broker; the extensible manager ignores it."""
     overloaded_threshold_percentage: int = option(
-        85,
-        conf="loadBalancerBrokerOverloadedThresholdPercentage",
-        unit="percent",
-        low=0,
-        dynamic=True,
-        why="a busier broker is given a bundle only when every other is as busy",
+        85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )
+    """A busier broker is given a bundle only when every other is as busy."""
     average_difference_percentage: int = option(
         10,
-        conf="loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
-        unit="percentage points",
+        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
+        "percentage points",
         low=0,
         dynamic=True,
-        why="how far below the average a broker must be to be preferred",
     )
+    """How far below the average a broker must be to be preferred."""
     history_percentage: float = option(
-        0.9,
-        conf="loadBalancerHistoryResourcePercentage",
-        unit="fraction",
-        low=0.0,
-        high=1.0,
-        dynamic=True,
-        why="how much of the remembered usage stays when a new one is seen",
+        0.9, "loadBalancerHistoryResourcePercentage", "fraction", low=0.0, high=1.0, dynamic=True
     )
+    """How much of the remembered usage stays when a new one is seen."""
     weights: ResourceWeights = DEFAULT_WEIGHTS

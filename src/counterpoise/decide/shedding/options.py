@@ -12,13 +12,9 @@ class OverloadOptions:
     """What OverloadShedder reads."""
 
     overloaded_threshold_percentage: int = option(
-        85,
-        conf="loadBalancerBrokerOverloadedThresholdPercentage",
-        unit="percent",
-        low=0,
-        dynamic=True,
-        why="a broker whose scarcest resource is used this much sheds bundles",
+        85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )
+    """A broker whose scarcest resource is used this much sheds bundles."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
 
@@ -27,35 +23,19 @@ class ThresholdOptions:
     """What ThresholdShedder reads."""
 
     threshold_percentage: int = option(
-        10,
-        conf="loadBalancerBrokerThresholdShedderPercentage",
-        unit="percentage points",
-        low=0,
-        dynamic=True,
-        why="how far above the cluster's average a broker may be before it sheds",
+        10, "loadBalancerBrokerThresholdShedderPercentage", "percentage points", low=0, dynamic=True
     )
+    """How far above the cluster's average a broker may be before it sheds."""
     history_percentage: float = option(
-        0.9,
-        conf="loadBalancerHistoryResourcePercentage",
-        unit="fraction",
-        low=0.0,
-        high=1.0,
-        dynamic=True,
-        why="weight of the past in the usage average; the rest is the latest report",
+        0.9, "loadBalancerHistoryResourcePercentage", "fraction", low=0.0, high=1.0, dynamic=True
     )
+    """Weight of the past in the usage average; the rest is the latest report."""
     min_throughput_mib: float = option(
-        10.0,
-        conf="loadBalancerBundleUnloadMinThroughputThreshold",
-        unit="MiB/s",
-        low=0.0,
-        dynamic=True,
-        why="a broker that would shed less than this is left alone",
+        10.0, "loadBalancerBundleUnloadMinThroughputThreshold", "MiB/s", low=0.0, dynamic=True
     )
-    lower_boundary: bool = option(
-        False,
-        conf="lowerBoundarySheddingEnabled",
-        why="also unload the busiest broker when another is far below the average",
-    )
+    """A broker that would shed less than this is left alone."""
+    lower_boundary: bool = option(False, "lowerBoundarySheddingEnabled")
+    """Also unload the busiest broker when another is far below the average."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
 
@@ -64,29 +44,15 @@ class UnloadLimits:
     """How much one call may move: UniformLoadShedder and AvgShedder share these."""
 
     max_unload_percentage: float = option(
-        0.2,
-        conf="maxUnloadPercentage",
-        unit="fraction",
-        low=0.0,
-        dynamic=True,
-        why="how much of the difference between two brokers is moved at once",
+        0.2, "maxUnloadPercentage", "fraction", low=0.0, dynamic=True
     )
-    min_unload_message: int = option(
-        1000,
-        conf="minUnloadMessage",
-        unit="messages/s",
-        low=0,
-        dynamic=True,
-        why="less traffic than this is not worth an unload",
-    )
+    """How much of the difference between two brokers is moved at once."""
+    min_unload_message: int = option(1000, "minUnloadMessage", "messages/s", low=0, dynamic=True)
+    """Less traffic than this is not worth an unload."""
     min_unload_throughput: int = option(
-        1024 * 1024,
-        conf="minUnloadMessageThroughput",
-        unit="bytes/s",
-        low=0,
-        dynamic=True,
-        why="less traffic than this is not worth an unload",
+        1024 * 1024, "minUnloadMessageThroughput", "bytes/s", low=0, dynamic=True
     )
+    """Less traffic than this is not worth an unload."""
 
 
 DEFAULT_LIMITS: Final = UnloadLimits()
@@ -97,29 +63,19 @@ class UniformOptions:
     """What UniformLoadShedder reads."""
 
     rate_threshold_percentage: float = option(
-        50.0,
-        conf="loadBalancerMsgRateDifferenceShedderThreshold",
-        unit="percent",
-        low=0.0,
-        dynamic=True,
-        why="how far the busiest broker may be above the idlest in messages/s; 0 switches it off",
+        50.0, "loadBalancerMsgRateDifferenceShedderThreshold", "percent", low=0.0, dynamic=True
     )
+    """How far the busiest broker may be above the idlest in messages/s; 0 switches it off."""
     throughput_threshold_ratio: float = option(
         4.0,
-        conf="loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",
-        unit="times",
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",
+        "times",
         low=0.0,
         dynamic=True,
-        why="how many times the idlest broker's bytes/s the busiest may have; 0 switches it off",
     )
-    max_bundles: int = option(
-        -1,
-        conf="maxUnloadBundleNumPerShedding",
-        unit="bundles",
-        low=-1,
-        dynamic=True,
-        why="most bundles unloaded in one call; -1 for no limit",
-    )
+    """How many times the idlest broker's bytes/s the busiest may have; 0 switches it off."""
+    max_bundles: int = option(-1, "maxUnloadBundleNumPerShedding", "bundles", low=-1, dynamic=True)
+    """Most bundles unloaded in one call; -1 for no limit."""
     limits: UnloadLimits = DEFAULT_LIMITS
 
 
@@ -128,37 +84,21 @@ class AvgOptions:
     """What AvgShedder reads (PIP-364)."""
 
     low_threshold: int = option(
-        15,
-        conf="loadBalancerAvgShedderLowThreshold",
-        unit="percentage points",
-        low=0,
-        dynamic=True,
-        why="a pair of brokers this far apart counts as uneven",
+        15, "loadBalancerAvgShedderLowThreshold", "percentage points", low=0, dynamic=True
     )
+    """A pair of brokers this far apart counts as uneven."""
     high_threshold: int = option(
-        40,
-        conf="loadBalancerAvgShedderHighThreshold",
-        unit="percentage points",
-        low=0,
-        dynamic=True,
-        why="a pair this far apart is evened out after fewer calls",
+        40, "loadBalancerAvgShedderHighThreshold", "percentage points", low=0, dynamic=True
     )
+    """A pair this far apart is evened out after fewer calls."""
     low_hits: int = option(
-        8,
-        conf="loadBalancerAvgShedderHitCountLowThreshold",
-        unit="calls",
-        low=0,
-        dynamic=True,
-        why="calls in a row beyond the low threshold before anything moves",
+        8, "loadBalancerAvgShedderHitCountLowThreshold", "calls", low=0, dynamic=True
     )
+    """Calls in a row beyond the low threshold before anything moves."""
     high_hits: int = option(
-        2,
-        conf="loadBalancerAvgShedderHitCountHighThreshold",
-        unit="calls",
-        low=0,
-        dynamic=True,
-        why="calls in a row beyond the high threshold before anything moves",
+        2, "loadBalancerAvgShedderHitCountHighThreshold", "calls", low=0, dynamic=True
     )
+    """Calls in a row beyond the high threshold before anything moves."""
     limits: UnloadLimits = DEFAULT_LIMITS
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
@@ -168,70 +108,34 @@ class TransferOptions:
     """What TransferShedder reads."""
 
     target_std: float = option(
-        0.25,
-        conf="loadBalancerBrokerLoadTargetStd",
-        unit="fraction",
-        low=0.0,
-        dynamic=True,
-        why="standard deviation of the brokers' load above which bundles move",
+        0.25, "loadBalancerBrokerLoadTargetStd", "fraction", low=0.0, dynamic=True
     )
+    """Standard deviation of the brokers' load above which bundles move."""
     hit_count_threshold: int = option(
-        3,
-        conf="loadBalancerSheddingConditionHitCountThreshold",
-        unit="calls",
-        low=0,
-        dynamic=True,
-        why="calls in a row that may find the cluster uneven; the next one acts",
+        3, "loadBalancerSheddingConditionHitCountThreshold", "calls", low=0, dynamic=True
     )
-    transfer_enabled: bool = option(
-        True,
-        conf="loadBalancerTransferEnabled",
-        dynamic=True,
-        why="name the new owner at once instead of leaving it to placement",
-    )
+    """Calls in a row that may find the cluster uneven; the next one acts."""
+    transfer_enabled: bool = option(True, "loadBalancerTransferEnabled", dynamic=True)
+    """Name the new owner at once instead of leaving it to placement."""
     max_brokers_per_cycle: int = option(
-        3,
-        conf="loadBalancerMaxNumberOfBrokerSheddingPerCycle",
-        unit="brokers",
-        low=0,
-        dynamic=True,
-        why="most brokers that shed in one call",
+        3, "loadBalancerMaxNumberOfBrokerSheddingPerCycle", "brokers", low=0, dynamic=True
     )
+    """Most brokers that shed in one call."""
     shedding_delay_s: int = option(
-        180,
-        conf="loadBalanceSheddingDelayInSeconds",
-        unit="s",
-        low=0,
-        high=INT64_MAX,
-        dynamic=True,
-        why="time a broker has to measure its load again after bundles moved",
+        180, "loadBalanceSheddingDelayInSeconds", "s", low=0, high=INT64_MAX, dynamic=True
     )
+    """Time a broker has to measure its load again after bundles moved."""
     load_data_ttl_s: int = option(
-        1800,
-        conf="loadBalancerBrokerLoadDataTTLInSeconds",
-        unit="s",
-        low=0,
-        high=INT64_MAX,
-        dynamic=True,
-        why="older load data says nothing about a broker",
+        1800, "loadBalancerBrokerLoadDataTTLInSeconds", "s", low=0, high=INT64_MAX, dynamic=True
     )
+    """Older load data says nothing about a broker."""
     overloaded_threshold_percentage: int = option(
-        85,
-        conf="loadBalancerBrokerOverloadedThresholdPercentage",
-        unit="percent",
-        low=0,
-        dynamic=True,
-        why="a broker above this, and far above the average, is overloaded whatever the deviation",
+        85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )
+    """A broker above this, and far above the average, is overloaded whatever the deviation."""
     bundles_with_policies: bool = option(
-        False,
-        conf="loadBalancerSheddingBundlesWithPoliciesEnabled",
-        dynamic=True,
-        why="also move bundles with an isolation policy or an anti-affinity group",
+        False, "loadBalancerSheddingBundlesWithPoliciesEnabled", dynamic=True
     )
-    debug_mode: bool = option(
-        False,
-        conf="loadBalancerDebugModeEnabled",
-        dynamic=True,
-        why="logs more; in Pulsar it also changes what is moved back (see TransferShedder)",
-    )
+    """Also move bundles with an isolation policy or an anti-affinity group."""
+    debug_mode: bool = option(False, "loadBalancerDebugModeEnabled", dynamic=True)
+    """Logs more; in Pulsar it also changes what is moved back (see TransferShedder)."""

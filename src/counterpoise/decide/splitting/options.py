@@ -20,102 +20,77 @@ ALGORITHM_NAMES = (
 class SplitOptions:
     """Every setting that `counterpoise.decide.splitting` reads."""
 
-    auto_split_enabled: bool = option(
-        True,
-        conf="loadBalancerAutoBundleSplitEnabled",
-        dynamic=True,
-        why="whether bundles are split without being asked",
-    )
+    auto_split_enabled: bool = option(True, "loadBalancerAutoBundleSplitEnabled", dynamic=True)
+    """Whether bundles are split without being asked."""
     auto_unload_enabled: bool = option(
-        True,
-        conf="loadBalancerAutoUnloadSplitBundlesEnabled",
-        dynamic=True,
-        why="whether the parts of a split bundle are unloaded, so that they can go elsewhere",
+        True, "loadBalancerAutoUnloadSplitBundlesEnabled", dynamic=True
     )
+    """Whether the parts of a split bundle are unloaded, so that they can go elsewhere."""
     max_topics: int = option(
-        1000,
-        conf="loadBalancerNamespaceBundleMaxTopics",
-        unit="topics",
-        low=0,
-        dynamic=True,
-        why="a bundle with more topics is split",
+        1000, "loadBalancerNamespaceBundleMaxTopics", "topics", low=0, dynamic=True
     )
+    """A bundle with more topics is split."""
     max_sessions: int = option(
         1000,
-        conf="loadBalancerNamespaceBundleMaxSessions",
-        unit="producers and consumers",
+        "loadBalancerNamespaceBundleMaxSessions",
+        "producers and consumers",
         low=-1,
         dynamic=True,
-        why="a bundle with more producers and consumers is split; 0 or -1 switches this test off",
     )
+    """A bundle with more producers and consumers is split; 0 or -1 switches this test off."""
     max_msg_rate: int = option(
         30000,
-        conf="loadBalancerNamespaceBundleMaxMsgRate",
-        unit="messages/s, in and out",
+        "loadBalancerNamespaceBundleMaxMsgRate",
+        "messages/s, in and out",
         low=0,
         dynamic=True,
-        why="a bundle with a greater rate is split; flow_or_qps_equally_divide fills parts to it",
     )
+    """A bundle with a greater rate is split; flow_or_qps_equally_divide fills parts to it."""
     max_bandwidth_mbytes: int = option(
         100,
-        conf="loadBalancerNamespaceBundleMaxBandwidthMbytes",
-        unit="MiB/s, in and out",
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+        "MiB/s, in and out",
         low=0,
         dynamic=True,
-        why="a bundle with more traffic is split; 2048 and more overflow in Pulsar",
     )
+    """A bundle with more traffic is split; 2048 and more overflow in Pulsar."""
     maximum_bundles: int = option(
-        128,
-        conf="loadBalancerNamespaceMaximumBundles",
-        unit="bundles of a namespace",
-        low=0,
-        dynamic=True,
-        why="a namespace with this many bundles is split no further",
+        128, "loadBalancerNamespaceMaximumBundles", "bundles of a namespace", low=0, dynamic=True
     )
+    """A namespace with this many bundles is split no further."""
     hit_count_threshold: int = option(
         3,
-        conf="loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
-        unit="checks",
+        "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
+        "checks",
         low=0,
         dynamic=True,
-        why="how often in a row a bundle may exceed a limit before it is split (extensible)",
     )
+    """How often in a row a bundle may exceed a limit before it is split (extensible)."""
     max_splits_per_cycle: int = option(
         10,
-        conf="loadBalancerMaxNumberOfBundlesToSplitPerCycle",
-        unit="bundles of a broker",
+        "loadBalancerMaxNumberOfBundlesToSplitPerCycle",
+        "bundles of a broker",
         low=0,
         dynamic=True,
-        why="how many bundles one broker splits at once (extensible); 0 means all",
     )
-    interval_minutes: int = option(
-        1,
-        conf="loadBalancerSplitIntervalMinutes",
-        unit="minutes",
-        low=1,
-        why="how often a broker looks for bundles to split",
-    )
+    """How many bundles one broker splits at once (extensible); 0 means all."""
+    interval_minutes: int = option(1, "loadBalancerSplitIntervalMinutes", "minutes", low=1)
+    """How often a broker looks for bundles to split."""
     supported_algorithms: tuple[str, ...] = option(
-        ALGORITHM_NAMES,
-        conf="supportedNamespaceBundleSplitAlgorithms",
-        dynamic=True,
-        why="which algorithms a split may ask for",
+        ALGORITHM_NAMES, "supportedNamespaceBundleSplitAlgorithms", dynamic=True
     )
+    """Which algorithms a split may ask for."""
     default_algorithm: str = option(
         "range_equally_divide",
-        conf="defaultNamespaceBundleSplitAlgorithm",
+        "defaultNamespaceBundleSplitAlgorithm",
         choices=ALGORITHM_NAMES,
         dynamic=True,
-        why="the algorithm of a split that names none, every automatic one included",
     )
+    """The algorithm of a split that names none, every automatic one included."""
     flow_difference_percentage: int = option(
-        10,
-        conf="flowOrQpsDifferenceThresholdPercentage",
-        unit="%",
-        low=0,
-        dynamic=True,
-        why="how far above a limit flow_or_qps_equally_divide lets a bundle go before it cuts",
+        10, "flowOrQpsDifferenceThresholdPercentage", "%", low=0, dynamic=True
     )
+    """How far above a limit flow_or_qps_equally_divide lets a bundle go before it cuts."""
 
     @property
     def max_bandwidth_bytes(self) -> int:

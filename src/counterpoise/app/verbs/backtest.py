@@ -35,10 +35,8 @@ from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Record
 from counterpoise.pipeline.backtest.report import calibration, change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import (
     PlayFailedError,
-    Source,
     is_little,
     joined,
-    opened,
     play_here,
     play_on_spark,
     results_table,
@@ -46,6 +44,7 @@ from counterpoise.pipeline.backtest.run import (
 )
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
+from counterpoise.pipeline.backtest.trace import Source
 from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Optimum:
     """What could have been reached, said after the table."""
     with needed_by("--optimum", "optimum"):
-        best = optimum_of(opened(_source(args)), results)
+        best = optimum_of(_source(args).open(), results)
     if not args.json:
         sys.stdout.write("\n" + "\n".join(distances(ranked(results), best)) + "\n")
     return best
@@ -144,7 +143,7 @@ class _PlayLines:
 def _played(
     args: argparse.Namespace, plays: Sequence[tuple[BacktestCandidate, Source]]
 ) -> list[BacktestResult]:
-    trace = opened(plays[0][1])
+    trace = plays[0][1].open()
     if not max(1, args.spans) <= trace.steps <= MOST_STEPS:
         raise UserError(
             f"{args.source} is {trace.steps:,} steps of {args.step:g} s, and {args.spans:,} to "
@@ -157,7 +156,7 @@ def _played(
         for task in tasks_of([candidate], source, parts=args.spans, move_s=move_s, seed=args.seed)
     ]
     # The side that is cut has the most bundles.
-    much = not is_little(opened(plays[-1][1]), len(plays))
+    much = not is_little(plays[-1][1].open(), len(plays))
     if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
     log = _PlayLines(len(tasks))

@@ -17,10 +17,8 @@ from counterpoise.app.strategies import as_pulsar
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.cut import CutSource
-from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.run import Source
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
-from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.pipeline.backtest.trace import Source
 
 BUNDLES = "defaultNumberOfNamespaceBundles"
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl."
@@ -91,7 +89,7 @@ def cut_of(now: Side, then: Side) -> int:
     return max(1, round(many / max(1, few)))
 
 
-def sources_of(source: SyntheticTrace | Recording, cut: int) -> tuple[Source, Source]:
+def sources_of(source: Source, cut: int) -> tuple[Source, Source]:
     """The load that each side plays."""
     return source, (CutSource(source, cut) if cut > 1 else source)
 

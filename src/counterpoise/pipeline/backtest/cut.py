@@ -13,19 +13,17 @@ from functools import lru_cache
 import numpy as np
 
 from counterpoise.load.rates import Floats, Indices, Rates
-from counterpoise.load.view import Integers, Masks
+from counterpoise.load.view import Integers
 from counterpoise.names.bundle import BundleRange, format_boundary, namespace_of, range_of
 from counterpoise.names.errors import InvalidName
-from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.backtest.trace import Hosts, LoadTrace
+from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
 
 
 @dataclass(frozen=True)
 class CutSource:
     """A source with each of its bundles cut into so many; a value, as sources are."""
 
-    source: "SyntheticTrace | Recording"
+    source: Source
     cut: int
 
     def open(self) -> "CutTrace":
@@ -33,60 +31,38 @@ class CutSource:
         return _opened(self)
 
 
-class CutTrace:
-    """The trace of a `CutSource`."""
+class CutTrace(DerivedTrace):
+    """A trace with each bundle cut into `cuts` of its row; the parts begin where the whole was."""
 
-    def __init__(self, whole: LoadTrace, cut: int) -> None:
-        self._whole = whole
-        self._cut = cut
-        names = [part for name in whole.bundles for part in _parts_of(name, cut)]
-        topics = [row for name, n in zip(whole.bundles, whole.topics.tolist(), strict=True)
-                  for row in _spread(name, n, cut)]  # fmt: skip
+    def __init__(self, whole: LoadTrace, cuts: Sequence[int]) -> None:
+        super().__init__(whole)
+        rows = list(zip(whole.bundles, whole.topics.tolist(), cuts, strict=True))
+        names = [part for name, _, cut in rows for part in _parts_of(name, cut)]
+        counts = np.array([n for name, topics, cut in rows for n in _spread(name, topics, cut)],
+                          np.int64)  # fmt: skip
         order = np.argsort(np.array(names, dtype=object), kind="stable")
-        self._order = order
-        self.bundles = tuple(names[row] for row in order.tolist())
-        counts = np.array(topics, np.int64)
-        of_parent = np.repeat(whole.topics, cut)
-        even = np.full(len(counts), 1.0 / cut)
+        of_parent = np.repeat(whole.topics, cuts)
+        even = 1.0 / np.repeat(np.asarray(cuts, np.float64), cuts)
         share = np.divide(counts, of_parent, out=even, where=of_parent > 0)
+        self._bundles = tuple(names[row] for row in order.tolist())
+        self._topics: Integers = counts[order]
         self._share: Floats = share[order]
-        self._parent: Indices = np.repeat(np.arange(len(whole.bundles)), cut)[order]
-        self.topics: Integers = counts[order]
+        self._parent: Indices = np.repeat(np.arange(len(whole.bundles)), cuts)[order]
 
     @property
-    def name(self) -> str:
-        """As a person asks for it."""
-        return f"{self._whole.name} cut into {self._cut}"
+    def bundles(self) -> tuple[str, ...]:
+        """The parts."""
+        return self._bundles
 
     @property
-    def start_ms(self) -> int:
-        """When it begins, milliseconds since 1970."""
-        return self._whole.start_ms
-
-    @property
-    def step_ms(self) -> int:
-        """Between two steps."""
-        return self._whole.step_ms
-
-    @property
-    def steps(self) -> int:
-        """How many there are."""
-        return self._whole.steps
-
-    @property
-    def brokers(self) -> tuple[str, ...]:
-        """All that are there at some step."""
-        return self._whole.brokers
+    def topics(self) -> Integers:
+        """How many topics each part has."""
+        return self._topics
 
     @property
     def owners(self) -> Indices:
         """All parts of a bundle begin where the whole was."""
         return self._whole.owners[self._parent]
-
-    @property
-    def hosts(self) -> Hosts:
-        """What load costs."""
-        return self._whole.hosts
 
     def loads(self, step: int) -> Rates:
         """What flows through each part."""
@@ -98,26 +74,16 @@ class CutTrace:
             )
         )
 
-    def up(self, step: int) -> Masks:
-        """Which brokers are there."""
-        return self._whole.up(step)
-
-    def measured(self, step: int) -> Masks | None:
-        """See `LoadTrace.measured`."""
-        return self._whole.measured(step)
-
-    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """Nothing: no bundle of the recording is one of these."""
-        return ()
-
 
 @lru_cache(maxsize=1)
 def _opened(source: CutSource) -> CutTrace:
-    whole = source.source
-    return CutTrace(whole.open() if isinstance(whole, Recording) else whole, source.cut)
+    whole = source.source.open()
+    return CutTrace(whole, [source.cut] * len(whole.bundles))
 
 
 def _parts_of(bundle: str, cut: int) -> list[str]:
+    if cut == 1:
+        return [bundle]
     try:
         whole = BundleRange.parse(range_of(bundle))
     except InvalidName:

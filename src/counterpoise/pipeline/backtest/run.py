@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.measure import BacktestResult
-from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
-from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.backtest.trace import LoadTrace, span_of
+from counterpoise.pipeline.backtest.trace import LoadTrace, Source, span_of
 from counterpoise.pipeline.spark.executors import EXECUTORS_WITHIN_S, no_executor
 from counterpoise.pipeline.spark.frames import ddl_of
 from counterpoise.pipeline.spark.job import LOOK_EVERY_S, JobWatch
@@ -22,7 +19,6 @@ from counterpoise.pipeline.stream.trouble import sentence_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Source = SyntheticTrace | Recording | CutSource
 LITTLE = 5_000_000
 """Bundles times steps times plays: a few seconds of one core, in which Spark only starts."""
 
@@ -39,14 +35,9 @@ class Task:
     seed: int
 
 
-def opened(source: Source) -> LoadTrace:
-    """The trace that a source describes."""
-    return source if isinstance(source, SyntheticTrace) else source.open()
-
-
 def play(task: Task) -> BacktestResult:
     """Run one task, wherever it is."""
-    trace = opened(task.source)
+    trace = task.source.open()
     first, last = span_of(trace, task.part, task.parts)
     return simulate(task.candidate, trace, first, last, move_s=task.move_s, seed=task.seed)
 

@@ -47,6 +47,10 @@ class SyntheticTrace:
     bytes_most: float = 1.25e9
     start_ms: int = field(default=START_MS)
 
+    def open(self) -> "SyntheticTrace":
+        """Itself."""
+        return self
+
     @property
     def name(self) -> str:
         """As a person asks for it."""

@@ -108,6 +108,73 @@ class LoadTrace(Protocol):
         ...
 
 
+class Source(Protocol):
+    """Where a trace comes from: a value, so that it can be sent to wherever it is played."""
+
+    def open(self) -> LoadTrace:
+        """The trace; made once for each process."""
+        ...
+
+
+class DerivedTrace:
+    """Another trace, but for what a subclass changes; nothing moved in it.
+
+    What the recording's own balancer moved says nothing of a cluster that is another one.
+    """
+
+    def __init__(self, whole: LoadTrace) -> None:
+        self._whole = whole
+        self.start_ms = whole.start_ms
+        self.step_ms = whole.step_ms
+        self.steps = whole.steps
+
+    @property
+    def name(self) -> str:
+        """As a person asks for it."""
+        return self._whole.name
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """All that are there at some step."""
+        return self._whole.brokers
+
+    @property
+    def bundles(self) -> tuple[str, ...]:
+        """All that are there at some step."""
+        return self._whole.bundles
+
+    @property
+    def topics(self) -> Integers:
+        """How many topics each bundle has."""
+        return self._whole.topics
+
+    @property
+    def owners(self) -> Indices:
+        """The broker of each bundle at the start."""
+        return self._whole.owners
+
+    @property
+    def hosts(self) -> Hosts:
+        """What load costs."""
+        return self._whole.hosts
+
+    def loads(self, step: int) -> Rates:
+        """What flows through each bundle."""
+        return self._whole.loads(step)
+
+    def up(self, step: int) -> Masks:
+        """Which brokers are there."""
+        return self._whole.up(step)
+
+    def measured(self, step: int) -> Masks | None:
+        """See `LoadTrace.measured`."""
+        return self._whole.measured(step)
+
+    def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
+        """Nothing."""
+        return ()
+
+
 def span_of(trace: LoadTrace, part: int, parts: int) -> tuple[int, int]:
     """The first step of a part of a trace, and the one behind its last."""
     return trace.steps * part // parts, trace.steps * (part + 1) // parts

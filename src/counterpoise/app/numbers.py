@@ -19,6 +19,43 @@ def count(text: str) -> int:
     return found
 
 
+def surplus(text: str) -> int:
+    """``+2``: so many more."""
+    if not text.startswith("+"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not how many more, such as +2")
+    return count(text[1:])
+
+
+def factor(text: str) -> float:
+    """``x1.5`` or ``1.5``: a number above 0."""
+    try:
+        found = float(text.removeprefix("x"))
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor above 0, such as x1.5")
+    return found
+
+
+def named_factor(text: str) -> tuple[str, float]:
+    """``NAME=0.5``."""
+    name, value = _named(text, "0.5")
+    return name, factor(value)
+
+
+def named_count(text: str) -> tuple[str, int]:
+    """``NAME=32``."""
+    name, value = _named(text, "32")
+    return name, count(value)
+
+
+def _named(text: str, example: str) -> tuple[str, str]:
+    name, mark, value = text.rpartition("=")
+    if not mark or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME={example}")
+    return name, value
+
+
 def expect_move_seconds(given: float | None) -> None:
     """Raise `UserError` for what ``--move-seconds`` cannot be."""
     if given is not None and not 0 <= given < math.inf:

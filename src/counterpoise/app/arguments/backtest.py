@@ -13,6 +13,7 @@ from counterpoise.app.arguments.common import (
     add_thrash_span_argument,
 )
 from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.numbers import factor, named_count, named_factor, surplus
 
 EVERY = (
     "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder,TransferShedder,Counterpoise"
@@ -33,6 +34,10 @@ examples:
       what will this upgrade do to it? What broker.conf sets itself stays as it is
   counterpoise backtest ./history --from 2026-11-16 --to 2026-11-23
       last week alone
+  counterpoise backtest ./history --brokers +2 --load x1.5
+      what if two brokers more had to carry half as much again?
+  counterpoise backtest ./history --usage-at-most 70
+      how many brokers does this load need?
   counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
       load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
       heterogeneous, constant, giant-bundle, outliers, even-counts, system-topics
@@ -70,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_conf_arguments(parser)
     add_span_arguments(parser)
+    _add_change_arguments(parser)
     parser.add_argument(
         "--spans", type=int, default=1, metavar="N", help="cut the time into so many plays"
     )
@@ -96,4 +102,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_spark_arguments(
         parser, None, "Spark's master; without one little is played here, and more on local[*]"
+    )
+
+
+def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what if the cluster were another one")
+    group.add_argument(
+        "--brokers", type=surplus, default=0, metavar="+N", help="so many brokers more"
+    )
+    group.add_argument(
+        "--without", action="append", default=[], metavar="BROKER", help="without a broker"
+    )
+    group.add_argument(
+        "--load",
+        type=factor,
+        default=1.0,
+        metavar="xF",
+        help="every bundle carries F times as much",
+    )
+    group.add_argument(
+        "--capacity",
+        action="append",
+        default=[],
+        type=named_factor,
+        metavar="BROKER=F",
+        help="a broker is F times as large: 0.5 is half",
+    )
+    group.add_argument(
+        "--bundles",
+        action="append",
+        default=[],
+        type=named_count,
+        metavar="TENANT/NS=N",
+        help="a namespace is made of N bundles; its topics are taken to be equally busy",
+    )
+    group.add_argument(
+        "--usage-at-most",
+        type=float,
+        metavar="PERCENT",
+        help="how many brokers it takes, until the fullest one uses no more of its processor and "
+        "network for 95 %% of the time; by the first strategy",
     )

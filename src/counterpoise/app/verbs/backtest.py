@@ -7,14 +7,12 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.files import TABLE_FILES, expect_writable, write_table, writing_file
 from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.packages import needed_by
-from counterpoise.app.times import span_ms
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
     cut_of,
@@ -23,6 +21,13 @@ from counterpoise.app.verbs.backtest_compare import (
     sources_of,
 )
 from counterpoise.app.verbs.backtest_grid import candidates_of, unplayed
+from counterpoise.app.verbs.backtest_size import size
+from counterpoise.app.verbs.backtest_source import (
+    change_of,
+    changed_source,
+    has_moves,
+    move_seconds_of,
+)
 from counterpoise.app.verbs.balance import spark_setting, written
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.optimum.report import (
@@ -31,7 +36,7 @@ from counterpoise.pipeline.backtest.optimum.report import (
     draw_frontier,
     optimum_of,
 )
-from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
+from counterpoise.pipeline.backtest.recorded import NothingRecordedError
 from counterpoise.pipeline.backtest.report import calibration, change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import (
     PlayFailedError,
@@ -43,14 +48,10 @@ from counterpoise.pipeline.backtest.run import (
     tasks_of,
 )
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
-from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
 from counterpoise.pipeline.backtest.trace import Source
+from counterpoise.pipeline.backtest.what_if import ImpossibleChangeError
 from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 from counterpoise.pipeline.tables.faults import HistoryFaultError
-from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.journal import Journal
-from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.schema import JournalKind
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
@@ -67,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
     """Play, rank, compare."""
     _check(args)
     try:
+        if args.usage_at_most is not None:
+            return size(args)
         results = joined(_played(args, _plays(args)))
-    except (NothingRecordedError, HistoryFaultError) as error:
+    except (NothingRecordedError, ImpossibleChangeError, HistoryFaultError) as error:
         raise UserError(str(error)) from None
     except PlayFailedError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
@@ -98,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Optimum:
     """What could have been reached, said after the table."""
     with needed_by("--optimum", "optimum"):
-        best = optimum_of(_source(args).open(), results)
+        best = optimum_of(changed_source(args).open(), results)
     if not args.json:
         sys.stdout.write("\n" + "\n".join(distances(ranked(results), best)) + "\n")
     return best
@@ -149,7 +152,7 @@ def _played(
             f"{args.source} is {trace.steps:,} steps of {args.step:g} s, and {args.spans:,} to "
             f"{MOST_STEPS:,} can be played: another --step, fewer --spans, or fewer hours"
         )
-    move_s = _move_seconds(args)
+    move_s = move_seconds_of(args)
     tasks = [
         task
         for candidate, source in plays
@@ -164,6 +167,8 @@ def _played(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
     )
+    for sentence in change_of(args).sentences():
+        sys.stderr.write(f"what if: {sentence}\n")
     sys.stderr.write(NO_POLICIES)
     if not args.compare:
         for sentence in unplayed(args):
@@ -183,43 +188,11 @@ def _played(
         stop_session(spark)
 
 
-def _source(args: argparse.Namespace) -> SyntheticTrace | Recording:
-    step_ms = round(args.step * 1000)
-    head, colon, rest = args.source.partition(":")
-    if head != "synthetic" or not colon:
-        return Recording(args.source, step_ms, *span_ms(args.first, args.last))
-    if args.first or args.last:
-        raise UserError("--from and --to choose a part of a history, and made-up load has none")
-    kind, *more = rest.split(",")
-    if kind not in KINDS:
-        raise UserError(f"{args.source}: there are {', '.join(KINDS)}")
-    given: dict[str, Any] = {}
-    names: dict[str, tuple[str, Callable[[str], float]]] = {
-        "brokers": ("count_of_brokers", int),
-        "bundles": ("count_of_bundles", int),
-        "hours": ("hours", float),
-        "usage": ("usage", float),
-        "seed": ("seed", int),
-    }
-    for text in more:
-        name, _, value = text.partition("=")
-        if name not in names:
-            raise UserError(f"{args.source}: {name!r} is none of {', '.join(names)}")
-        field, convert = names[name]
-        try:
-            given[field] = convert(value)
-        except ValueError:
-            raise UserError(f"{args.source}: {text!r} has no number") from None
-        if name != "seed" and not 0 < given[field] < MOST:
-            raise UserError(f"{args.source}: {name} must be more than 0 and less than {MOST:,}")
-    return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": step_ms, **given})
-
-
 def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
     """Who plays which load."""
-    source = _source(args)
+    source = changed_source(args)
     if not args.compare:
-        followed = [AS_RECORDED] if _has_moves(source) else []
+        followed = [AS_RECORDED] if has_moves(source) else []
         return [(candidate, source) for candidate in (*candidates_of(args), *followed)]
     now, then = sides_of(args)
     sources = sources_of(source, cut_of(now, then))
@@ -227,17 +200,3 @@ def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
         (candidate_of(side, args.thrash_span), plays)
         for side, plays in zip((now, then), sources, strict=True)
     ]
-
-
-def _has_moves(source: Source) -> bool:
-    """Whether bundles changed brokers while the load was recorded."""
-    return isinstance(source, Recording) and len(source.open().moves.at_ms) > 0
-
-
-def _move_seconds(args: argparse.Namespace) -> float:
-    if args.move_seconds is not None:
-        return float(args.move_seconds)
-    if args.source.startswith("synthetic:"):
-        return 1.0
-    journal = Journal(TablesReader(open_location(args.source)))
-    return move_seconds(journal.rows(JournalKind.OUTCOME)) or 1.0

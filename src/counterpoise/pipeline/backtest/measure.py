@@ -61,6 +61,9 @@ class BacktestResult:
     converged_min: float = 0.0
     """Minutes from the last change of brokers, or the start, until the largest ÷ mean first was
     within 0.05 of the median of what followed."""
+    usage: float = 0.0
+    """Per cent of processor or network that the fullest broker used, or less, for 95 % of the
+    time."""
     as_recorded: bool = False
     """Whether this is what a recording's own balancer did."""
 
@@ -86,6 +89,7 @@ class Measure:
         self.move_s = move_s
         self._ratios: list[float] = []
         self._deviations: list[float] = []
+        self._used: list[float] = []
         self._last_move: dict[int, int] = {}
         self._moves = self._orphans = 0
         self._gaps: list[int] = []
@@ -97,8 +101,9 @@ class Measure:
         self._refused: Counter[str] = Counter()
         self._highest: dict[str, Rejection] = {}
 
-    def step(self, through: Floats, owners: Indices, up: Masks, size: Floats) -> None:
-        """The load that each broker carries at a step, and how much each can carry."""
+    def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
+        """The load that each broker carries at a step, how much each can, what the fullest uses."""
+        self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
         mean = carried.mean()
         before, self._up = self._up, up
@@ -156,6 +161,7 @@ class Measure:
             why_not=self._why_not(),
             late_moves=sum((at - first) * trace.step_ms > HOUR_MS for at in self._moved_at),
             needed=self._needed,
+            usage=float(np.percentile(self._used or [0.0], 95)),
             converged_min=self._converged(ratios) * trace.step_ms / 60_000,
         )
 

@@ -8,7 +8,7 @@ from counterpoise.pipeline.backtest.measure import BacktestResult
 
 HEADER = (
     *("rank", "strategy", "max/mean", "worst", "deviation", "uneven"),
-    *("moves", "load moved", "thrash", "waited", "score"),
+    *("usage", "moves", "load moved", "thrash", "waited", "score"),
 )
 
 NAMED = 24
@@ -91,6 +91,7 @@ def table(results: Sequence[BacktestResult]) -> str:
                 f"{result.worst:.2f}",
                 f"{result.deviation:.3f}",
                 f"{result.uneven:.1%}",
+                f"{result.usage:.0f}%",
                 f"{result.moves:,}",
                 f"{result.moved:.2f}x",
                 f"{result.thrash:,}",

@@ -181,6 +181,7 @@ def _together(group: Sequence[BacktestResult]) -> BacktestResult:
         hours=hours,
         imbalance=average("imbalance"),
         worst=max(result.worst for result in group),
+        usage=max(result.usage for result in group),
         deviation=average("deviation"),
         uneven=average("uneven"),
         moves=sum(result.moves for result in group),

@@ -27,6 +27,7 @@ from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
 from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.usage import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
 from counterpoise.load.view import (
     BrokerColumns,
     BundleColumns,
@@ -119,7 +120,8 @@ class _Simulation:
             self._follow(step, loads)
         else:
             self._place_orphans(now_ms, loads, up)
-        self.measure.step(loads.throughput(), self._owners, up, trace.hosts.bytes_most)
+        used = self._used(step, loads)[up].max()
+        self.measure.step(loads.throughput(), self._owners, up, trace.hosts.bytes_most, used)
         if self._strategy is None or not is_time(now_ms, self._memory, self._strategy.balance):
             return
         view = self._seen(now_ms, up)
@@ -134,6 +136,17 @@ class _Simulation:
             self.measure.moved(step, row, loads)
             self._bring(row, self._rank[move.destination])
         self._memory = self._after(made, view)
+
+    def _used(self, step: int, loads: Rates) -> Floats:
+        """By broker: per cent used of its processor or its network, whichever is more."""
+        size = len(self._brokers)
+        carried = [
+            np.bincount(self._owners, getattr(loads, each), size).astype(np.float64)
+            for each in _RATES
+        ]
+        usage = self._trace.hosts.usage(Rates.of(*carried), step)
+        used: Floats = usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1)
+        return used
 
     def _measure(self, measured: Masks | None, loads: Rates) -> None:
         """Let brokers measure: what flowed through their bundles since they did the last time."""

@@ -1,0 +1,82 @@
+"""``counterpoise backtest --usage-at-most``: how many brokers a load needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import cache
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.verbs.backtest_grid import candidates_of
+from counterpoise.app.verbs.backtest_source import change_of, move_seconds_of, plain_source
+from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.backtest.run import joined, play_here, tasks_of
+from counterpoise.pipeline.backtest.what_if import ChangedSource, fewest_brokers, resized
+
+BY = "Counterpoise"
+MOST_TIMES = 8
+"""So many times the brokers that are there: a load that needs more is no load of this cluster."""
+
+
+class _PlayLine:
+    """Shows on stderr each number of brokers that was tried."""
+
+    def __init__(self, brokers: int) -> None:
+        self._brokers = brokers
+
+    def played(self, done: int) -> None:
+        sys.stderr.write(f"played with {self._brokers} brokers\n")
+
+    def waits(self, why: str) -> None:
+        sys.stderr.write(f"{why}\n")
+
+
+def size(args: argparse.Namespace) -> int:
+    """Play the first strategy with more brokers, or fewer, and say how many are enough."""
+    if not 0 < args.usage_at_most < 100:
+        raise UserError(f"--usage-at-most {args.usage_at_most:g}: expected a per cent, 0 to 100")
+    if args.compare or args.plot or args.save or args.optimum:
+        raise UserError(
+            "--usage-at-most plays one strategy: no --compare, --plot, --save, --optimum"
+        )
+    args.strategies = args.strategies or BY
+    candidate = candidates_of(args)[1]
+    source, change, move_s = plain_source(args), change_of(args), move_seconds_of(args)
+    names = source.open().brokers
+    there = len(names) + change.added - len(change.without)
+
+    @cache
+    def play(more: int) -> BacktestResult:
+        changed = ChangedSource(source, resized(change, names, more))
+        tasks = tasks_of([candidate], changed, parts=args.spans, move_s=move_s, seed=args.seed)
+        return joined(play_here(tasks, _PlayLine(there + more)))[0]
+
+    found = fewest_brokers(play, args.usage_at_most, 1 - there, (MOST_TIMES - 1) * there)
+    now = play(0)
+    if args.json:
+        enough = None if found is None else there + found
+        answer = {"brokers": there, "enough": enough, "usage": now.usage}
+        if found is not None:
+            answer = {**answer, "usage_then": play(found).usage}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        return 0
+    sys.stdout.write(_sentence(there, found, now, play(found or 0), args.usage_at_most))
+    return 0
+
+
+def _sentence(
+    there: int, found: int | None, now: BacktestResult, then: BacktestResult, most_used: float
+) -> str:
+    said = (
+        f"with {there} brokers the fullest one uses up to {now.usage:.0f} % of its processor or "
+        f"network for 95 % of the time, by {now.label} (max/mean {now.imbalance:.3f})"
+    )
+    if found is None:
+        return f"{said}; {MOST_TIMES * there} brokers would not bring that to {most_used:g} %\n"
+    if found == 0:
+        return f"{said}; one broker less would be more than {most_used:g} %\n"
+    return (
+        f"{said}; {there + found} brokers are enough for {most_used:g} %: {then.usage:.0f} % "
+        f"(max/mean {then.imbalance:.3f})\n"
+    )

@@ -1,0 +1,245 @@
+"""A trace of another cluster: what if there were more brokers, fewer, larger ones, or more load?
+
+A broker that is added is taken for the median of those that are there, and measures when they do.
+Load does not depend on which broker carries it: what was recorded is played on the other cluster.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.usage import CPU
+from counterpoise.load.view import Masks
+from counterpoise.names.bundle import BundleRange, namespace_of, range_of
+from counterpoise.names.errors import InvalidName
+from counterpoise.pipeline.backtest.cut import CutTrace
+from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.backtest.trace import DerivedTrace, Hosts, LoadTrace, Source
+
+_HASHES = 2**32
+_ROUNDED = 1e-3
+"""Of a bundle's width: no bound is further from where it would be by more digits."""
+_RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
+
+
+class ImpossibleChangeError(ValueError):
+    """A change that the trace cannot be played with; the message says why, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is different from the cluster of a trace."""
+
+    added: int = 0
+    """Brokers more, empty at the start."""
+    without: tuple[str, ...] = ()
+    """Brokers that are not there; their bundles are placed as lookups would at the start."""
+    load: float = 1.0
+    """How much each bundle carries of what it did."""
+    capacity: tuple[tuple[str, float], ...] = ()
+    """How large a broker is of what it was: 0.5 is half."""
+    bundles: tuple[tuple[str, int], ...] = ()
+    """Of how many bundles a namespace was made."""
+
+    def sentences(self) -> list[str]:
+        """What is played instead of what was there, and what is taken for granted."""
+        named = ", ".join(_new_names(self.added))
+        lines = []
+        if self.added:
+            lines.append(
+                f"{self.added} brokers more ({named}), empty at first, each taken for the median "
+                "of those that are there"
+            )
+        if self.without:
+            lines.append(f"without {', '.join(self.without)}: their bundles are placed at once")
+        if self.load != 1.0:
+            lines.append(f"every bundle carries {self.load:g} times what it did")
+        lines += [f"{broker} is {factor:g} times as large" for broker, factor in self.capacity]
+        lines += [
+            f"{namespace} is made of {count} bundles: the topics of a bundle are taken to be "
+            "equally busy, and fall where chance has them"
+            for namespace, count in self.bundles
+        ]
+        return lines
+
+
+@dataclass(frozen=True)
+class ChangedSource:
+    """A source with a change; a value, as sources are."""
+
+    source: Source
+    change: Change
+
+    def open(self) -> "ChangedTrace":
+        """The trace; made once for each process. Raises `ImpossibleChangeError`."""
+        return _opened(self)
+
+
+class ChangedTrace(DerivedTrace):
+    """The trace of a `ChangedSource`."""
+
+    def __init__(self, whole: LoadTrace, change: Change) -> None:
+        super().__init__(CutTrace(whole, _cuts(whole, change.bundles)) if change.bundles else whole)
+        _expect_known(whole.brokers, (*change.without, *(name for name, _ in change.capacity)))
+        if len(whole.brokers) + change.added == len(set(change.without)):
+            raise ImpossibleChangeError("no broker is left: leave one, or add some")
+        names = np.array([*whole.brokers, *_new_names(change.added)], dtype=object)
+        order = np.argsort(names, kind="stable")
+        self._brokers = tuple(names[order].tolist())
+        self._places = np.argsort(order, kind="stable")[: len(whole.brokers)]
+        """Where each of the brokers that were there stands now."""
+        self._there = np.array([name not in change.without for name in self._brokers])
+        self._load = change.load
+        factors = dict(change.capacity)
+        self._hosts = _ChangedHosts.of(
+            whole.hosts, self._places, np.array([factors.get(name, 1.0) for name in self._brokers])
+        )
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Those that were there, and the new ones."""
+        return self._brokers
+
+    @property
+    def owners(self) -> Indices:
+        """The broker of each bundle at the start; one that is gone has its bundles placed."""
+        return self._places[self._whole.owners]
+
+    @property
+    def hosts(self) -> Hosts:
+        """What load costs."""
+        return self._hosts
+
+    def loads(self, step: int) -> Rates:
+        """What flows through each bundle."""
+        loads = self._whole.loads(step)
+        return Rates(*(getattr(loads, name) * self._load for name in _RATES))
+
+    def up(self, step: int) -> Masks:
+        """Which brokers are there."""
+        up: Masks = self._spread(self._whole.up(step), others=True) & self._there
+        return up
+
+    def measured(self, step: int) -> Masks | None:
+        """See `LoadTrace.measured`; new brokers measure when the first one does."""
+        measured = self._whole.measured(step)
+        return None if measured is None else self._spread(measured, others=bool(measured[0]))
+
+    def _spread(self, mask: Masks, *, others: bool) -> Masks:
+        found = np.full(len(self._brokers), others)
+        found[self._places] = mask
+        return found
+
+
+@dataclass(frozen=True)
+class _ChangedHosts(Hosts):
+    """Brokers of which those that were there use what they did for the same load."""
+
+    whole: Hosts
+    places: Indices
+    factors: Floats
+
+    @staticmethod
+    def of(whole: Hosts, places: Indices, factors: Floats) -> "_ChangedHosts":
+        def spread(column: Floats) -> Floats:
+            found = np.full(len(factors), float(np.median(column)))
+            found[places] = column
+            return found
+
+        return _ChangedHosts(
+            spread(whole.bytes_most) * factors,
+            spread(whole.cpu_idle) / factors,
+            spread(whole.cpu_of_rate) / factors,
+            whole, places, factors,
+        )  # fmt: skip
+
+    def usage(self, loads: Rates, step: int = 0) -> Floats:
+        """See `Hosts.usage`."""
+        used = Hosts.usage(self, loads, step)
+        known = Rates(*(getattr(loads, name)[self.places] for name in _RATES))
+        used[self.places] = self.whole.usage(known, step) / self.factors[self.places, np.newaxis]
+        used[:, CPU] = np.minimum(100.0, used[:, CPU])
+        return used
+
+
+@lru_cache(maxsize=2)
+def _opened(source: ChangedSource) -> ChangedTrace:
+    return ChangedTrace(source.source.open(), source.change)
+
+
+def _new_names(added: int) -> list[str]:
+    return [f"new-{number}" for number in range(1, added + 1)]
+
+
+def _expect_known(brokers: Sequence[str], named: Sequence[str]) -> None:
+    for name in named:
+        if name not in brokers:
+            few = ", ".join(brokers[:5]) + (" and more" if len(brokers) > 5 else "")
+            raise ImpossibleChangeError(f"{name} is no broker of this load: there are {few}")
+
+
+def _cuts(whole: LoadTrace, bundles: Sequence[tuple[str, int]]) -> list[int]:
+    """Into how many parts each bundle is cut."""
+    wanted = dict(bundles)
+    known = {namespace_of(name) for name in whole.bundles}
+    for namespace in wanted:
+        if namespace not in known:
+            raise ImpossibleChangeError(f"{namespace} has no bundle in this load")
+    return [_parts(name, wanted.get(namespace_of(name))) for name in whole.bundles]
+
+
+def _parts(bundle: str, count: int | None) -> int:
+    if count is None:
+        return 1
+    try:
+        here = BundleRange.parse(range_of(bundle))
+    except InvalidName as error:
+        raise ImpossibleChangeError(f"{bundle} cannot be cut: {error}") from None
+    # Bounds of a namespace of 24 bundles are rounded down, and the last is the ring's end.
+    share = (here.upper - here.lower) * count / _HASHES
+    parts = round(share)
+    if parts < 1 or abs(share - parts) > _ROUNDED:
+        raise ImpossibleChangeError(
+            f"{namespace_of(bundle)} of {count} bundles cannot be played: {range_of(bundle)} would "
+            f"be {share:.3g} of them, and bundles are cut into whole ones, not joined"
+        )
+    return parts
+
+
+class SizedPlay(Protocol):
+    """Plays the load with so many brokers more, or fewer."""
+
+    def __call__(self, more: int) -> BacktestResult:
+        """What came of it."""
+        ...
+
+
+def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
+    """A change with so many brokers more; with fewer, the last ones by name are not there."""
+    if more >= 0:
+        return replace(change, added=change.added + more)
+    there = [name for name in brokers if name not in change.without]
+    return replace(change, without=(*change.without, *there[more:]))
+
+
+def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) -> int | None:
+    """By how many brokers more the fullest one first uses no more than this; None: not by `most`.
+
+    What it uses is taken to fall as brokers are added. `fewest` may be negative.
+    """
+    low, high = fewest, 0
+    while play(high).usage > most_used:
+        if high >= most:
+            return None
+        low, high = high + 1, min(most, max(1, 2 * high))
+    while low < high:
+        middle = (low + high) // 2
+        if play(middle).usage > most_used:
+            low = middle + 1
+        else:
+            high = middle
+    return high

@@ -1,15 +1,26 @@
 """A real leader at work: its own shedder on, its load recorded, and what we would have done."""
 
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from bench._real_pulsar import cluster
 
+from counterpoise.load.rows import RATES, USAGE
 from tests.real import agreement, agreement_by_stores
 from tests.real.observer import call
-from tests.real.parts import NAMESPACE, Started, counted, counterpoise, load, settings
+from tests.real.parts import (
+    NAMESPACE,
+    Started,
+    counted,
+    counterpoise,
+    environment,
+    load,
+    settings,
+)
 
 PHASE_S = 240
 # Brokers of one machine share its processors and its network, and one that is busy makes all of
@@ -65,7 +76,34 @@ def record(
             print(counted(made))
         if listening is not None:
             listening.end()
+    play(home, manager)
     count(home, manager)
+
+
+def play(home: Path, manager: str) -> None:
+    """Print a backtest of the recording; keep what one reads, and the settings, for the suite."""
+    history, conf = str(home / "history"), home / "broker0.conf"
+    subprocess.run(
+        counterpoise("backtest", history, "--as-pulsar", "--conf", str(conf), "--strategies",
+                     conf_value(conf, "loadBalancerLoadSheddingStrategy")),
+        env=environment(), check=True,
+    )  # fmt: skip
+    whole = home / "reports.parquet"
+    subprocess.run(
+        counterpoise("history", "export", history, "reports", "--out", str(whole)),
+        env=environment(), check=True,
+    )  # fmt: skip
+    columns = ["poll_id", "kind", "broker", "bundle", "fresh", "topics", *RATES, *USAGE]
+    leader = home / f"{manager}.parquet"
+    pq.write_table(pq.read_table(whole, columns=columns), leader, compression="zstd")
+    balancing = ("loadBalance", "loadManager", "minUnload", "maxUnload", "statsUpdate")
+    kept = [line for line in conf.read_text().splitlines() if line.startswith(balancing)]
+    (home / f"{manager}.conf").write_text("".join(f"{line}\n" for line in kept))
+
+
+def conf_value(conf: Path, name: str) -> str:
+    """A setting of a broker.conf."""
+    return dict(line.split("=", 1) for line in conf.read_text().splitlines())[name]
 
 
 def count(home: Path, manager: str) -> None:

@@ -247,11 +247,16 @@ READ_LOAD = """
 import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable  # whatever python3 is in the path
 from pyspark.sql import SparkSession
+from counterpoise.pipeline.spark.source import HistorySource
 from counterpoise.pipeline.stream.public_source import PulsarLoad
 spark = SparkSession.builder.master("local[*]").getOrCreate()
-spark.dataSource.register(PulsarLoad)
-for place in sys.argv[1:]:
-    rows = spark.read.format("pulsar-load").load(place)
+for source in (HistorySource, PulsarLoad):
+    spark.dataSource.register(source)
+history, url = sys.argv[1:]
+for rows in (
+    spark.read.format("counterpoise").option("table", "reports").load(history),
+    spark.read.format("pulsar-load").load(url),
+):
     print("brokers", rows.where("kind = 'broker'").select("broker").distinct().count(),
           "bundles", rows.where("kind = 'bundle'").select("bundle").distinct().count())
 spark.stop()
@@ -273,7 +278,7 @@ def _look_back(story: Story, url: str) -> None:
         story.check("a backtest plays it again", status == 0 and "UniformLoadShedder" in said,
                     said.splitlines()[-6:])  # fmt: skip
     reader = Started(
-        [sys.executable, "-c", READ_LOAD, story.history, url], story.log("pulsar-load")
+        [sys.executable, "-c", READ_LOAD, story.history, url], story.log("read-by-spark")
     )
     story.until(lambda: reader.process.poll() is not None, 150)
     status = reader.end()
@@ -281,7 +286,7 @@ def _look_back(story: Story, url: str) -> None:
     whole = len(found) == 2 and all(
         int(brokers) == 3 and int(bundles) for brokers, bundles in found
     )
-    story.check("Spark reads history and cluster as pulsar-load", status == 0 and whole, found)
+    story.check("Spark reads history and cluster", status == 0 and whole, found)
 
 
 def _guard(story: Story, url: str) -> None:

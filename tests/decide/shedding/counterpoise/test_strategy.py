@@ -148,6 +148,32 @@ def test_brokers_of_one_host_are_not_taken_for_the_stronger_the_more_they_carry(
     assert cluster.ratio() < 1.12
 
 
+@dataclass
+class Unmeasured(Cluster):
+    """Brokers that report no use of anything, and send on what they receive."""
+
+    def view(self) -> ClusterView:
+        view = super().view()
+        traffic, sample = (
+            replace(each, throughput_out=each.throughput_in)
+            for each in (view.broker.traffic, view.bundle.short)
+        )
+        nothing = np.zeros_like(view.broker.usage)
+        return replace(
+            view,
+            broker=replace(view.broker, usage=nothing, traffic=traffic),
+            bundle=replace(view.bundle, short=sample, long=sample),
+        )
+
+
+def test_brokers_that_report_no_use_are_evened_out_by_their_bytes() -> None:
+    apart = random_cluster(0)
+    cluster = Unmeasured([owner // 2 for owner in apart.owners], apart.load, apart.brokers)
+    for _ in range(10):
+        cluster.round()
+    assert cluster.ratio() < 1.12
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_constant_noisy_load_moves_nothing_after_the_first_hour(seed: int) -> None:
     cluster = random_cluster(seed, noise=0.25)

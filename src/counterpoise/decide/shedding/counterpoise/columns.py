@@ -137,8 +137,8 @@ def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
         each = np.where(capacity > 0, 1.0 / capacity, 0.0).T[:, np.newaxis, :]
         made: Floats = each / use.max(axis=0)[:, np.newaxis]
     for span in np.flatnonzero(~use.any(axis=0)).tolist():
-        # No broker says how much its load uses: bytes/s stand for everything.
-        mean = whole[1:, span].sum() / max(1, len(capacity))
+        # No broker says how much its load uses: bytes/s stand for everything, the scarcer way.
+        mean = whole[1:, span].max() / max(1, len(capacity))
         made[:, span] = 0.0
         made[1:, span] = 1.0 / mean if mean > 0 else 0.0
     return made

@@ -13,6 +13,7 @@ from counterpoise.admin.protected import changes_policies
 from counterpoise.app.wiring import make_web_server
 from counterpoise.broker.base import paths
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.face import ORDERED_BY_LEADER
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
@@ -43,6 +44,7 @@ async def ask(
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
+        ("GET", f"{NS}/bundles", None),
         ("PUT", f"{NS}/{WHOLE}/split", None),
         ("PUT", f"{NS}/{WHOLE}/unload", None),
         ("PUT", "/admin/v2/namespaces/public/another", None),
@@ -64,11 +66,29 @@ async def test_001_l322_policies_that_are_read_only_refuse_a_change_by_hand(
         assert (await ask(broker, client, method, path, body))[0] != 403
 
 
+async def test_unloads_that_the_leader_orders_are_carried_out_while_policies_are_read_only(
+    brokers: BrokersOfTest,
+) -> None:
+    broker, other = await brokers.start_many(2)
+    await broker.metadata.put(paths.POLICIES_READ_ONLY, b"{}")
+    path = f"{NS}/{WHOLE}/unload"
+    async with aiohttp.ClientSession() as client:
+        for name, status in ((broker.id, 204), (other.id, 403), ("", 403)):
+            order = client.put(broker.web_url + path, headers={ORDERED_BY_LEADER: name})
+            async with order as answer:
+                assert (broker.is_leader, answer.status) == (True, status)
+        order = client.put(
+            f"{broker.web_url}{NS}/{WHOLE}/split", headers={ORDERED_BY_LEADER: broker.id}
+        )
+        async with order as answer:
+            assert answer.status == 403, "a split changes policies"
+
+
 def test_001_l322_what_is_refused_while_policies_are_read_only_is_what_pulsar_refuses() -> None:
     routes = {(each.method, each.template) for each in all_routes()}
     refused = {route for route in routes if changes_policies(*route)}
-    assert not {route for route in refused if route[0] == "GET"}
     below = "/admin/v2/namespaces/{tenant}/{namespace}"
+    assert {route for route in refused if route[0] == "GET"} == {("GET", f"{below}/bundles")}
     for method, path in (
         ("POST", f"{below}/dispatchRate"),
         ("POST", f"{below}/clearBacklog"),

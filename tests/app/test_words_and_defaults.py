@@ -10,10 +10,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from counterpoise.app.main import full_parser, main
-from counterpoise.app.verbs import advise, balance
+from counterpoise.app.verbs import advise, balance, console
 from counterpoise.app.verbs.status import sentences
 from counterpoise.app.verbs.top import limits_of, screen
 from counterpoise.decide.plan import Rejection
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.pipeline.tables.control import Control, Wish
 from counterpoise.pipeline.tables.status import BalancerStatus, LastPoll
 
@@ -61,6 +62,31 @@ async def test_advise_and_balance_decide_by_counterpoise_unless_another_strategy
         made, _, note = await verb.strategy_of(args, (url,))  # type: ignore[attr-defined]
     assert made.shedder.name == strategy
     assert ("--strategy cluster" in note and "UniformLoadShedder" in note) == (given == [])
+
+
+@pytest.mark.parametrize(
+    ("manager", "named", "followed"),
+    [
+        (EXTENSIBLE, UNIFORM, "TransferShedder"),
+        (EXTENSIBLE, None, "TransferShedder"),
+        (MODULAR, UNIFORM, "UniformLoadShedder"),
+    ],
+)
+async def test_of_an_extensible_cluster_the_strategy_is_followed_that_it_starts(
+    manager: str, named: str | None, followed: str
+) -> None:
+    own = {"loadManagerClassName": manager, **({} if named is None else {SHEDDER: named})}
+    answers: Answers = {
+        "configuration/runtime": lambda _: web.json_response(own),
+        "configuration/values": lambda _: web.json_response({}),
+    }
+    async with server(answers) as broker:
+        url = str(broker.make_url("")).rstrip("/")
+        for given, strategy in ([], followed), (["--set", f"{SHEDDER}=AvgShedder"], "AvgShedder"):
+            words = ["balance", "--admin-url", url, "--history", "h", *given]
+            args = full_parser().parse_args([*words, "--strategy", "cluster"])
+            assert (await balance.strategy_of(args, (url,)))[0].shedder.name == strategy
+    assert console.strategy_of(own)[0].shedder.name == followed
 
 
 async def test_settings_that_a_cluster_does_not_return_are_named_with_their_substitute() -> None:

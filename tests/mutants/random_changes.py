@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.mutants.reach import measure
-from tests.mutants.warm import fails
+from tests.mutants.warm import Outcome, outcome_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def try_some(
     """Change a room ``count`` times; how many changes no test noticed and no note explains."""
     why = explained()
     try:
-        reach = measure(copy, ROOMS[room].tests, env)
+        reach = measure(copy, room, ROOMS[room].tests, env)
     except RuntimeError as error:
         print(f"{room}: not judged by its tests: {error}", flush=True)
         return 1
@@ -116,7 +116,7 @@ def try_some(
     modules = sorted((package / room).rglob("*.py"))
     places = _places([it for it in modules if not {it, *it.parents}.intersection(left_out)])
     chosen = rng.sample(places, min(count, len(places)))
-    noticed = known = unexplained = 0
+    noticed = overdue = known = unexplained = 0
     for place in chosen:
         if time.monotonic() > until:
             break
@@ -128,9 +128,11 @@ def try_some(
         if tests:
             with _changed(change.path, before, after):
                 within = _SECONDS + 3 * reach.takes(tests)
-                if fails([*_PYTEST, *tests], copy, env, within):
-                    noticed += 1
-                    continue
+                outcome = outcome_of([*_PYTEST, *tests], copy, env, within)
+            if outcome is not Outcome.PASSED:
+                noticed += 1
+                overdue += outcome is Outcome.OVERDUE
+                continue
         said = [
             line.rstrip()
             for line in ndiff(before.splitlines(), after.splitlines())
@@ -144,8 +146,8 @@ def try_some(
         found = "SURVIVED" if tests else "UNTESTED"
         print(f"{found} {file}:{change.lines.start}", *said, sep="\n", flush=True)
     print(
-        f"{room}: {noticed} of {noticed + known + unexplained} random changes noticed,"
-        f" {known} explained ({len(places)} places)",
+        f"{room}: {noticed} of {noticed + known + unexplained} random changes noticed"
+        f" ({overdue} because the tests did not end), {known} explained ({len(places)} places)",
         flush=True,
     )
     return unexplained

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 
 # What is loaded before the fork. Nothing of ours is: it changes.
@@ -18,10 +20,19 @@ import pytest_asyncio  # noqa: F401
 import pytest_timeout  # noqa: F401
 
 
-def fails(
+class Outcome(Enum):
+    """How a run of tests ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    OVERDUE = "overdue"
+    """It took longer than it may, and was ended."""
+
+
+def outcome_of(
     arguments: Sequence[str], copy: Path, environment: Mapping[str, str], timeout_s: float
-) -> bool:
-    """Whether a test fails with ``copy``'s sources, or the run takes longer than it may.
+) -> Outcome:
+    """Run tests with ``copy``'s sources.
 
     Raises ``RuntimeError`` where no test could be run.
     """
@@ -31,17 +42,19 @@ def fails(
     run.start()
     run.join(timeout_s)
     if run.exitcode is None:
-        run.kill()
+        # With the processes that its tests have started.
+        os.killpg(run.pid or 0, signal.SIGKILL)
         run.join()
-        return True
+        return Outcome.OVERDUE
     output = said.read_text(errors="replace")
     no_such_test = run.exitcode == pytest.ExitCode.USAGE_ERROR and "not found:" in output
     if run.exitcode == pytest.ExitCode.NO_TESTS_COLLECTED or no_such_test:
         raise RuntimeError(f"{' '.join(arguments)[:500]}\n{output[-3000:]}")
-    return run.exitcode != 0
+    return Outcome.FAILED if run.exitcode else Outcome.PASSED
 
 
 def _run(arguments: Sequence[str], copy: Path, environment: Mapping[str, str], said: Path) -> None:
+    os.setpgid(0, 0)
     with said.open("wb") as output:
         os.dup2(output.fileno(), sys.stdout.fileno())
         os.dup2(output.fileno(), sys.stderr.fileno())

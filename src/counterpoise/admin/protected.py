@@ -19,6 +19,7 @@ _CLUSTER: Final = "/admin/v2/clusters/{cluster}"
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 POLICIES: Final[tuple[tuple[str, str, bool], ...]] = (
+    ("GET", f"{_NS}/bundles", True),
     ("GET", "*", False),
     ("*", f"{_NS}/*Rate", False),
     ("POST", f"{_NS}/*clearBacklog*", False),
@@ -38,7 +39,8 @@ POLICIES: Final[tuple[tuple[str, str, bool], ...]] = (
 """Method, path as OpenAPI writes it, and whether it is refused while policies are read-only.
 
 The first row that matches counts. The rows are those that ask ``validatePoliciesReadOnlyAccess``
-in Pulsar 4.0.7: also the unload of a bundle, and not the rates of a namespace.
+in Pulsar 4.0.7: also the list of a namespace's bundles and the unload of a bundle, and not the
+rates of a namespace.
 """
 _HARMLESS: Final = ("/unload", "/split")
 """What brokers do to bundles of system topics, too, and what loses no record."""
@@ -53,9 +55,15 @@ def changes_policies(method: str, path: str) -> bool:
     )
 
 
-async def require_writable_policies(broker: BrokerFace) -> None:
-    """Return if policies may be changed; 403 while an administrator forbids it."""
-    if await broker.policies.policies_read_only():
+async def require_writable_policies(broker: BrokerFace, ordered_by: str | None = None) -> None:
+    """Return if policies may be changed; 403 while an administrator forbids it.
+
+    ``ordered_by``: the broker that orders the request. The leader's unloads change no policy.
+    """
+    if not await broker.policies.policies_read_only():
+        return
+    leader = None if ordered_by is None else await broker.ask_leader()
+    if leader is None or leader.broker_id != ordered_by:
         raise RestError(HTTPStatus.FORBIDDEN, "Broker is forbidden to do read-write operations")
 
 

@@ -24,6 +24,7 @@ from counterpoise.admin.protected import (
     require_writable_policies,
 )
 from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
+from counterpoise.broker.face import ORDERED_BY_LEADER
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -71,6 +72,7 @@ class Route:
         shape = self.body or _NO_BODY
         rule = self.access or rule_of(self.method, self.template)
         word, changes = word_of(self.template), changes_policies(self.method, self.template)
+        is_unload = self.template.endswith("/{bundle}/unload")
 
         async def enter(request: web.Request) -> web.StreamResponse:
             for name, position in encoded:
@@ -80,7 +82,8 @@ class Route:
                 check(request.match_info[name])
             await require(request, rule, word)
             if changes:
-                await require_writable_policies(request[FACE])
+                ordered_by = request.headers.get(ORDERED_BY_LEADER) if is_unload else None
+                await require_writable_policies(request[FACE], ordered_by)
             if concerns_system_topics(self.method, self.template, request.match_info):
                 await require_system_topics(request[FACE], request[CALLER], request.match_info)
             if self.body is not None:

@@ -9,6 +9,7 @@ from counterpoise.app.conf import read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import (
     SHEDDER_SETTING,
+    as_load_manager_reads,
     find_placement,
     find_shedder,
     strategy_from,
@@ -45,7 +46,7 @@ async def strategy_of(
     try:
         async with http_session(client_security(args)) as session:
             running = await settings_of_any(Admin(session, AdminOptions()), addresses)
-        conf = running.overridden(given.values)
+        conf = as_load_manager_reads(running).overridden(given.values)
     except RefusedError as error:
         if addresses:
             notes.append(

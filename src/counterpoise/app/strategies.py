@@ -15,10 +15,13 @@ from counterpoise.decide.placement import PLACEMENTS, PlacementStrategy
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.registry import Registered, Registry
 from counterpoise.decide.shedding import SHEDDERS, Shedder
+from counterpoise.decide.shedding.transfer import TransferShedder
+from counterpoise.names.load_managers import is_extensible
 from counterpoise.names.properties import Properties
 
 S = TypeVar("S", bound=Registered)
 
+LOAD_MANAGER_SETTING = "loadManagerClassName"
 SHEDDER_SETTING = "loadBalancerLoadSheddingStrategy"
 DEFAULT_SHEDDER = "ThresholdShedder"
 PLACEMENT_SETTING = "loadBalancerLoadPlacementStrategy"
@@ -30,6 +33,19 @@ def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
     if name is None:
         name = conf.values.get(SHEDDER_SETTING) or DEFAULT_SHEDDER
     return _find(SHEDDERS, name)
+
+
+def as_load_manager_reads(running: Properties) -> Properties:
+    """A cluster's settings with the shedder that its load manager starts.
+
+    The extensible one takes TransferShedder in the place of any strategy of the modular one
+    (``ExtensibleLoadManagerImpl.createNamespaceUnloadStrategy``).
+    """
+    named = running.values.get(SHEDDER_SETTING, DEFAULT_SHEDDER).rpartition(".")[2]
+    manager = running.values.get(LOAD_MANAGER_SETTING, "")
+    if not is_extensible(manager) or named not in SHEDDERS:
+        return running
+    return running.overridden({SHEDDER_SETTING: TransferShedder.name})
 
 
 def find_placement(name: str) -> PlacementStrategy[Any, Any]:

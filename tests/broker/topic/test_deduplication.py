@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic import deduplication
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -78,3 +79,17 @@ async def test_what_the_log_has_not_answered_yet_is_refused(store: MemoryLedgerS
     ((_, sequence_id, error),) = world.wire.errors
     assert (sequence_id, error.code) == (7, ServerError.PersistenceError)
     await world.wire.until(lambda: len(world.wire.receipted) == 1)
+
+
+async def test_beyond_the_limit_the_producer_is_forgotten_that_is_silent_for_longest(
+    store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deduplication, "PRODUCERS_MAX", 2)
+    monkeypatch.setattr(deduplication, "SAVED_EVERY", 1)
+    world = World(store, options=ON)
+    for name, number in (("first", 5), ("silent", 5), ("first", 6), ("last", 5)):
+        await send(world, name, number)
+    for name, number, is_new in (("first", 6, False), ("last", 5, False), ("silent", 5, True)):
+        ((_, at),) = await send(world, name, number)
+        assert (at >= 0) is is_new, name
+    assert world.wire.errors == []

@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
+from counterpoise.ownership.channel.data import (
+    INT64_MAX,
+    ServiceUnitState,
+    ServiceUnitStateData,
+)
 from counterpoise.ownership.channel.next_action import (
     AwaitOthers,
     AwaitSuccessor,
@@ -26,24 +30,31 @@ from counterpoise.ownership.channel.next_action import (
     topics_by,
 )
 from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.events import Acquire, Release, Split, SplitCompleted
+from counterpoise.ownership.events import (
+    Acquire,
+    Assign,
+    OrderRelease,
+    Release,
+    Split,
+    SplitCompleted,
+)
 from tests.ownership.channel.records import BUNDLE, A, B, record
 
-BROKERS = st.sampled_from([None, A, B])
+BROKERS = st.sampled_from([None, "", A, B])
 RECORDS = st.builds(
-    lambda state, to, by, version, force, children: ServiceUnitStateData(
-        state, to, by, children, force, 0, version
+    lambda state, brokers, version, force, children: ServiceUnitStateData(
+        state, *brokers, children, force, 0, version
     ),
     st.sampled_from([*ServiceUnitState]),
-    st.sampled_from([A, B]),
-    BROKERS,
-    st.integers(1, 9),
+    st.tuples(BROKERS, BROKERS).filter(any),
+    st.integers(1, 9) | st.just(INT64_MAX),
     st.booleans(),
     st.sampled_from([{}, {"0x00000000_0x40000000": None, "0x40000000_0x80000000": None}]),
 )
 REQUESTS = st.sampled_from(
     [
         *(None, Acquire(), Acquire(as_split_part=True), Release(None), Release(A), Release(B)),
+        *(Assign(A), Assign(B), OrderRelease(A, None), OrderRelease(A, B), OrderRelease(B, A)),
         *(SplitCompleted(), Split(("0x00000000_0x40000000", "0x40000000_0x80000000"))),
     ]
 )
@@ -113,3 +124,11 @@ def test_a_forced_release_does_not_wait_for_the_successor(force: bool) -> None:
     released = record(ServiceUnitState.RELEASING, B, A, force=force)
     expected = CloseOpenTopics(B) if force else AwaitSuccessor()
     assert next_action(released, LocalBundle(A, OpenTopics.SERVED, None, 7)) == expected
+
+
+def test_clients_are_sent_to_no_broker_that_does_not_own_the_bundle_yet() -> None:
+    """It has topics open although the bundle is only on its way to it."""
+    coming = record(ServiceUnitState.RELEASING, A, B)
+    assert next_action(coming, LocalBundle(A, OpenTopics.SERVED, None, 7)) == CloseOpenTopics(None)
+    elsewhere = record(ServiceUnitState.OWNED, B, A)
+    assert next_action(elsewhere, LocalBundle(A, OpenTopics.SERVED, None, 7)) == CloseOpenTopics(B)

@@ -69,10 +69,13 @@ async def shutdown(request: web.Request) -> web.Response:
     """Stop this broker; its bundles go to the others first.
 
     ``maxConcurrentUnloadPerSec`` limits how many begin to move in a second; 0 or none: all at once.
-    ``forcedTerminateTopic`` changes nothing: a topic that does not close in time is left to its
-    next owner.
+    ``forcedTerminateTopic=false`` has no effect: topics never wait until their clients have left.
     """
     unloads_per_s = whole_number(request.query.get("maxConcurrentUnloadPerSec") or "0")
+    if request.query.get("forcedTerminateTopic", "").lower() == "false":
+        log.warning(
+            "forcedTerminateTopic=false has no effect: no topic waits until its clients have left"
+        )
     log.warning("%s stops: an administrator asked for its shutdown", broker_of(request).id)
     broker_of(request).request_stop(unloads_per_s)
     return no_content()

@@ -19,6 +19,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import (
     DEFAULT_SHEDDER,
     SHEDDER_SETTING,
+    as_load_manager_reads,
     find_placement,
     strategy_from,
 )
@@ -75,7 +76,8 @@ def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple
 
     ``own``: settings that the console was given, which win over the cluster's.
     """
-    known = _known({**settings, **own.values})
+    running = as_load_manager_reads(Properties(settings))
+    known = _known({**running.values, **own.values})
     try:
         chosen = strategy_from(known)
     except (UserError, ConfigError) as error:

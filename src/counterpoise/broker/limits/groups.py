@@ -119,6 +119,8 @@ class ResourceGroupShares:
         if group is None:
             return
         found = await self._source.resource_group(name)
+        if self._groups.get(name) is not group:
+            return  # Its last topic has left meanwhile.
         for use, side in group.uses.items():
             side.rate = group_rate(found, use)
         said = await self._said(name) if group.limited else {}
@@ -195,6 +197,9 @@ class ResourceGroupShares:
         """Report this broker's use; what all brokers have reported then."""
         group.is_reported = True
         await put_own(self._store, paths.group_usage(name, self._broker), _written(needs))
+        if self._groups.get(name) is not group:
+            # Its last topic has left meanwhile: no round looks at it again.
+            await self._withdraw(name, group)
         return {**said, self._broker: needs}
 
     def _divide(self, name: str, group: _Group, said: Mapping[str, _Uses]) -> None:

@@ -84,8 +84,8 @@ class Deduplication:
         return Sent.STORED if send.sequence_id <= self.stored.get(producer, -1) else Sent.UNDER_WAY
 
     def commit(self, producer: str, highest: int) -> None:
-        """An entry is stored."""
-        self.stored[producer] = max(self.stored.get(producer, -1), highest)
+        """An entry is stored; its producer is the last to be forgotten."""
+        self.stored[producer] = max(self.stored.pop(producer, -1), highest)
 
     def refuse(self, producer: str) -> None:
         """Entries were given to the log and are not stored: they may come again."""
@@ -97,10 +97,14 @@ class Deduplication:
         return self._unsaved >= SAVED_EVERY
 
     def save(self, log: Log[Any]) -> None:
-        """Save each producer's highest sequence id; the oldest are dropped beyond the limit."""
+        """Save each producer's highest sequence id.
+
+        Beyond the limit the producers are forgotten that have stored nothing for the longest time.
+        """
         self._unsaved = 0
         excess = max(len(self.stored) - PRODUCERS_MAX, 0)
         for name in [*islice(self.stored, excess)]:
-            del self.stored[name]
+            if self._given.get(name) == self.stored.pop(name):
+                del self._given[name]
         properties = {name: str(number) for name, number in self.stored.items()}
         log.save_cursor(CursorState(CURSOR, log.position(log.end - 1), (), properties))

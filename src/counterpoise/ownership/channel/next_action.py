@@ -19,7 +19,6 @@ from counterpoise.ownership.channel.data import (
     next_version,
     state_of,
 )
-from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.events import (
     Acquire,
     Assign,
@@ -93,13 +92,7 @@ Action: TypeAlias = WriteNext | AwaitSuccessor | CloseOpenTopics | DeleteRecord 
 
 def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
     """What a broker does next; ``local.topics`` are as `topics_by` says for this record."""
-    action = _owed(record, local) or _requested(record, local)
-    if isinstance(action, WriteNext):
-        if refusal(record, action.record, Storage.METADATA_STORE) is None:
-            return action
-        # What stands there is not of our making, and no reader would accept what follows it.
-        action = None
-    return action or _idle(record, local)
+    return _owed(record, local) or _requested(record, local) or _idle(record, local)
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 from tests.real.alarms import raise_alarms
+from tests.real.failures import endure
 from tests.real.harmless import judge_requests
 from tests.real.record import record
 from tests.real.soak import soak
@@ -42,6 +43,11 @@ def main() -> int:
         "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
     )
     parser.add_argument(
+        "--failures",
+        action="store_true",
+        help="instead, carry out plans of several rounds, and freeze and kill brokers meanwhile",
+    )
+    parser.add_argument(
         "--harmless",
         action="store_true",
         help="instead, ask brokers that have just started every request of docs/REQUESTS.md",
@@ -68,6 +74,8 @@ def main() -> int:
             failed += soak(lib, home / manager, manager, args.soak)
         elif args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
+        elif args.failures:
+            failed += endure(lib, home / manager, manager)
         elif args.record:
             record(lib, home / manager, manager, args.record, args.seed, args.statistics)
         else:

@@ -65,6 +65,11 @@ class Story:
         """A command that goes on."""
         return Started(counterpoise(*words), self.log(words[0]))
 
+    @staticmethod
+    def wait(seconds: float) -> None:
+        """Let time pass in which brokers measure, or in which nothing may happen."""
+        time.sleep(max(0.0, seconds))
+
     def until(self, holds: Callable[[], bool], seconds: float) -> bool:
         deadline = time.monotonic() + PATIENCE * seconds
         while not holds():
@@ -96,7 +101,7 @@ def run_story(lib: Path, home: Path, manager: str) -> int:
 def _look(story: Story, url: str) -> None:
     watch = story.begin("watch", "--admin-url", url, "--history", story.history)
     story.check("watch sees the load", watch.wait_for("imbalance", 60))
-    time.sleep(25)  # two measurements of the brokers
+    story.wait(25)  # two measurements of the brokers
     story.check("watch ends with status 0", watch.end() == 0)
 
 
@@ -107,7 +112,7 @@ def _refuse(story: Story, url: str) -> None:
     story.check("drain refuses beside the cluster's own shedder", status == 2 and SHEDDING in said)
     balance = _balancing(story, url, "refused")
     story.check("balance refuses and names the setting", balance.wait_for(SHEDDING, 90))
-    time.sleep(20)
+    story.wait(20)
     times = balance.text.count("sheds load by itself")
     story.check("the refusal is said once", times == 1, times)
     story.check("nothing was moved", story.real.owners() == before)
@@ -126,13 +131,13 @@ def _drain(story: Story, url: str) -> None:
     # The second was given some of the third's.
     status, _ = story.run("drain", second, "--admin-url", url, "--execute", "--placement",
                           "LeastLongTermMessageRate")  # fmt: skip
-    story.check("each bundle has one owner", _one_owner(story))
-    story.check("all bundles are brought to one broker", _all_to(story, first))
-    time.sleep(25)
+    story.check("each bundle has one owner", one_owner_each(story))
+    story.check("all bundles are brought to one broker", bring_all_to(story, first))
+    story.wait(25)
     story.check("all load is on one broker", story.imbalance() > 1.9, f"{story.imbalance():.2f}")
 
 
-def _all_to(story: Story, broker: str) -> bool:
+def bring_all_to(story: Story, broker: str) -> bool:
     """Bring every bundle to a broker by hand.
 
     Asked again where it came to another: a lookup may come before the leader knows where to.
@@ -178,8 +183,8 @@ def _approve(story: Story, url: str) -> None:
     story.check("and not a second time", status == 0 and story.real.owners() == owners,
                 said.splitlines()[-3:])  # fmt: skip
     story.check("all bundles are brought back to one broker",
-                _all_to(story, story.real.brokers[0]))  # fmt: skip
-    time.sleep(25)
+                bring_all_to(story, story.real.brokers[0]))  # fmt: skip
+    story.wait(25)
 
 
 def _balancing(story: Story, url: str, history: str, *more: str) -> Started:
@@ -195,7 +200,7 @@ def _balance(story: Story, url: str) -> None:
                          "--max-moves-a-round", "3")  # fmt: skip
     story.check("balance moves on Spark", balance.wait_for("moved ", 120))
     story.run("control", "pause", "--history", story.history, "--why", "a release")
-    time.sleep(2)
+    story.wait(2)
     owners = story.real.owners()
     paused = balance.wait_for("paused", 120)
     story.check("a pause holds", paused and story.real.owners() == owners)
@@ -222,10 +227,11 @@ def _balance(story: Story, url: str) -> None:
     story.check("stop ends it with status 0", status == 0)
     said = balance.text
     story.check("no move failed", not re.search(r"^.*(failed|unowned|elsewhere) ", said, re.M))
-    story.check("each bundle has one owner", _one_owner(story))
+    story.check("each bundle has one owner", one_owner_each(story))
 
 
-def _one_owner(story: Story) -> bool:
+def one_owner_each(story: Story) -> bool:
+    """Whether all brokers name the same owner of each bundle."""
     return all(len(brokers) == 1 for brokers in story.real.owners().values())
 
 
@@ -233,7 +239,7 @@ def _refill(story: Story, url: str) -> None:
     broker = story.real.brokers[2]
     story.run("drain", broker, "--admin-url", url, "--execute", "--partial")
     before = story.imbalance()
-    time.sleep(25)
+    story.wait(25)
     status, said = story.run("refill", broker, "--admin-url", url)
     story.check("refill shows a plan", status == 0 and "nothing was touched" in said)
     status, said = story.run("refill", broker, "--admin-url", url, "--execute",

@@ -47,9 +47,18 @@ class Sends(NamedTuple):
 
 
 def sends(
-    first: int, count: int, *, batch: int, producer_id: int = 0, content: bytes = PAYLOAD
+    first: int,
+    count: int,
+    *,
+    batch: int,
+    producer_id: int = 0,
+    content: bytes = PAYLOAD,
+    keys: int = 0,
 ) -> Sends:
-    """``count`` SENDs of ``batch`` messages each, with sequence ids from ``first`` on."""
+    """``count`` SENDs of ``batch`` messages each, with sequence ids from ``first`` on.
+
+    With ``keys`` their partition keys are so many different ones, in turn.
+    """
     now = int(time.time() * 1000)
     data, at = bytearray(), [0]
     for sequence_id in range(first, first + count * batch, batch):
@@ -58,6 +67,8 @@ def sends(
         )
         send = {"producer_id": producer_id, "sequence_id": sequence_id}
         payload = content
+        if keys:
+            metadata.partition_key = f"key-{sequence_id % keys}"
         if batch > 1:
             send |= {"num_messages": batch, "highest_sequence_id": sequence_id + batch - 1}
             metadata.num_messages_in_batch = batch
@@ -69,10 +80,10 @@ def sends(
     return Sends(memoryview(data), at)
 
 
-class FrameClient:
-    """One connection with one producer."""
+class FrameConnection:
+    """One connection; what is asked is answered before anything else is sent."""
 
-    def __init__(self, url: str, topic: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "") -> None:
         where = urlsplit(url)
         self._socket = socket.create_connection((where.hostname, where.port), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -81,35 +92,11 @@ class FrameClient:
         if token:
             connect |= {"auth_method_name": "token", "auth_data": token.encode()}
         self._ask(BaseCommand(type=_Type.CONNECT, connect=connect), _Type.CONNECTED)
-        self.open_producer(topic, 0)
 
-    def open_producer(self, topic: str, producer_id: int) -> None:
-        """Look a topic up, which must be this broker's, and publish to it from now on."""
-        base = 3 * producer_id
-        for fields, asked, answer in (
-            (
-                {"partition_metadata": {"topic": topic, "request_id": base}},
-                _Type.PARTITIONED_METADATA,
-                _Type.PARTITIONED_METADATA_RESPONSE,
-            ),
-            (
-                {"lookup_topic": {"topic": topic, "request_id": base + 1}},
-                _Type.LOOKUP,
-                _Type.LOOKUP_RESPONSE,
-            ),
-            (
-                {
-                    "producer": {
-                        "topic": topic,
-                        "producer_id": producer_id,
-                        "request_id": base + 2,
-                    }
-                },
-                _Type.PRODUCER,
-                _Type.PRODUCER_SUCCESS,
-            ),
-        ):
-            self._ask(BaseCommand(type=asked, **fields), answer)
+    def look_up(self, topic: str, request_id: int = 0) -> None:
+        """Look a topic up, which must be this broker's."""
+        lookup = {"topic": topic, "request_id": request_id}
+        self._ask(BaseCommand(type=_Type.LOOKUP, lookup_topic=lookup), _Type.LOOKUP_RESPONSE)
 
     def _ask(self, command: BaseCommand, answer: BaseCommand.Type.ValueType) -> None:
         self._socket.sendall(framed(command))
@@ -131,6 +118,30 @@ class FrameClient:
             if not data:
                 raise SystemExit("the broker closed the connection")
             self._received += data
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+class FrameClient(FrameConnection):
+    """One connection with one producer."""
+
+    def __init__(self, url: str, topic: str, token: str = "") -> None:
+        super().__init__(url, token)
+        self.open_producer(topic, 0)
+
+    def open_producer(self, topic: str, producer_id: int) -> None:
+        """Look a topic up, which must be this broker's, and publish to it from now on."""
+        base = 3 * producer_id
+        partitions = {"topic": topic, "request_id": base}
+        self._ask(
+            BaseCommand(type=_Type.PARTITIONED_METADATA, partition_metadata=partitions),
+            _Type.PARTITIONED_METADATA_RESPONSE,
+        )
+        self.look_up(topic, base + 1)
+        producer = {"topic": topic, "producer_id": producer_id, "request_id": base + 2}
+        self._ask(BaseCommand(type=_Type.PRODUCER, producer=producer), _Type.PRODUCER_SUCCESS)
 
     def publish(self, sends: Sends, unanswered: int) -> float:
         """Send all, never more than ``unanswered`` ahead of the receipts; seconds until the last.
@@ -183,10 +194,6 @@ class FrameClient:
             at += 4 + total
         self._received = data[at:]
         return count
-
-    def close(self) -> None:
-        """Hang up."""
-        self._socket.close()
 
 
 def throughput(url: str, admin_url: str, *, batched: bool, messages: int) -> dict[str, float]:

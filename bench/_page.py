@@ -44,5 +44,6 @@ def _row(each: dict[str, Any]) -> str:
     ratio = "" if each["ratio"] is None else f"{each['ratio']:.3g}"
     verdict = {None: "", True: "holds", False: "**falls short**"}[each["holds"]]
     ours = f"{number(each['value'])} {each['unit']}"
-    cells = [each["name"], ours, anchor, ratio, each["bar"], verdict]
+    bar = "; ".join(filter(None, (each["bar"], each["note"])))
+    cells = [each["name"], ours, anchor, ratio, bar, verdict]
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 from tests.conformance.jars import pulsar_lib
 
 from bench import _pulsar_perf
+from bench._cpu import cpu_seconds
 from bench._ours import Ours, first_acknowledged, up
 from bench._real_pulsar import RealPulsar, cluster, standalone
 from bench.figures import Figure
@@ -171,13 +171,6 @@ def client(module: str, *arguments: str) -> Callable[[Server], dict[str, Any]]:
         return child(module, *arguments, *urls)
 
     return measure
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and all below it."""
-    top = psutil.Process(pid)
-    times = [each.cpu_times() for each in (top, *top.children(recursive=True))]
-    return sum(t.user + t.system for t in times)
 
 
 def gap(service_url: str, admin_url: str, rounds: int) -> dict[str, Any]:

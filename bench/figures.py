@@ -52,7 +52,8 @@ def table(figures: Iterable[Figure]) -> str:
         anchor = f"{f.anchor} {number(f.anchor_value)}" if f.anchor_value is not None else "-"
         ratio = f"{f.ratio:.4g}" if f.ratio is not None else "-"
         verdict = {None: "", True: "holds", False: "FALLS SHORT"}[f.holds]
-        rows.append((f.name, f"{number(f.value)} {f.unit}", anchor, ratio, f.bar or "-", verdict))
+        bar = "; ".join(filter(None, (f.bar, f.note))) or "-"
+        rows.append((f.name, f"{number(f.value)} {f.unit}", anchor, ratio, bar, verdict))
     widths = [max(len(row[i]) for row in rows) for i in range(6)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,98 @@
+"""What consumers feel, beside real Apache Pulsar in one run: reading a backlog in every mode.
+
+Consumers are frames (`bench/_frames_consume.py`), so that it is the brokers that are compared; the
+processor time that a broker takes for a message says the same of a machine on which the client is
+the limit. Rounds alternate between the two; medians are compared, and the ratios' spread is noted.
+"""
+
+import contextlib
+import statistics
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.jars import pulsar_lib
+
+from bench._ours import up
+from bench._real_pulsar import standalone
+from bench.beside_pulsar import RATE, Server, Servers, alternate, beside, child
+from bench.figures import Figure
+
+ROUNDS = 5
+CPU = "cpu_us"
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way of consuming."""
+
+    name: str
+    kind: str
+    acks: str
+    messages: int
+    consumers: int = 1
+    subscriptions: int = 1
+    batched: bool = False
+
+    def arguments(self, messages: int) -> list[str]:
+        """Of `bench._frames_consume`."""
+        return [
+            *("--kind", self.kind, "--acks", self.acks, "--messages", str(messages)),
+            *("--consumers", str(self.consumers), "--subscriptions", str(self.subscriptions)),
+            *["--batched"] * self.batched,
+        ]
+
+
+MODES = (
+    Mode("exclusive, batches of 1,000", "exclusive", "cumulative", 4_000_000, batched=True),
+    Mode("exclusive, cumulative", "exclusive", "cumulative", 200_000),
+    Mode("exclusive, individual", "exclusive", "individual", 200_000),
+    Mode("failover", "failover", "cumulative", 200_000),
+    Mode("shared, 1 consumer", "shared", "individual", 200_000),
+    Mode("shared, 10 consumers", "shared", "individual", 200_000, 10),
+    Mode("shared, 100 consumers", "shared", "individual", 200_000, 100),
+    Mode("shared, 10 consumers, batches", "shared", "individual", 4_000_000, 10, batched=True),
+    Mode("key-shared, 1 consumer", "key-shared", "individual", 200_000),
+    Mode("key-shared, 10 consumers", "key-shared", "individual", 200_000, 10),
+    Mode("key-shared, 100 consumers", "key-shared", "individual", 200_000, 100),
+    Mode("100 subscriptions", "exclusive", "cumulative", 5_000, 1, 100),
+)
+
+
+def run(*, quick: bool, out: Path) -> list[Figure]:
+    """Measure; ``out`` is not needed."""
+    lib = pulsar_lib()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
+        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
+        if lib is not None:
+            servers["real"] = stack.enter_context(standalone(lib, folder / "standalone"))
+        return [figure for mode in MODES for figure in _mode(servers, mode, quick=quick)]
+
+
+def _mode(servers: Servers, mode: Mode, *, quick: bool) -> list[Figure]:
+    messages = mode.messages // 20 if quick else mode.messages
+
+    def measure(server: Server) -> dict[str, Any]:
+        urls = ("--url", server.service_url, "--admin-url", server.admin_url)
+        return child(
+            "bench._frames_consume", *urls, "--pid", str(server.pid), *mode.arguments(messages)
+        )
+
+    results = alternate(servers, 1 if quick else ROUNDS, measure)
+    faster, part = (2.0, 0.5) if mode.batched else (1.5, 0.33)
+    rate = beside(f"a backlog read: {mode.name}", "msg/s", results, RATE, at_least=faster)
+    cpu = beside(f"processor of a message: {mode.name}", "us", results, CPU)
+    if cpu.ratio is not None:
+        cpu = replace(cpu, bar=f"≤ {part:g} of Pulsar's", holds=cpu.ratio <= part)
+    return [replace(rate, note=_spread(results, RATE)), replace(cpu, note=_spread(results, CPU))]
+
+
+def _spread(results: dict[str, list[Any]], key: str) -> str:
+    """The ratios of the pairs: least, median, most."""
+    if "real" not in results:
+        return ""
+    pairs = zip(results["ours"], results["real"], strict=True)
+    ratios = sorted(ours[key] / real[key] for ours, real in pairs)
+    return f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {statistics.median(ratios):.2f}"

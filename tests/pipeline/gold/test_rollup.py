@@ -4,17 +4,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from pyarrow.fs import LocalFileSystem, copy_files
 
 from counterpoise.load.rows import BROKER, BUNDLE
 from counterpoise.pipeline.gold.rollup import days_to_roll_up, roll_up
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
 from counterpoise.pipeline.spark.source import HistorySource
+from counterpoise.pipeline.tables.delta_table import open_table
 from counterpoise.pipeline.tables.location import open_location
 from tests.pipeline.gold.recorded import (
     BROKERS,
@@ -26,6 +29,7 @@ from tests.pipeline.gold.recorded import (
     history,
     reports,
 )
+from tests.pipeline.s3_server import bucket
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +52,7 @@ class RolledUp:
 
 
 def rolled_up(
-    spark: "SparkSession", home: Path, tables: Iterable[str] = tuple(GOLD_TABLES)
+    spark: "SparkSession", home: str | Path, tables: Iterable[str] = tuple(GOLD_TABLES)
 ) -> set[tuple[str, str]]:
     """Bring these gold tables of a history up to date, and give the days that were replaced."""
     log, location = RolledUp(), open_location(home)
@@ -284,6 +288,27 @@ def test_a_day_is_replaced_when_it_has_news_and_kept_otherwise(
     DeltaTable(str(home / "reports")).delete(f"day = '{DAYS[0]}'")
     assert rolled_up(spark, home, [table]) == set()
     assert DeltaTable(str(home / table)).to_pyarrow_table().equals(every)
+
+
+def test_gold_tables_are_rolled_up_on_s3(
+    spark: "SparkSession", tmp_path: Path, gold: Callable[[str], Rows]
+) -> None:
+    tables = ("gold_bundle_hours", "gold_bundle_features")
+    with bucket() as s3:
+        uri = s3.uri("gold")
+        location = open_location(uri)
+        copy_files(
+            str(history(tmp_path / "history")),
+            location.root,
+            source_filesystem=LocalFileSystem(),
+            destination_filesystem=location.filesystem,
+        )
+        assert rolled_up(spark, uri, tables) == {(table, day) for table in tables for day in DAYS}
+        assert rolled_up(spark, uri, tables) == set()
+        for table in tables:
+            key = itemgetter("bundle", "hour" if table == "gold_bundle_hours" else "day")
+            found = open_table(location, table).to_pyarrow_table().to_pylist()
+            assert sorted(found, key=key) == sorted(gold(table), key=key)
 
 
 def test_the_source_reads_a_view_between_two_times(spark: "SparkSession", tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from counterpoise.pipeline.tables.place import file_system
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain
 from counterpoise.pipeline.tables.schema import REPORTS
 
+BOUNDED = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
+"""How long a store that does not answer may hold up a commit."""
 NOWHERE = "s3://key:sec%2Fret@bucket/h?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1"
 
 
@@ -66,7 +68,7 @@ def test_parameters_of_an_s3_uri_reach_delta_rs(monkeypatch: pytest.MonkeyPatch)
     assert pickle.loads(pickle.dumps(location)) == location
     assert location.address == "S3A://bucket/h"
     assert location.table_uri("reports") == "s3://bucket/h/reports"
-    assert location.storage_options == {
+    assert location.storage_options == BOUNDED | {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "key",
@@ -74,7 +76,7 @@ def test_parameters_of_an_s3_uri_reach_delta_rs(monkeypatch: pytest.MonkeyPatch)
         "AWS_ALLOW_HTTP": "true",
     }
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio:9000")
-    assert open_location("s3://bucket/h?region=eu-1").storage_options == {
+    assert open_location("s3://bucket/h?region=eu-1").storage_options == BOUNDED | {
         "AWS_REGION": "eu-1",
         "AWS_ENDPOINT_URL": "http://minio:9000",
         "AWS_ALLOW_HTTP": "true",

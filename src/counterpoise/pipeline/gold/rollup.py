@@ -1,7 +1,7 @@
-"""Rolls a history up into its gold tables, a day at a time; a day without news is left alone."""
+"""Rolls a history up into its gold tables, a week at a time; a day without news is left alone."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,17 +11,19 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
 from counterpoise.pipeline.gold.tables import GOLD_TABLES, query_of
-from counterpoise.pipeline.gold.write import clean_up, made_of_sources, replace_day
+from counterpoise.pipeline.gold.write import clean_up, made_of_sources, replace_days
 from counterpoise.pipeline.spark.code import ship_code
 from counterpoise.pipeline.spark.source import frame_of
 from counterpoise.pipeline.tables.delta_table import open_table, trouble
 from counterpoise.pipeline.tables.location import Location
-from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS
+from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, day_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DAY_MS: Final = 86_400_000
+DAYS_AT_ONCE: Final = 7
+"""Days that one job of a table is for: a job has seconds of its own, however few its rows."""
 AROUND_MS: Final = 600_000
 """How far before and after a move its effect is looked for."""
 WEEK_MS: Final = 6 * DAY_MS
@@ -29,7 +31,7 @@ WEEK_MS: Final = 6 * DAY_MS
 HOURS: Final = "gold_bundle_hours"
 SHARED: Final = frozenset({HOURS, "gold_bundle_days", "gold_namespace_hours", "gold_imbalance"})
 """Other gold tables are made of these."""
-OF_DAY: Final = (
+OF_DAYS: Final = (
     *("bundle_loads", "broker_loads", "gaps", "polls"),
     *("decisions", "rejections", "outcomes"),
 )
@@ -76,17 +78,22 @@ def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
 def roll_up(
     spark: "SparkSession", location: Location, days: DaysToRollUp, now_ms: int, log: RollupLog
 ) -> None:
-    """Replace these days of the gold tables; raises `HistoryFaultError`."""
+    """Replace these days of the gold tables, a week of them by one job for each table.
+
+    Raises `HistoryFaultError`.
+    """
     for name, value in OF_SESSION.items():
         spark.conf.set(name, value)
     ship_code(spark)
-    for day, tables in days.old.items():
+    for week in _weeks(days.old):
         with ExitStack() as stack:
-            frames = _frames_of_day(spark, location, day, stack)
-            for table in (name for name in GOLD_TABLES if name in tables):
-                source = days.sources[day]
-                rows = replace_day(location, table, day, frames[table], source, now_ms)
-                log.rolled_up(table, day, rows)
+            frames = _frames_of(spark, location, week, stack)
+            for table in GOLD_TABLES:
+                made_of = {day: days.sources[day] for day in week if table in days.old[day]}
+                if made_of:
+                    rows = replace_days(location, table, frames[table], made_of, now_ms)
+                    for day in made_of:
+                        log.rolled_up(table, day, rows[day])
     for table in {table for tables in days.old.values() for table in tables}:
         clean_up(location, table)
 
@@ -113,24 +120,27 @@ def _sources_of_days(location: Location) -> dict[str, int]:
     }
 
 
-def _frames_of_day(
-    spark: "SparkSession", location: Location, day: str, stack: ExitStack
+def _frames_of(
+    spark: "SparkSession", location: Location, days: Sequence[str], stack: ExitStack
 ) -> "dict[str, DataFrame]":
-    """The gold tables of a day; Spark computes each when it is written, and keeps what is shared.
+    """The gold tables of some days; Spark computes each when it is written, and keeps what is
+    shared.
 
     Each is a temporary view, too, by which the queries of the others name it.
     """
-    start = _start_ms(day)
-    end = start + DAY_MS - 1
-    for view in OF_DAY:
-        frame_of(spark, location, view, start, end).createOrReplaceTempView(view)
+    start, end = _start_ms(days[0]), _start_ms(days[-1]) + DAY_MS - 1
+    for view in OF_DAYS:
+        rows = frame_of(spark, location, view, start, end, days=frozenset(days))
+        rows.createOrReplaceTempView(view)
     around = frame_of(spark, location, "broker_loads", start - AROUND_MS, end + AROUND_MS)
     around.createOrReplaceTempView("broker_loads_around")
+    weeks = [(day_of(_start_ms(day) - WEEK_MS), day) for day in days]
+    spark.createDataFrame(weeks, "first_day string, day string").createOrReplaceTempView("weeks")
     frames: dict[str, DataFrame] = {}
     for table in GOLD_TABLES:
         if table == "gold_bundle_features":
-            week = _week(spark, location, start, frames["gold_bundle_hours"])
-            week.createOrReplaceTempView("gold_bundle_hours_of_week")
+            hours = _hours_of_weeks(spark, location, days, frames[HOURS])
+            hours.createOrReplaceTempView("gold_bundle_hours_of_weeks")
         frame = spark.sql(query_of(table))
         if table in SHARED:
             frame = frame.persist()
@@ -140,17 +150,24 @@ def _frames_of_day(
     return frames
 
 
-def _week(
-    spark: "SparkSession", location: Location, start_ms: int, today: "DataFrame"
+def _hours_of_weeks(
+    spark: "SparkSession", location: Location, days: Sequence[str], new: "DataFrame"
 ) -> "DataFrame":
-    """The hours of bundles in a day and in those of the six before it that are rolled up."""
+    """The hours of bundles in some days and, as far as those are rolled up, in the six before."""
     with trouble(location, HOURS):
         try:
-            open_table(location, HOURS)
+            known = open_table(location, HOURS).partitions()
         except TableNotFoundError:
-            return today
-    before = frame_of(spark, location, HOURS, start_ms - WEEK_MS, start_ms - 1)
-    return before.select(today.columns).unionByName(today)
+            return new
+    kept = frozenset(row[DAY] for row in known) - frozenset(days)
+    first, last = _start_ms(days[0]) - WEEK_MS, _start_ms(days[-1])
+    before = frame_of(spark, location, HOURS, first, last, days=kept)
+    return before.select(new.columns).unionByName(new)
+
+
+def _weeks(days: Iterable[str]) -> Iterator[Sequence[str]]:
+    left = list(days)
+    return (left[n : n + DAYS_AT_ONCE] for n in range(0, len(left), DAYS_AT_ONCE))
 
 
 def _start_ms(day: str) -> int:

@@ -1,4 +1,4 @@
-"""A day of a gold table: tasks write its files, the driver replaces the day in one Delta commit.
+"""Days of a gold table: tasks write their files, the driver replaces them in one Delta commit.
 
 A gold table may be written beside a balancer, which writes other tables of the history. Two that
 write the same day at once: Delta refuses the later one.
@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
 from counterpoise.pipeline.spark.frames import ddl_of, spark_schema
@@ -26,16 +28,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _WRITTEN: Final = pa.schema(
-    {"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "schema": pa.binary()}
+    {DAY: pa.string(), "path": pa.string(), "size": pa.int64(), "rows": pa.int64()}
 )
 _MADE_OF: Final = "made-of-"
 
 
 class _DayFiles:
-    """Writes the rows of a task as one file, which counts as soon as a commit names it."""
+    """Writes the rows of a task, a file for each day, which count once a commit names them."""
 
-    def __init__(self, location: Location, table: str, day: str) -> None:
-        self._location, self._table, self._day = location, table, day
+    def __init__(self, location: Location, table: str) -> None:
+        self._location, self._table = location, table
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kept = [batch for batch in batches if batch.num_rows]
@@ -43,7 +45,12 @@ class _DayFiles:
             return
         rows = pa.Table.from_batches(kept)
         rows = rows.cast(spark_schema(rows.schema))
-        path = f"{DAY}={self._day}/{uuid.uuid4().hex}.parquet"
+        for day in sorted(rows.column(DAY).unique().to_pylist()):
+            of_day = rows.filter(pc.equal(rows.column(DAY), day)).drop_columns([DAY])
+            yield self._written(day, of_day)
+
+    def _written(self, day: str, rows: pa.Table) -> pa.RecordBatch:
+        path = f"{DAY}={day}/{uuid.uuid4().hex}.parquet"
         if (root := self._location.local) is not None:
             (root / self._table / path).parent.mkdir(parents=True, exist_ok=True)
         place = self._location.path(f"{self._table}/{path}")
@@ -52,27 +59,24 @@ class _DayFiles:
         whole = buffer.getvalue()
         with self._location.filesystem.open_output_stream(place) as file:
             file.write(whole)
-        schema = rows.schema.serialize().to_pybytes()
-        row = {"path": path, "size": whole.size, "rows": len(rows), "schema": schema}
-        yield pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
+        row = {DAY: day, "path": path, "size": whole.size, "rows": len(rows)}
+        return pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 
 
-def replace_day(
-    location: Location, table: str, day: str, frame: "DataFrame", made_of: int, now_ms: int
-) -> int:
-    """Replace a day of a gold table by a frame's rows, and give how many there are.
+def replace_days(
+    location: Location, table: str, frame: "DataFrame", made_of: Mapping[str, int], now_ms: int
+) -> Mapping[str, int]:
+    """Replace days of a gold table by a frame's rows, and give how many there are for each.
 
-    `made_of` says what they were made of (`rollup.py: sources_of_days`). Raises
+    `made_of` has the days, and what each was made of (`DaysToRollUp.sources`). Raises
     `HistoryFaultError`.
     """
-    made = frame.mapInArrow(_DayFiles(location, table, day), ddl_of(_WRITTEN)).toArrow()
+    chosen = frame.where(frame[DAY].isin(*made_of))
+    # Lazy: Spark has the columns of a frame without running it.
+    kinds = pa.schema(to_arrow_schema(frame.drop(DAY).schema, timezone="UTC"))
+    schema = Schema.from_arrow(spark_schema(kinds).append(pa.field(DAY, pa.string())))
+    made = chosen.mapInArrow(_DayFiles(location, table), ddl_of(_WRITTEN)).toArrow()
     written = made.to_pylist()
-    kinds = (
-        pa.ipc.read_schema(pa.py_buffer(written[0]["schema"]))
-        if written
-        else spark_schema(frame.limit(0).toArrow().schema)
-    )
-    schema = Schema.from_arrow(kinds.append(pa.field(DAY, pa.string())))
     with trouble(location, table):
         handle = _opened(location, table, schema)
         if pa.schema(handle.schema().to_arrow()).names != [*kinds.names, DAY]:
@@ -81,16 +85,21 @@ def replace_day(
                 "directory, and all days that the history has are rolled up again"
             )
         handle.create_write_transaction(
-            [_add_action(row, day, now_ms) for row in written],
+            [_add_action(row, now_ms) for row in written],
             "overwrite",
             schema,
             partition_by=[DAY],
-            partition_filters=[(DAY, "=", day)],
+            partition_filters=[(DAY, "in", sorted(made_of))],
             commit_properties=CommitProperties(
-                app_transactions=[Transaction(_MADE_OF + day, made_of)]
+                app_transactions=[
+                    Transaction(_MADE_OF + day, number) for day, number in made_of.items()
+                ]
             ),
         )
-    return sum(row["rows"] for row in written)
+    rows_of = dict.fromkeys(made_of, 0)
+    for row in written:
+        rows_of[row[DAY]] += row["rows"]
+    return rows_of
 
 
 def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:
@@ -131,6 +140,6 @@ def _opened(location: Location, table: str, schema: Schema) -> DeltaTable:
         return open_table(location, table)
 
 
-def _add_action(row: Mapping[str, Any], day: str, now_ms: int) -> AddAction:
+def _add_action(row: Mapping[str, Any], now_ms: int) -> AddAction:
     statistics = json.dumps({"numRecords": row["rows"]})
-    return AddAction(row["path"], row["size"], {DAY: day}, now_ms, True, statistics)
+    return AddAction(row["path"], row["size"], {DAY: row[DAY]}, now_ms, True, statistics)

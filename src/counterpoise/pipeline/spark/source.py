@@ -7,7 +7,7 @@ It needs no jar: delta-rs lists the files of the table as it is now, in the driv
 reads some of them by `pyarrow`, with the keys that this finds there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,14 +60,20 @@ class HistorySource(DataSource):
 
 
 def frame_of(
-    spark: "SparkSession", location: Location, name: str, first_ms: int, last_ms: int
+    spark: "SparkSession",
+    location: Location,
+    name: str,
+    first_ms: int,
+    last_ms: int,
+    *,
+    days: Container[str] | None = None,
 ) -> "DataFrame":
-    """The same rows for a job of ours, whose driver lists the files itself.
+    """The same rows, or those of some days alone, for a job of ours, whose driver lists the files.
 
     Spark starts a Python process for each scan of a source that it plans, most of a second.
     """
     reader = _reader(location, name, first_ms, last_ms)
-    parts = _Parts(reader, reader.partitions())
+    parts = _Parts(reader, reader.partitions(days))
     count = len(parts.parts)
     return spark.range(0, count, 1, count).mapInArrow(parts, ddl_of(reader.columns))
 
@@ -119,11 +125,13 @@ class HistorySourceReader(DataSourceReader):
         polled = view.table in SCHEMAS and "poll_id" in SCHEMAS[view.table].names
         self._of_view = (*(["poll_id"] if polled else []), *(["kind"] if view.kind else []))
 
-    def partitions(self) -> Sequence[FilesPartition]:
-        """Some files each, about a million rows."""
+    def partitions(self, days: Container[str] | None = None) -> Sequence[FilesPartition]:
+        """Some files each, about a million rows; with `days` only files of these."""
         groups: list[list[tuple[str, str]]] = []
         room = 0
         for path, day, rows in self._files():
+            if days is not None and day not in days:
+                continue
             if rows > room or not groups:
                 groups.append([])
                 room = ROWS_A_TASK

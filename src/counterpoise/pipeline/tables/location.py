@@ -12,6 +12,9 @@ from pyarrow import fs
 
 from counterpoise.pipeline.tables.place import address_of, file_system
 
+_PATIENCE = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
+"""A store that does not answer ends a commit after 45 s at most: 180 by default."""
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -62,9 +65,10 @@ class Location:
     @property
     def storage_options(self) -> dict[str, str]:
         """What delta-rs has to know of the store besides the process's environment."""
-        if self.local is not None or not self.uri.lower().startswith("s3"):
+        if self.local is not None:
             return {}
-        return _of_s3(self.uri, os.environ)
+        more = _of_s3(self.uri, os.environ) if self.uri.lower().startswith("s3") else {}
+        return {**_PATIENCE, **more}
 
 
 def open_location(uri: str | Path) -> Location:

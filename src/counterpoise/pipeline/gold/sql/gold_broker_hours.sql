@@ -1,5 +1,6 @@
 -- What each broker carried and used in each hour, over the polls that it answered.
 select
+    day,
     date_trunc('hour', at)                          as hour,
     broker,
     count(*)                                        as polls,
@@ -17,4 +18,4 @@ select
     avg(100 * try_divide(direct_memory_usage, direct_memory_limit)) as direct_memory_percent
 from broker_loads
 where msg_throughput_in + msg_throughput_out < double('infinity')
-group by hour, broker
+group by day, hour, broker

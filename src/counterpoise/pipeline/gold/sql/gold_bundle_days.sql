@@ -1,5 +1,6 @@
 -- What each bundle carried in the day, its busiest hour, and its part of the cluster.
 select
+    day,
     bundle,
     namespace,
     max_by(broker, hour)                                                as broker,
@@ -13,4 +14,4 @@ select
     max_by(hour, bytes_per_s)                                           as busiest_hour,
     max(topics)                                                         as topics
 from gold_bundle_hours
-group by bundle, namespace
+group by day, bundle, namespace

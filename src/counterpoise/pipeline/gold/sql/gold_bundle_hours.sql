@@ -1,5 +1,6 @@
 -- What each bundle carried in each hour: means over its measurements, and the highest.
 select
+    day,
     date_trunc('hour', at)                       as hour,
     bundle,
     substring_index(bundle, '/', 2)              as namespace,
@@ -18,4 +19,4 @@ select
 from bundle_loads
 -- Some brokers report NaN or infinity; NaN is above infinity here.
 where msg_throughput_in + msg_throughput_out < double('infinity')
-group by hour, bundle
+group by day, hour, bundle

@@ -1,7 +1,7 @@
 -- What each move brought: the ten minutes before it began beside the ten after it ended, in bytes/s.
 with move as (
     select
-        o.id, o.poll_id, o.at, o.bundle, o.source, o.destination, o.status, o.error,
+        o.day, o.id, o.poll_id, o.at, o.bundle, o.source, o.destination, o.status, o.error,
         d.reason, d.sentence, o.started_at, o.ended_at,
         (o.ended_at_ms - o.started_at_ms) / 1000e0   as seconds,
         o.started_at - interval 10 minutes           as from_at,

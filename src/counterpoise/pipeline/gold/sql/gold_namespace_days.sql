@@ -1,5 +1,6 @@
 -- What each namespace carried in the day: the mean of its hours, and the busiest of them.
 select
+    day,
     namespace,
     max(bundles)              as bundles,
     count(*)                  as hours,
@@ -11,4 +12,4 @@ select
     max(bytes_per_s)          as bytes_per_s_max,
     max_by(hour, bytes_per_s) as busiest_hour
 from gold_namespace_hours
-group by namespace
+group by day, namespace

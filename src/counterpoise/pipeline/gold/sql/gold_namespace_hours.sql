@@ -1,5 +1,6 @@
 -- What each namespace carried in each hour: the sum of its bundles' means.
 select
+    day,
     hour,
     namespace,
     count(*)                 as bundles,
@@ -10,4 +11,4 @@ select
     sum(bytes_per_s)         as bytes_per_s,
     sum(topics)              as topics
 from gold_bundle_hours
-group by hour, namespace
+group by day, hour, namespace

@@ -1,5 +1,6 @@
 -- Why bundles stayed: how often each rule refused, and the sentence of its highest figure.
 select
+    day,
     rule,
     setting,
     count(*)                           as times,
@@ -9,4 +10,4 @@ select
     max_by(limit, coalesce(value, 0))  as limit,
     max_by(sentence, struct(coalesce(value, 0), sentence)) as sentence
 from rejections
-group by rule, setting
+group by day, rule, setting

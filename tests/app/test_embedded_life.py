@@ -160,11 +160,15 @@ def test_ports_that_are_named_count_up_from_the_first_broker() -> None:
             }  # fmt: skip
 
 
-def test_metadata_outlives_all_brokers_and_not_the_cluster() -> None:
-    with Cluster(brokers=1) as cluster:
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_metadata_outlives_all_brokers_and_the_cluster_where_it_is_kept(
+    is_kept: bool, tmp_path: Path
+) -> None:
+    with Cluster(brokers=1, data=tmp_path if is_kept else None) as cluster:
         assert Api(cluster.admin_url)("PUT", "/admin/v2/namespaces/public/mine").status == 204
         cluster.stop_broker(cluster.brokers[0])
         added = cluster.add_broker()
         assert "public/mine" in Api(added.admin_url).get("/admin/v2/namespaces/public")
     with cluster:
-        assert "public/mine" not in Api(cluster.admin_url).get("/admin/v2/namespaces/public")
+        found = Api(cluster.admin_url).get("/admin/v2/namespaces/public")
+        assert ("public/mine" in found) is is_kept

@@ -56,6 +56,7 @@ class Leader:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     looked: asyncio.Event = field(default_factory=asyncio.Event)
     seen_recent: list[frozenset[str]] = field(default_factory=list)
+    seen_unloaded: list[dict[str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.background = BackgroundTasks()
@@ -87,6 +88,7 @@ class Leader:
         if self.store is not None:
             raise self.store
         self.seen_recent.append(frozenset(recent))
+        self.seen_unloaded.append(dict(unloaded))
         return cluster_view(seen(UNEVEN), self.now_ms, recent)
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
@@ -207,6 +209,19 @@ async def test_who_leads_no_longer_orders_nothing_more() -> None:
         await leader.background.stop()
 
 
+async def test_a_broker_that_stops_ends_its_round() -> None:
+    leader = Leader(blocked=asyncio.Event())
+    leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
+    running = leader.background.start("shedding", leader.shedding.run())
+    async with asyncio.timeout(10):
+        await leader.arrived.wait()
+        assert len(leader.background.running) == 2
+        running.cancel()
+        while leader.background.running:
+            await asyncio.sleep(0)
+    assert not leader.shedding.rounds
+
+
 async def test_of_several_moves_those_not_yet_ordered_wait_for_no_broker() -> None:
     """Leadership is looked at before each order, not once for all."""
     leader = Leader()
@@ -221,14 +236,41 @@ async def test_of_several_moves_those_not_yet_ordered_wait_for_no_broker() -> No
     assert len(leader.asked) == 1
 
 
-async def test_a_new_leader_begins_with_nothing_remembered() -> None:
+async def test_a_new_leader_begins_with_nothing_remembered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.shedding")
     leader = Leader()
-    await leader.shedding.look()
+    first = await leader.shedding.look()
+    assert first is not None
     leader.shedding.lead(False)
     leader.shedding.lead(True)
     leader.now_ms += 60_000
-    await leader.shedding.look()
+    caplog.clear()
+    again = await leader.shedding.look()
+    assert again is not None
     assert leader.seen_recent == [frozenset(), frozenset()]
+    assert leader.seen_unloaded == [{}, {}]
+    said = {each.sentence for each in again.rejections}
+    assert said <= set(caplog.messages), "what the leader before it has logged is not its own word"
+
+
+async def test_a_broker_counts_as_unloaded_since_its_last_move_that_succeeded() -> None:
+    leader = Leader()
+
+    def takes_a_while(move: Move) -> Exception | None:
+        leader.now_ms += 1000
+        last = len(leader.asked) == 3
+        return BrokerError(ServerError.ServiceNotReady, "not now") if last else None
+
+    leader.refuses = takes_a_while
+    made = await leader.shedding.look()
+    assert made is not None
+    assert len(made.moves) >= 3, "or this test says nothing"
+    assert len({move.source for move in made.moves}) == 1
+    await leader.shedding.look()
+    moved = len(made.moves) - (len(made.moves) == 3)
+    assert leader.seen_unloaded[-1] == {made.moves[0].source: START + moved * 1000}
 
 
 @on_jumping_loop

@@ -116,7 +116,14 @@ def test_a_split_that_was_announced_ends_by_its_owners_request(me: str) -> None:
     assert isinstance(next_action(silent, local), WriteNext if me == A else Rest)
     assert isinstance(next_action(announced, local), Rest)
     asked = replace(local, request=SplitCompleted())
-    assert isinstance(next_action(announced, asked), WriteNext if me == A else Rest)
+    for before in (announced, record(ServiceUnitState.OWNED, A)):
+        match next_action(before, asked):
+            case WriteNext(_, keeps_topics):
+                assert (me, keeps_topics) == (A, False), (
+                    "its parts serve the topics, open as they are"
+                )
+            case action:
+                assert (me, action) == (B, Rest())
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -37,6 +37,7 @@ from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 from tests.decide.balancing.test_round import UNEVEN, seen, strategy
 from tests.load.story import START
 from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.waiting import until
 
 SHEDDING = SheddingConfig(balance=BalanceOptions(report_interval_ms=0))
 
@@ -217,8 +218,7 @@ async def test_a_broker_that_stops_ends_its_round() -> None:
         await leader.arrived.wait()
         assert len(leader.background.running) == 2
         running.cancel()
-        while leader.background.running:
-            await asyncio.sleep(0)
+    await until(lambda: not leader.background.running, "its round ends, too")
     assert not leader.shedding.rounds
 
 

@@ -26,13 +26,19 @@ def test_the_monitor_finds_the_gone_the_stuck_and_what_can_be_buried() -> None:
         named(5): record(ServiceUnitState.FREE, None, A, at_ms=NOW - 1000),
         named(6): record(ServiceUnitState.OWNED, A, C, at_ms=0),
         named(7): record(ServiceUnitState.ASSIGNING, "d:1", A, at_ms=NOW),
+        named(8): record(ServiceUnitState.DELETED, None, C, at_ms=NOW),
         system: record(ServiceUnitState.OWNED, C),
+        named(1, "zoo/last"): record(ServiceUnitState.OWNED, C),
     }
     assert examine(records, (A, B), NOW, TERMS) == (
         Repair(str(named(1)), f"{C}, which owns it, is no active broker"),
         Repair(str(named(2)), "it has been Releasing for 101 ms"),
         Repair(str(named(4)), "it has been Free for 1001 ms", remove=True),
         Repair(str(named(7)), "d:1, which was to own it, is no active broker"),
+        Repair(
+            str(named(8)), f"{C}, which was to delete its record, is no active broker", remove=True
+        ),
+        Repair(str(named(1, "zoo/last")), f"{C}, which owns it, is no active broker"),
         Repair(str(system), f"{C}, which owns it, is no active broker"),
     )
 

@@ -78,6 +78,12 @@ def test_a_record_that_makes_no_sense_changes_nothing(fields: dict[str, Any]) ->
     assert not state.serves
 
 
+def test_a_record_may_be_as_long_as_the_longest_split_and_no_longer() -> None:
+    longest = record(ServiceUnitState.OWNED, A).to_json().ljust(VALUE_MAX)
+    assert ChannelView().hear(ChannelMessage(NAME, longest)) is None
+    assert ChannelView().hear(ChannelMessage(NAME, longest + b" "))
+
+
 @pytest.mark.parametrize("key", ["nonsense", "t/ns/0x0_0x80000000", "t/ns/0x1_0x1", "", "a" * 5000])
 def test_a_key_that_is_no_bundles_name_takes_no_memory(key: str) -> None:
     view = ChannelView()

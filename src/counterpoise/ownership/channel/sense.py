@@ -27,6 +27,10 @@ _BROKER_ID: Final = re.compile("[!-~]{1,255}")
 _S = ServiceUnitState
 _NEEDS_DESTINATION: Final = frozenset({_S.ASSIGNING, _S.OWNED})
 _NEEDS_SOURCE: Final = frozenset({_S.RELEASING, _S.SPLITTING, _S.DELETED})
+_AS_SOURCE: Final = {
+    _S.SPLITTING: "which was splitting it",
+    _S.DELETED: "which was to delete its record",
+}
 
 
 def read_record(bundle: str, value: bytes) -> ServiceUnitStateData:
@@ -101,4 +105,6 @@ def _missing(record: ServiceUnitStateData, active: Collection[str]) -> Iterator[
 def _part(record: ServiceUnitStateData, broker: str) -> str:
     if record.state is _S.OWNED:
         return "which owns it"
-    return "which was releasing it" if record.source == broker else "which was to own it"
+    if record.source != broker:
+        return "which was to own it"
+    return _AS_SOURCE.get(record.state, "which was releasing it")

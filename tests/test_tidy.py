@@ -18,6 +18,7 @@ PACKAGE = ROOT / "src" / "counterpoise"
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "names": frozenset(),
     "wire": frozenset({"names"}),
+    "faults": frozenset({"names", "wire"}),
     "quota": frozenset({"names"}),
     "load": frozenset({"names"}),
     "decide": frozenset({"names", "load"}),
@@ -26,7 +27,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "storage": frozenset({"names"}),
     "security": frozenset({"names"}),
     "broker": frozenset(
-        {"names", "wire", "quota", "ownership", "load", "decide", "metadata", "storage", "security"}
+        "names wire faults quota ownership load decide metadata storage security".split()
     ),
     "admin": frozenset({"names", "broker", "security"}),
     "pipeline": frozenset({"names", "load", "decide", "security"}),
@@ -48,7 +49,7 @@ BROKER_MAY_IMPORT: dict[str, frozenset[str]] = {
 # Where a room shows others one face, they import no other module of it.
 FACES = {("admin", "broker"): "counterpoise.broker.face"}
 # Rooms that decide and transform only: time, randomness and the world are arguments there.
-PURE = frozenset({"names", "wire", "quota", "load", "decide", "ownership", "picture"})
+PURE = frozenset({"names", "wire", "faults", "quota", "load", "decide", "ownership", "picture"})
 IMPURE_MODULES = frozenset(
     "asyncio datetime kazoo logging multiprocessing os pathlib psutil pyspark random selectors "
     "shutil socket subprocess sys tempfile threading time urllib uvloop".split()

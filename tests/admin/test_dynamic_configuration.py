@@ -129,7 +129,7 @@ def test_the_leader_sheds_by_what_is_said() -> None:
     config = {"loadBalancerSheddingEnabled": True}
     with Cluster(brokers=2, config=config) as cluster:
         api = Api(cluster.admin_url)
-        leader = cluster.brokers[0]._broker
+        leader = cluster.brokers[0].running
 
         def strategy() -> Strategy:
             return leader.shedding.source.strategy(leader.config.shedding)

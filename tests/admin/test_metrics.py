@@ -125,7 +125,7 @@ def extensible() -> Iterator[list[Sample]]:
     settings = {"exposeConsumerLevelMetricsInPrometheus": True}
     both = frozenset(f"counterpoise_{kind}_limit_waits_total" for kind in ("publish", "dispatch"))
     with loaded(2, limited, both, loadManagerClassName=EXTENSIBLE, **settings) as (cluster, _):
-        cluster.brokers[0]._broker.background.failures["a task"] += 1
+        cluster.brokers[0].running.background.failures["a task"] += 1
         yield served(cluster)
 
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
-import secrets
-from collections.abc import Coroutine, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from counterpoise.app.cluster_faults import ClusterFaults
+from counterpoise.app.cluster_log import ClusterEvent
 from counterpoise.app.embedded_broker import EmbeddedBroker
-from counterpoise.app.launched import LOCAL_DEFAULTS, living, nth_port, together
-from counterpoise.app.lazy_web_server import LazyWebServer
+from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.fault_handle import FaultChoice
+from counterpoise.app.launched import LOCAL_DEFAULTS, together
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
-from counterpoise.app.wiring import config_of, make_broker, shedding_every
-from counterpoise.broker.load import SharedProcess
-from counterpoise.broker.namespaces.bootstrap import create_namespace
-from counterpoise.metadata.memory import MemoryTree
-from counterpoise.metadata.open import open_tree
-from counterpoise.metadata.port import MetadataStore
-from counterpoise.names.bundle import BundleName, names_a_bundle
-from counterpoise.names.namespace import NamespaceName
-from counterpoise.names.topic import TopicName
-from counterpoise.storage.open import file_url, in_memory, open_ledgers
+from counterpoise.app.wiring import config_of, shedding_every
+from counterpoise.faults import FaultTarget, Operation, operation_named
+from counterpoise.storage.open import file_url
 
 if TYPE_CHECKING:
     from counterpoise.app.console_process import ConsoleProcess
@@ -94,19 +87,9 @@ class Cluster:
         self._config = config_of(settings, defaults)
         if balance_every_s is not None:
             self._config = shedding_every(self._config, balance_every_s)
-        self._brokers: list[EmbeddedBroker] = []
-        #: By broker id, what stops a broker when an administrator says so.
-        self._watches: dict[str, asyncio.Task[None]] = {}
         self._thread: LoopThread | None = None
-        self._numbers = itertools.count()
-        # What the brokers' metadata sessions share, and a session that keeps it while all brokers
-        # are down.
-        self._tree: MemoryTree | None = None
-        self._keeper: MetadataStore | None = None
-        self._memory = (
-            open_ledgers(self._config.storage) if in_memory(self._config.storage.url) else None
-        )
-        self._process = SharedProcess()
+        self._brokers = EmbeddedBrokers(self._config)
+        self._faults: ClusterFaults | None = None
         self._console: ConsoleProcess | None = None
 
     # Life.
@@ -115,9 +98,10 @@ class Cluster:
         """Start every broker; returns when clients may connect."""
         if self._thread is not None:
             raise RuntimeError("the cluster runs already")
+        self._faults = None
         self._thread = LoopThread("counterpoise-cluster")
         try:
-            self._do(self._start())
+            self.do(self._brokers.start(self._wanted))
         except BaseException:
             self.stop()
             raise
@@ -136,7 +120,7 @@ class Cluster:
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
-                thread.run(self._stop(kill=not orderly), CALL_TIMEOUT_S)
+                thread.run(self._brokers.stop(kill=not orderly), CALL_TIMEOUT_S)
             finally:
                 thread.stop()
 
@@ -157,27 +141,29 @@ class Cluster:
     @property
     def brokers(self) -> list[EmbeddedBroker]:
         """Every broker in the order of starting, those that are gone included."""
-        return list(self._brokers)
+        return list(self._brokers.all)
 
     @property
     def service_url(self) -> str:
         """What a client connects to: ``pulsar://`` and all brokers that are alive."""
-        return together([each.service_url for each in self._alive()])
+        return together([each.service_url for each in self._brokers.alive])
 
     @property
     def service_url_tls(self) -> str:
         """The same by TLS, ``pulsar+ssl://``; empty where no broker speaks it."""
-        return together([each.service_url_tls for each in self._alive() if each.service_url_tls])
+        return together(
+            [each.service_url_tls for each in self._brokers.alive if each.service_url_tls]
+        )
 
     @property
     def admin_url(self) -> str:
         """``http://host:port`` of the admin API of the first broker that is alive."""
-        return next(self._alive()).admin_url
+        return self._brokers.first.admin_url
 
     @property
     def admin_url_tls(self) -> str:
         """The same by TLS, ``https://``; empty where no broker speaks it."""
-        return next(self._alive()).admin_url_tls or ""
+        return self._brokers.first.admin_url_tls or ""
 
     @property
     def metadata_url(self) -> str:
@@ -194,20 +180,20 @@ class Cluster:
     @property
     def leader(self) -> EmbeddedBroker | None:
         """The broker that leads, None while none does."""
-        return next((each for each in self._brokers if each.is_leader), None)
+        return next((each for each in self._brokers.all if each.is_leader), None)
 
     def owner(self, topic: str) -> EmbeddedBroker | None:
         """The broker that serves a topic now; None before the first lookup of it."""
-        return self._do(self._owner(topic))
+        return self.do(self._brokers.owner(topic))
 
     def bundle(self, topic: str) -> str:
         """The bundle that holds a topic, ``tenant/namespace/0x…_0x…``."""
-        return str(self._do(self._bundle(topic)))
+        return str(self.do(self._brokers.bundle(topic)))
 
     @property
     def rounds(self) -> list[Round]:
         """The leaders' last rounds: what they moved, and why they moved nothing else."""
-        found = (made for each in self._brokers for made in list(each._broker.shedding.rounds))
+        found = (made for each in self._brokers.all for made in list(each.running.shedding.rounds))
         return sorted(found, key=lambda made: made.poll_id)
 
     @property
@@ -218,7 +204,9 @@ class Cluster:
             from counterpoise.app.console_process import ConsoleProcess
 
             more = self._security.admin_options if self._security else []
-            self._console = ConsoleProcess([each.admin_url for each in self._alive()], more=more)
+            self._console = ConsoleProcess(
+                [each.admin_url for each in self._brokers.alive], more=more
+            )
         return self._console.url
 
     # What can be made to happen.
@@ -229,149 +217,73 @@ class Cluster:
         ``topic`` may also name the bundle itself. Clients are sent on without losing a message.
         Gives the new owner.
         """
-        return self._do(self._unload(topic, self._id(destination)))
+        return self.do(self._brokers.unload(topic, self._id(destination)))
 
     def split(self, topic: str, *, unload: bool = False) -> list[str]:
         """Cut the bundle of a topic in two; gives the new bundles."""
-        return self._do(self._split(topic, unload))
+        return self.do(self._brokers.split(topic, unload=unload))
 
     def new_namespace(self) -> str:
         """Make a namespace that was not there, ``public/…``, with a name of its own."""
-        return str(self._do(self._new_namespace()))
+        return str(self.do(self._brokers.new_namespace()))
 
     def kill(self, broker: EmbeddedBroker | str) -> None:
         """End a broker as ``kill -9`` does: nothing handed over, connections dropped."""
-        self._do(self._end(self._find(broker), kill=True))
+        self.do(self._brokers.end(self._brokers.find(broker), kill=True))
 
     def stop_broker(self, broker: EmbeddedBroker | str) -> None:
         """Stop a broker in order: its bundles go to the others first."""
-        self._do(self._end(self._find(broker), kill=False))
+        self.do(self._brokers.end(self._brokers.find(broker), kill=False))
 
     def add_broker(self) -> EmbeddedBroker:
         """Start one more broker."""
-        return self._do(self._add())
+        return self.do(self._brokers.add())
 
-    # On the loop.
+    def place(self, topic: str, broker: EmbeddedBroker | str) -> None:
+        """Have a broker serve a topic and the others of its bundle, now and until it moves on."""
+        self.do(self._brokers.place(topic, self._brokers.find(broker)))
 
-    async def _start(self) -> None:
-        # A cluster that is started again begins with its first ports, and brokers of its own.
-        self._brokers, self._watches, self._numbers = [], {}, itertools.count()
-        self._tree = await open_tree(self._config.metadata_store_url)
-        self._keeper = self._tree.open() if self._tree is not None else None
-        # The first one alone, so that the leader is always the same.
-        await self._add()
-        await asyncio.gather(*(self._add() for _ in range(self._wanted - 1)))
+    def fault(
+        self,
+        operation: Operation | str,
+        *,
+        topic: str | None = None,
+        client: str | None = None,
+        broker: EmbeddedBroker | str | None = None,
+    ) -> FaultChoice:
+        """Say which operations a fault is to strike; what it returns says what happens to them.
 
-    async def _add(self) -> EmbeddedBroker:
-        # In files each broker opens the directory for itself, in memory they share one store.
-        ledgers = self._memory or open_ledgers(self._config.storage)
-        number, config = next(self._numbers), self._config
-        config = replace(
-            config,
-            broker_service_port=nth_port(config.broker_service_port, number),
-            broker_service_port_tls=nth_port(config.broker_service_port_tls, number),
-            web_service_port=nth_port(config.web_service_port, number),
-            web_service_port_tls=nth_port(config.web_service_port_tls, number),
-        )
-        broker = await make_broker(
-            config, ledgers=ledgers, tree=self._tree, process=self._process, web=LazyWebServer
-        )
-        await broker.start()
-        added = EmbeddedBroker(broker)
-        self._brokers.append(added)
-        self._watches[added.id] = asyncio.create_task(self._stop_on_request(added))
-        return added
+        ``operation``: ``counterpoise.faults.SEND``, ``LOOKUP``, ``ACK``, …, or its name. ``topic``
+        and ``client`` may have wildcards; a client is known by its address, its version, and the
+        name of its producer or consumer. Raises `InvalidFault` for what cannot be.
+        """
+        target = FaultTarget(topic, client, self._id(broker))
+        return FaultChoice(self, operation_named(operation), target)
 
-    async def _stop(self, *, kill: bool) -> None:
-        # All at once: there is no successor to transfer bundles to. What was acknowledged is in the
-        # files already, if there are files.
-        for each in self._brokers:
-            if kill or each.alive:
-                self._watches[each.id].cancel()
-        if stopping := [each for each in self._watches.values() if not each.done()]:
-            # A loop that is closed under a broker's listeners may never end.
-            await asyncio.wait(stopping)
-        # Ended tasks hold this cluster, which goes with its last reference.
-        self._watches = {}
-        await asyncio.gather(*(self._end(each, kill=kill) for each in list(self._alive())))
-        if self._keeper is not None:
-            await self._keeper.close()
+    @property
+    def events(self) -> list[ClusterEvent]:
+        """What happened since the cluster is watched, in order: from the first use of this."""
+        return self.watch().log.events
 
-    async def _stop_on_request(self, broker: EmbeddedBroker) -> None:
-        """Stop a broker when an administrator says so."""
-        await broker._broker.stop_requested.wait()
-        await self._end(broker, kill=False)
+    def watch(self) -> ClusterFaults:
+        """Begin to record `events`; every fault that is set does so, too. Harmless when it does."""
+        if self._faults is None:
+            self._faults = self.do(self._watch())
+        return self._faults
 
-    async def _end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
-        if not broker.alive:
-            return
-        broker.alive = False
-        if kill:
-            await broker._broker.kill()
-        else:
-            await broker._broker.stop()
+    async def _watch(self) -> ClusterFaults:
+        self._brokers.watcher = faults = ClusterFaults(self._brokers)
+        return faults
 
-    async def _bundle(self, name: str) -> BundleName:
-        if names_a_bundle(name):
-            return BundleName.parse(name)
-        topic = TopicName.parse(name)
-        bundles = await next(self._alive())._broker.namespaces.bundles(topic.namespace_name)
-        return bundles.bundle_of(topic)
-
-    async def _owner(self, topic: str) -> EmbeddedBroker | None:
-        bundle = await self._bundle(topic)
-        found = await next(self._alive())._broker.namespaces.owner(bundle)
-        return None if found is None else self._find(found.broker_id)
-
-    async def _new_namespace(self) -> NamespaceName:
-        name = NamespaceName("public", f"test-{secrets.token_hex(6)}")
-        bundles, cluster = (
-            self._config.default_number_of_namespace_bundles,
-            self._config.cluster_name,
-        )
-        await create_namespace(next(self._alive())._broker.policies, name, cluster, bundles)
-        return name
-
-    async def _unload(self, topic: str, destination: str | None) -> EmbeddedBroker:
-        bundle = await self._bundle(topic)
-        owner = await self._owner(topic)
-        if owner is None:
-            raise LookupError(f"no broker owns {bundle}: nothing has been looked up in it yet")
-        successor = await owner._broker.namespaces.unload(bundle, destination)
-        if successor is None:
-            raise LookupError(f"{bundle} was unloaded, but no broker is there to take it")
-        return self._find(successor)
-
-    async def _split(self, topic: str, unload: bool) -> list[str]:
-        bundle = await self._bundle(topic)
-        owner = await self._owner(topic)
-        if owner is None:
-            raise LookupError(f"no broker owns {bundle}: nothing has been looked up in it yet")
-        parts = await owner._broker.namespaces.split(
-            bundle, algorithm="range_equally_divide", unload=unload
-        )
-        return [str(each) for each in parts]
-
-    # Helpers.
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the cluster's loop and wait for it: for what has no method here."""
         if self._thread is None:
             work.close()
             raise RuntimeError("the cluster does not run: use it in a with statement")
         return self._thread.run(work, CALL_TIMEOUT_S)
 
-    def _alive(self) -> Iterator[EmbeddedBroker]:
-        return iter(living(self._brokers))
-
-    def _find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
-        wanted = broker if isinstance(broker, str) else broker.id
-        for each in self._brokers:
-            if each.id == wanted:
-                return each
-        raise LookupError(f"no broker {wanted!r} in this cluster: there are {self._brokers}")
-
     def _id(self, broker: EmbeddedBroker | str | None) -> str | None:
-        return None if broker is None else self._find(broker).id
+        return None if broker is None else self._brokers.find(broker).id
 
 
 def _kept_in(data: Path) -> Mapping[str, object]:

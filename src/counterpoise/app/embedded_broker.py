@@ -9,7 +9,8 @@ class EmbeddedBroker:
     """One broker of an embedded cluster; what it says stays true while it lives."""
 
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        self.running = broker
+        """The broker itself, on its loop: no part of what a test may rely on."""
         self.id: str = broker.id
         """``host:webPort``, as Pulsar names brokers."""
         self.service_url: str = broker.service_url
@@ -26,12 +27,12 @@ class EmbeddedBroker:
     @property
     def is_leader(self) -> bool:
         """Whether it leads the cluster."""
-        return self.alive and self._broker.is_leader
+        return self.alive and self.running.is_leader
 
     @property
     def bundles(self) -> list[str]:
         """The bundles it owns, ``tenant/namespace/0x…_0x…``, sorted."""
-        return [str(each) for each in self._broker.namespaces.owned()] if self.alive else []
+        return [str(each) for each in self.running.namespaces.owned()] if self.alive else []
 
     def __repr__(self) -> str:
         state = "" if self.alive else ", gone"

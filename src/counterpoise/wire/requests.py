@@ -176,3 +176,13 @@ def frames_in(buffer: bytearray) -> Iterator[tuple[BaseCommand, bytes]]:
         entry = bytes(buffer[body_end : _TOTAL_SIZE + total])
         del buffer[: _TOTAL_SIZE + total]
         yield command, entry
+
+
+def cut_frames(data: bytes) -> Iterator[tuple[BaseCommand, bytes]]:
+    """The whole frames of which ``data`` is made: each one's command, and all of its bytes."""
+    begin = 0
+    while begin < len(data):
+        total, size = _SIZES.unpack_from(data, begin)
+        body, end = begin + _SIZES.size, begin + _TOTAL_SIZE + total
+        yield BaseCommand.FromString(data[body : body + size]), data[begin:end]
+        begin = end

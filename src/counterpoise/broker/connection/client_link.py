@@ -9,7 +9,7 @@ from typing import Final
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.connection.outbox import Outbox
+from counterpoise.broker.connection.outbox import FrameWriter
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.connection.permissions import ClientPermissions
 from counterpoise.broker.connection.round_trips import RoundTrips
@@ -56,7 +56,7 @@ class ClientLink:
         self,
         background: BackgroundTasks,
         protocol: ServerProtocol,
-        outbox: Outbox,
+        outbox: FrameWriter,
         pause: ReadingPause,
         address: str,
         permits: ClientPermissions,

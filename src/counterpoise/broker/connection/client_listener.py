@@ -13,6 +13,7 @@ from functools import partial
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection import Connection, ConnectionConfig, Services
+from counterpoise.broker.connection.fault_gate import Interceptor
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
 from counterpoise.broker.connection.shared_parts import SharedByConnections
@@ -72,6 +73,12 @@ class ClientListener:
     def held_memory(self) -> ThrottledMemory:
         """Published bytes that wait for a rate limit, of all connections."""
         return self._shared.held_memory
+
+    def intercept(self, interceptor: Interceptor) -> None:
+        """Show each operation of every client to an interceptor from now on."""
+        self._shared.interceptor = interceptor
+        for connection in self.open_connections:
+            connection.intercept(interceptor)
 
     def set_publish_buffer(self, mib: int) -> None:
         """Let published messages take so many MiB from now on; 0 or less is no limit."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.consumers import ClientConsumers
+from counterpoise.broker.connection.fault_gate import FaultGate, Interceptor
 from counterpoise.broker.connection.handshake import NO_REQUEST, REFRESH, Admission, Handshake
 from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.connection.permissions import ClientPermissions
-from counterpoise.broker.connection.ports import ConnectionConfig, Services
+from counterpoise.broker.connection.ports import ConnectionConfig, Handlers, Services
 from counterpoise.broker.connection.producers import ClientProducers
 from counterpoise.broker.connection.reading_rounds import REQUEST_S, TURN_S
 from counterpoise.broker.connection.shared_parts import SharedByConnections
@@ -97,7 +97,11 @@ class Connection(asyncio.Protocol):
         self._watching = TopicListWatches(
             self._link, self._services, self._config, self._shared.listings
         )
-        self._handlers = self._handler_table()
+        self._served = self._handlers = self._handler_table()
+        self._send_run = self._producing.sends
+        self._interceptor: Interceptor | None = None
+        if self._shared.interceptor is not None:
+            self.intercept(self._shared.interceptor)
         self._keep_alive = KeepAlive(
             loop,
             self._config.keep_alive_interval_s,
@@ -120,6 +124,19 @@ class Connection(asyncio.Protocol):
         log.warning("%s is not let in: %s", self._link.address, why_not)
         self._outbox.write(encode.error(NO_REQUEST, ServerError.NotAllowedError, why_not))
         self.close()
+
+    def intercept(self, interceptor: Interceptor) -> None:
+        """Show each operation to an interceptor from now on, before it is served."""
+        self._interceptor = interceptor
+        gate = FaultGate(
+            self._link, self._producing, self._consuming, self._served, interceptor, self
+        )
+        self._handlers, self._send_run = gate.handlers(), gate.take_run
+
+    def settle(self) -> None:
+        """Count what was served outside a turn of reading."""
+        self._share.book()
+        self._producing.after_reading()
 
     def _make_handshake(self) -> Handshake:
         config = self._config
@@ -149,7 +166,7 @@ class Connection(asyncio.Protocol):
         """Bytes that the client has not read yet, as far as they are still here."""
         return self._outbox.waiting
 
-    def _handler_table(self) -> dict[type[Any], Callable[[Any], None]]:
+    def _handler_table(self) -> Handlers:
         producing, consuming, finding = self._producing, self._consuming, self._finding
         return {
             events.Connect: self._connect,
@@ -203,7 +220,7 @@ class Connection(asyncio.Protocol):
         while True:
             step = receive(data, most)
             if len(step) > 1 and set(map(type, step)) == _SENDS_ONLY:
-                self._producing.sends(cast("list[events.Send]", step))
+                self._send_run(cast("list[events.Send]", step))
             else:
                 for event in step:
                     handlers[type(event)](event)
@@ -304,3 +321,5 @@ class Connection(asyncio.Protocol):
         self._producing.detach_all()
         self._consuming.detach_all()
         self._watching.stop_all()
+        if self._interceptor is not None:
+            self._interceptor.lost(self._link.address)

@@ -44,6 +44,10 @@ class ClientConsumers:
         #: Frames for a consumer whose SUBSCRIBE is being served: they follow its SUCCESS.
         self._after_success: dict[int, bytes] = {}
 
+    def find(self, consumer_id: int) -> Consumer | None:
+        """The consumer of this id, if one is attached."""
+        return self._consumers.get(consumer_id)
+
     def subscribe(self, event: events.Subscribe) -> None:
         """SUBSCRIBE: attach a consumer; asked again for one that is there, say so again."""
         if event.consumer_id in self._consumers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.base.traffic import Traffic
@@ -21,6 +21,24 @@ GIVE_UP_AT: Final = 32 * MIB
 """A client for which this much waits is disconnected: nothing that it may still ask helps it."""
 _JOIN_AVERAGE_MAX: Final = 8 * 1024
 """Above this average size of a frame, copying the frames together costs more than it saves."""
+
+
+class FrameWriter(Protocol):
+    """The way out of a connection, as the parts that answer its client use it."""
+
+    @property
+    def writable(self) -> bool:
+        """False while the client does not read fast enough."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until the client has read most of what it was sent, or is gone."""
+
+    def write(self, frame: bytes) -> None:
+        """Write a frame at the end of this turn."""
+
+    def write_burst(self, frames: list[bytes], size: int) -> None:
+        """Write frames of ``size`` bytes in all at the end of this turn."""
 
 
 class Outbox:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
@@ -16,6 +16,9 @@ from counterpoise.names.topic import TopicName
 from counterpoise.security.gate import OPEN_TO_ALL, Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 from counterpoise.wire.values import Schema
+
+Handlers = dict[type[Any], Callable[[Any], None]]
+"""What serves each kind of event of a connection."""
 
 
 class TopicProvider(Protocol):

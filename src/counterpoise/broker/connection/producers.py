@@ -80,6 +80,11 @@ class ClientProducers:
             link.pause, held_memory, config.held_entries_max, config.held_bytes_max
         )
 
+    def find(self, producer_id: int) -> Producer | None:
+        """The producer of this id, if one is attached."""
+        attached = self._attached.get(producer_id)
+        return None if attached is None else attached.producer
+
     def open(self, event: OpenProducer) -> None:
         """PRODUCER: attach one; asked again for one that is there, say so again."""
         present = self._attached.get(event.producer_id)

@@ -21,6 +21,7 @@ from counterpoise.wire.errors import ServerError
 
 if TYPE_CHECKING:
     from counterpoise.broker.connection.connection import Connection
+    from counterpoise.broker.connection.fault_gate import Interceptor
 
 
 class SharedByConnections:
@@ -40,6 +41,8 @@ class SharedByConnections:
         self.lookups = Lookups(config.lookups_max)
         self.listings = Listings(services.catalog, services.topics)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
+        #: What sees each operation before it is served; None: nothing does.
+        self.interceptor: Interceptor | None = None
 
     def set_publish_buffer(self, mib: int) -> None:
         """Let published messages take so many MiB from now on; 0 or less is no limit."""

@@ -1,0 +1,59 @@
+"""Faults of an embedded cluster: set, removed, and counted; everything here runs on its loop."""
+
+from __future__ import annotations
+
+from counterpoise.app.cluster_log import ClusterLog
+from counterpoise.app.embedded_broker import EmbeddedBroker
+from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.faults import (
+    EffectKind,
+    Fault,
+    FaultEffect,
+    FaultEngine,
+    Occurrence,
+    SetFault,
+)
+
+
+class BrokerInterceptor:
+    """Shows one broker's operations to the cluster's log and to its faults."""
+
+    def __init__(self, broker: str, engine: FaultEngine, log: ClusterLog) -> None:
+        self.broker = broker
+        self._engine = engine
+        self._log = log
+
+    def on(self, seen: Occurrence) -> FaultEffect | None:
+        """See `Interceptor`."""
+        struck = self._engine.on(seen)
+        effect = None if struck is None else struck[1]
+        if effect is not None:
+            self._log.struck(seen, effect)
+        self._log.begun(seen, arrives=effect is None or effect.kind is EffectKind.DELAY)
+        return effect
+
+    def lost(self, address: str) -> None:
+        """See `Interceptor`."""
+        self._log.disconnected(self.broker, address)
+
+
+class ClusterFaults:
+    """What a test has set, and the log of what came of it."""
+
+    def __init__(self, brokers: EmbeddedBrokers) -> None:
+        self.brokers = brokers
+        self.engine = FaultEngine()
+        self.log = ClusterLog()
+        for each in brokers.alive:
+            self.intercept(each)
+
+    def intercept(self, broker: EmbeddedBroker) -> None:
+        """Watch a broker from now on."""
+        self.log.name(broker.id)
+        broker.running.listener.intercept(BrokerInterceptor(broker.id, self.engine, self.log))
+
+    def set(self, fault: Fault) -> SetFault:
+        """Set a fault; raises `LookupError` for a broker that is not there."""
+        if fault.target.broker is not None:
+            self.brokers.find(fault.target.broker)
+        return self.engine.add(fault)

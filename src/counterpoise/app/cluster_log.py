@@ -1,0 +1,184 @@
+"""What happened in a cluster while a test watched, in order, and what of it a test may expect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Protocol
+
+from counterpoise.faults import FaultEffect, Occurrence, Operation
+
+EVENTS_MAX: Final = 10_000
+"""So many events are kept, the newest."""
+SHOWN_MAX: Final = 40
+"""So many of them stand in the message of a failed assertion."""
+
+Position = tuple[int, int]
+
+
+class EventKind(StrEnum):
+    """What kind of event it is."""
+
+    FAULT = "fault"
+    MOVED = "moved"
+    REDELIVERED = "redelivered"
+    DISCONNECTED = "connection lost"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened; equal to another that says the same, whenever that was."""
+
+    kind: EventKind
+    text: str
+    """What happened, without ports and times, so that two runs of a test can be compared."""
+    topic: str | None = None
+    broker: str = field(default="", compare=False)
+    """The broker's id."""
+    client: tuple[str, ...] = field(default=(), compare=False)
+    """By what its client can be named: address, version, and the producer's or consumer's name."""
+    at_s: float = field(default=0.0, compare=False)
+    """Seconds since the cluster is watched."""
+
+    def __str__(self) -> str:
+        return f"{self.at_s:8.3f} s  {self.kind}: {self.text}"
+
+
+class Expectation(Protocol):
+    """What a test waits for."""
+
+    def __call__(self) -> str:
+        """What is missing, in a sentence; empty once it is there."""
+        ...
+
+
+class ClusterLog:
+    """Events, and the messages that brokers stored and delivered; lives on the cluster's loop."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._began = self._clock()
+        self._kept: deque[ClusterEvent] = deque(maxlen=EVENTS_MAX)
+        self._serving: dict[str, str] = {}
+        #: By topic: the messages that were stored, each with its number from 1 on.
+        self._stored: dict[str, dict[Position, int]] = {}
+        self._delivered: dict[tuple[str, str], set[Position]] = {}
+        #: By topic and subscription: how many messages were stored when it was first seen.
+        self._since: dict[tuple[str, str], int] = {}
+        self._names: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def events(self) -> list[ClusterEvent]:
+        """The newest events, the oldest of them first."""
+        return list(self._kept)
+
+    def name(self, broker: str) -> str:
+        """What stories call a broker: ``broker 1`` is the first that was heard of."""
+        return self._names.setdefault(broker, f"broker {len(self._names) + 1}")
+
+    def add(
+        self,
+        kind: EventKind,
+        text: str,
+        topic: str | None = None,
+        broker: str = "",
+        client: tuple[str, ...] = (),
+    ) -> None:
+        """Remember an event."""
+        at_s = self._clock() - self._began
+        self._kept.append(ClusterEvent(kind, text, topic, broker, client, at_s))
+        self._notify()
+
+    def struck(self, seen: Occurrence, effect: FaultEffect) -> None:
+        """A fault struck an operation."""
+        of = f" of {seen.topic}" if seen.topic is not None else ""
+        text = f"{seen.operation.name}{of} {effect}"
+        self.add(EventKind.FAULT, text, seen.topic, seen.broker, seen.client)
+
+    def begun(self, seen: Occurrence, *, arrives: bool) -> None:
+        """An operation began; ``arrives``: no fault keeps it from its addressee."""
+        if seen.topic is None:
+            return
+        if seen.operation is Operation.SUBSCRIBE and seen.subscription is not None:
+            many = len(self._stored.get(seen.topic, ()))
+            self._since.setdefault((seen.topic, seen.subscription), many)
+        elif seen.operation is Operation.RECEIPT and seen.position is not None:
+            self.moved(seen.topic, seen.broker)
+            stored = self._stored.setdefault(seen.topic, {})
+            stored.setdefault(seen.position, len(stored) + 1)
+            self._notify()
+        elif seen.operation is Operation.MESSAGE and seen.position is not None:
+            self.moved(seen.topic, seen.broker)
+            if arrives:
+                self._deliver(seen, seen.position)
+
+    def _deliver(self, seen: Occurrence, position: Position) -> None:
+        topic, subscription = seen.topic or "", seen.subscription or ""
+        delivered = self._delivered.setdefault((topic, subscription), set())
+        if seen.redeliveries or position in delivered:
+            number = self._stored.get(topic, {}).get(position)
+            which = f"message {number}" if number else "a message"
+            text = f"{which} of {topic} again to subscription {subscription}"
+            self.add(EventKind.REDELIVERED, text, topic, seen.broker, seen.client)
+        delivered.add(position)
+        self._notify()
+
+    def moved(self, topic: str, broker: str) -> None:
+        """A topic is served by a broker, perhaps by the same as before."""
+        before = self._serving.get(topic)
+        self._serving[topic] = broker
+        if before is not None and before != broker:
+            text = f"{topic} from {self.name(before)} to {self.name(broker)}"
+            self.add(EventKind.MOVED, text, topic, broker)
+
+    def disconnected(self, broker: str, address: str) -> None:
+        """A client's connection has ended."""
+        text = f"a client of {self.name(broker)}"
+        self.add(EventKind.DISCONNECTED, text, broker=broker, client=(address,))
+
+    def of(self, kind: EventKind, topic: str | None = None) -> list[ClusterEvent]:
+        """The events of a kind, of a topic if one is named."""
+        return [each for each in self._kept if each.kind is kind and topic in (None, each.topic)]
+
+    def undelivered(self, topic: str, subscription: str) -> list[int]:
+        """The numbers of messages that were stored and never delivered to a subscription.
+
+        Those stored before its first SUBSCRIBE was seen are not expected there.
+        """
+        delivered = self._delivered.get((topic, subscription), set())
+        since = self._since.get((topic, subscription), 0)
+        stored = self._stored.get(topic, {})
+        return [n for at, n in stored.items() if n > since and at not in delivered]
+
+    def stored(self, topic: str) -> int:
+        """How many messages of a topic were stored."""
+        return len(self._stored.get(topic, ()))
+
+    async def expect(self, expectation: Expectation, within_s: float) -> None:
+        """Wait until something is there; raises AssertionError with all that happened instead."""
+        try:
+            async with asyncio.timeout(within_s):
+                while expectation():
+                    await self._changed.wait()
+                    self._changed.clear()
+        except TimeoutError:
+            raise AssertionError(story(expectation(), self._kept)) from None
+
+    def _notify(self) -> None:
+        self._changed.set()
+
+
+def story(missing: str, happened: Iterable[ClusterEvent]) -> str:
+    """What is missing, then what happened, in order."""
+    events: Sequence[ClusterEvent] = list(happened)
+    if not events:
+        return f"{missing}. Nothing happened that is recorded."
+    lines = [f"  {each}" for each in events[-SHOWN_MAX:]]
+    left_out = len(events) - len(lines)
+    head = f", but for the first {left_out} events" if left_out else ""
+    return "\n".join([f"{missing}. What happened{head}:", *lines])

@@ -1,0 +1,185 @@
+"""The brokers of an embedded cluster, on the event loop that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from dataclasses import replace
+from typing import Protocol
+
+from counterpoise.app.embedded_broker import EmbeddedBroker
+from counterpoise.app.launched import living, nth_port
+from counterpoise.app.lazy_web_server import LazyWebServer
+from counterpoise.app.wiring import make_broker
+from counterpoise.broker.config import BrokerConfig
+from counterpoise.broker.load import SharedProcess
+from counterpoise.broker.namespaces.bootstrap import create_namespace
+from counterpoise.metadata.memory import MemoryTree
+from counterpoise.metadata.open import open_tree
+from counterpoise.metadata.port import MetadataStore
+from counterpoise.names.bundle import BundleName, names_a_bundle
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.open import in_memory, open_ledgers
+
+
+class BrokerWatcher(Protocol):
+    """What watches every broker of a cluster, those that come later too."""
+
+    def intercept(self, broker: EmbeddedBroker) -> None:
+        """Watch a broker from now on."""
+
+
+class EmbeddedBrokers:
+    """Starts, finds and ends them; every coroutine runs on their loop."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.all: list[EmbeddedBroker] = []
+        #: By broker id, what stops a broker when an administrator says so.
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._numbers = itertools.count()
+        # What the brokers' metadata sessions share, and a session that keeps it while all brokers
+        # are down.
+        self._tree: MemoryTree | None = None
+        self._keeper: MetadataStore | None = None
+        self._memory = open_ledgers(config.storage) if in_memory(config.storage.url) else None
+        self._process = SharedProcess()
+        self.watcher: BrokerWatcher | None = None
+
+    @property
+    def alive(self) -> list[EmbeddedBroker]:
+        """Those that run, in the order of starting."""
+        return living(self.all)
+
+    @property
+    def first(self) -> EmbeddedBroker:
+        """The first that runs."""
+        return next(iter(self.alive))
+
+    def find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
+        """The broker of this id; raises `LookupError`."""
+        wanted = broker if isinstance(broker, str) else broker.id
+        for each in self.all:
+            if each.id == wanted:
+                return each
+        raise LookupError(f"no broker {wanted!r} in this cluster: there are {self.all}")
+
+    async def start(self, count: int) -> None:
+        """Start so many."""
+        # A cluster that is started again begins with its first ports, and brokers of its own.
+        self.all, self._watches, self._numbers = [], {}, itertools.count()
+        self.watcher = None
+        self._tree = await open_tree(self.config.metadata_store_url)
+        self._keeper = self._tree.open() if self._tree is not None else None
+        # The first one alone, so that the leader is always the same.
+        await self.add()
+        await asyncio.gather(*(self.add() for _ in range(count - 1)))
+
+    async def add(self) -> EmbeddedBroker:
+        """Start one more."""
+        # In files each broker opens the directory for itself, in memory they share one store.
+        ledgers = self._memory or open_ledgers(self.config.storage)
+        number, config = next(self._numbers), self.config
+        config = replace(
+            config,
+            broker_service_port=nth_port(config.broker_service_port, number),
+            broker_service_port_tls=nth_port(config.broker_service_port_tls, number),
+            web_service_port=nth_port(config.web_service_port, number),
+            web_service_port_tls=nth_port(config.web_service_port_tls, number),
+        )
+        broker = await make_broker(
+            config, ledgers=ledgers, tree=self._tree, process=self._process, web=LazyWebServer
+        )
+        await broker.start()
+        added = EmbeddedBroker(broker)
+        self.all.append(added)
+        if self.watcher is not None:
+            self.watcher.intercept(added)
+        self._watches[added.id] = asyncio.create_task(self._stop_on_request(added))
+        return added
+
+    async def stop(self, *, kill: bool) -> None:
+        """End all of them at once: there is no successor to transfer bundles to."""
+        # What was acknowledged is in the files already, if there are files.
+        for each in self.all:
+            if kill or each.alive:
+                self._watches[each.id].cancel()
+        if stopping := [each for each in self._watches.values() if not each.done()]:
+            # A loop that is closed under a broker's listeners may never end.
+            await asyncio.wait(stopping)
+        # Ended tasks hold this cluster, which goes with its last reference.
+        self._watches = {}
+        await asyncio.gather(*(self.end(each, kill=kill) for each in self.alive))
+        if self._keeper is not None:
+            await self._keeper.close()
+
+    async def _stop_on_request(self, broker: EmbeddedBroker) -> None:
+        """Stop a broker when an administrator says so."""
+        await broker.running.stop_requested.wait()
+        await self.end(broker, kill=False)
+
+    async def end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
+        """End one; harmless when it has ended."""
+        if not broker.alive:
+            return
+        broker.alive = False
+        if kill:
+            await broker.running.kill()
+        else:
+            await broker.running.stop()
+
+    async def bundle(self, name: str) -> BundleName:
+        """The bundle of this name, or of the topic of this name."""
+        if names_a_bundle(name):
+            return BundleName.parse(name)
+        topic = TopicName.parse(name)
+        bundles = await self.first.running.namespaces.bundles(topic.namespace_name)
+        return bundles.bundle_of(topic)
+
+    async def owner(self, topic: str) -> EmbeddedBroker | None:
+        """The broker that owns a topic's bundle; None: none does."""
+        bundle = await self.bundle(topic)
+        found = await self.first.running.namespaces.owner(bundle)
+        return None if found is None else self.find(found.broker_id)
+
+    async def new_namespace(self) -> NamespaceName:
+        """Make a namespace with a name of its own."""
+        name, config = NamespaceName("public", f"test-{secrets.token_hex(6)}"), self.config
+        bundles, cluster = config.default_number_of_namespace_bundles, config.cluster_name
+        await create_namespace(self.first.running.policies, name, cluster, bundles)
+        return name
+
+    async def unload(self, topic: str, destination: str | None) -> EmbeddedBroker:
+        """Move a topic's bundle; returns its new owner."""
+        bundle = await self.bundle(topic)
+        owner = await self._owner_of(bundle)
+        successor = await owner.running.namespaces.unload(bundle, destination)
+        if successor is None:
+            raise LookupError(f"{bundle} was unloaded, but no broker is there to take it")
+        return self.find(successor)
+
+    async def place(self, topic: str, broker: EmbeddedBroker) -> None:
+        """Have a broker own a topic's bundle, which another may own, or none."""
+        bundle = await self.bundle(topic)
+        owner = await self.owner(topic)
+        if owner is None:
+            await broker.running.namespaces.place_unowned(bundle, broker.id)
+        elif owner is not broker:
+            await owner.running.namespaces.unload(bundle, broker.id)
+
+    async def split(self, topic: str, *, unload: bool) -> list[str]:
+        """Cut a topic's bundle in two; returns the new bundles."""
+        bundle = await self.bundle(topic)
+        owner = await self._owner_of(bundle)
+        parts = await owner.running.namespaces.split(
+            bundle, algorithm="range_equally_divide", unload=unload
+        )
+        return [str(each) for each in parts]
+
+    async def _owner_of(self, bundle: BundleName) -> EmbeddedBroker:
+        owner = await self.owner(str(bundle))
+        if owner is None:
+            raise LookupError(f"no broker owns {bundle}: nothing has been looked up in it yet")
+        return owner

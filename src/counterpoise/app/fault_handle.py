@@ -1,0 +1,155 @@
+"""How a test says what fault it wants, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Protocol, Self, TypeVar
+
+from counterpoise.app.cluster_faults import ClusterFaults
+from counterpoise.faults import (
+    ALWAYS,
+    EffectKind,
+    Fault,
+    FaultEffect,
+    FaultTarget,
+    Operation,
+    Schedule,
+    SetFault,
+)
+from counterpoise.wire.errors import ServerError
+
+T = TypeVar("T")
+
+
+class WatchedCluster(Protocol):
+    """A cluster, as its faults use it."""
+
+    def watch(self) -> ClusterFaults:
+        """Begin to watch its operations; harmless when it is watched."""
+
+    def do(self, work: Coroutine[None, None, T]) -> T:
+        """Run something on its loop, and wait for it."""
+
+
+class Scheduled:
+    """What both halves of the sentence may say of how often a fault strikes."""
+
+    _schedule: Schedule = ALWAYS
+
+    def once(self) -> Self:
+        """Strike the first operation that matches, and no other."""
+        return self.times(1)
+
+    def times(self, count: int) -> Self:
+        """Strike so many operations, and no more."""
+        return self._count_by(self._schedule.but(times=count))
+
+    def every(self, nth: int) -> Self:
+        """Strike each nth operation that matches."""
+        return self._count_by(self._schedule.but(every=nth))
+
+    def probability(self, chance: float, seed: int) -> Self:
+        """Strike each with a chance between 0 and 1, by a generator that begins with ``seed``."""
+        return self._count_by(self._schedule.but(probability=chance, seed=seed))
+
+    def _count_by(self, schedule: Schedule) -> Self:
+        self._schedule = schedule
+        return self
+
+
+class FaultChoice(Scheduled):
+    """An operation that a fault is about, before it is said what happens to it.
+
+    Nothing is set until one of `error`, `delay`, `drop` and `disconnect` is called. Each of the
+    methods raises `InvalidFault` for what cannot be.
+    """
+
+    def __init__(self, cluster: WatchedCluster, operation: Operation, target: FaultTarget) -> None:
+        self._cluster = cluster
+        self._operation = operation
+        self._target = target
+
+    def error(self, code: str | ServerError, message: str = "") -> FaultHandle:
+        """The broker refuses it with an error of the protocol, such as ``"MetadataError"``."""
+        return self._set(FaultEffect.error(code, message))
+
+    def delay(self, seconds: float) -> FaultHandle:
+        """The broker begins to serve it so many seconds later."""
+        return self._set(FaultEffect.delay(seconds))
+
+    def drop(self) -> FaultHandle:
+        """It is lost: neither done nor answered."""
+        return self._set(FaultEffect(EffectKind.DROP))
+
+    def disconnect(self) -> FaultHandle:
+        """The broker closes the client's connection in place of serving it."""
+        return self._set(FaultEffect(EffectKind.DISCONNECT))
+
+    def _set(self, effect: FaultEffect) -> FaultHandle:
+        fault = Fault(self._operation, effect, self._target, self._schedule)
+        return FaultHandle(self._cluster, fault)
+
+
+class FaultHandle(Scheduled):
+    """A fault that is set. As a context manager it is removed at the end of the block."""
+
+    def __init__(self, cluster: WatchedCluster, fault: Fault) -> None:
+        self._cluster = cluster
+        self._schedule = fault.schedule
+        self._faults = cluster.watch()
+        self._set: SetFault = cluster.do(self._on_loop(fault))
+
+    @property
+    def struck(self) -> int:
+        """How many operations it struck."""
+        return self._set.struck
+
+    @property
+    def number(self) -> int:
+        """Its number in this cluster, from 1 on."""
+        return self._set.number
+
+    def remove(self) -> None:
+        """Let it strike no more; harmless when it is removed."""
+        self._cluster.do(self._remove())
+
+    def wait(self, times: int = 1, within_s: float = 10.0) -> None:
+        """Return once it struck so often; raises AssertionError with what happened instead."""
+        self._cluster.do(self._faults.log.expect(StruckOften(self._set, times), within_s))
+
+    def __enter__(self) -> FaultHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<fault {self.number}: {self._set.fault}; struck {self.struck} times>"
+
+    def _count_by(self, schedule: Schedule) -> Self:
+        self._cluster.do(self._reschedule(schedule))
+        return super()._count_by(schedule)
+
+    async def _on_loop(self, fault: Fault) -> SetFault:
+        return self._faults.set(fault)
+
+    async def _reschedule(self, schedule: Schedule) -> None:
+        self._set.reschedule(schedule)
+
+    async def _remove(self) -> None:
+        self._faults.engine.remove(self.number)
+
+
+class StruckOften:
+    """Expects a fault to strike so often."""
+
+    def __init__(self, fault: SetFault, times: int) -> None:
+        self._fault = fault
+        self._times = times
+
+    def __call__(self) -> str:
+        """See `Expectation`."""
+        struck = self._fault.struck
+        if struck >= self._times:
+            return ""
+        return f"{self._fault.fault} struck {struck} times, and {self._times} were expected"

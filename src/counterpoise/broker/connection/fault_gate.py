@@ -1,0 +1,344 @@
+"""Where faults strike: between a connection and the parts that serve it, while faults are set.
+
+A connection without faults has no gate: one is put into its table of handlers, and in front of what
+it writes, when an interceptor comes, and taken out when it leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from counterpoise.broker.base.callbacks import Notify
+from counterpoise.broker.connection.client_link import ClientLink, log
+from counterpoise.broker.connection.consumers import ClientConsumers
+from counterpoise.broker.connection.handshake import NO_REQUEST
+from counterpoise.broker.connection.outbox import FrameWriter
+from counterpoise.broker.connection.ports import Handlers
+from counterpoise.broker.connection.producers import ClientProducers
+from counterpoise.faults import EffectKind, FaultEffect, Occurrence, Operation
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.topic import TopicName
+from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.requests import cut_frames
+from counterpoise.wire.states import PeerChange
+
+_PRODUCER: Final = "producer"
+_CONSUMER: Final = "consumer"
+_NO_PEER: Final = ("", 0)
+
+
+class GatedConnection(Protocol):
+    """A connection, as its gate uses it."""
+
+    def close(self) -> None:
+        """Write what waits, then close."""
+
+    def abort(self) -> None:
+        """Close at once, with nothing more written."""
+
+    def settle(self) -> None:
+        """Count what was served outside a turn of reading."""
+
+
+class Interceptor(Protocol):
+    """What sees each operation of a broker's clients, and decides what happens to it."""
+
+    broker: str
+    """The broker's id."""
+
+    def on(self, seen: Occurrence) -> FaultEffect | None:
+        """An operation begins; None: it is served as ever."""
+
+    def lost(self, address: str) -> None:
+        """A client's connection has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Intercepted:
+    """How one kind of event is seen: its operation, and whose turn it takes."""
+
+    operation: Operation | None
+    peer: str = ""
+    opens: bool = False
+    closes: bool = False
+
+
+_KINDS: Final[Mapping[type, _Intercepted]] = {
+    events.Connect: _Intercepted(Operation.CONNECT),
+    events.PartitionedMetadata: _Intercepted(Operation.PARTITIONS),
+    events.Lookup: _Intercepted(Operation.LOOKUP),
+    events.GetTopics: _Intercepted(Operation.TOPICS),
+    events.WatchTopics: _Intercepted(Operation.TOPICS),
+    events.GetSchema: _Intercepted(Operation.SCHEMA),
+    events.GetOrCreateSchema: _Intercepted(Operation.SCHEMA),
+    events.OpenProducer: _Intercepted(Operation.PRODUCER, _PRODUCER, opens=True),
+    events.Send: _Intercepted(Operation.SEND, _PRODUCER),
+    events.CloseProducer: _Intercepted(None, _PRODUCER, closes=True),
+    events.Subscribe: _Intercepted(Operation.SUBSCRIBE, _CONSUMER, opens=True),
+    events.Flow: _Intercepted(Operation.FLOW, _CONSUMER),
+    events.Ack: _Intercepted(Operation.ACK, _CONSUMER),
+    events.Redeliver: _Intercepted(Operation.REDELIVER, _CONSUMER),
+    events.Seek: _Intercepted(Operation.SEEK, _CONSUMER),
+    events.GetLastMessageId: _Intercepted(Operation.LAST_MESSAGE_ID, _CONSUMER),
+    events.Unsubscribe: _Intercepted(Operation.UNSUBSCRIBE, _CONSUMER),
+    events.CloseConsumer: _Intercepted(None, _CONSUMER, closes=True),
+}
+"""What can be struck, and what only has to wait behind it."""
+
+_Waiting = deque[tuple[float, Notify]]
+
+
+class FaultGate:
+    """The operations of one connection, shown to an interceptor before they are served.
+
+    What is delayed holds up what follows of the same producer or consumer, so that their order
+    stays; other requests of the connection go on.
+    """
+
+    def __init__(
+        self,
+        link: ClientLink,
+        producers: ClientProducers,
+        consumers: ClientConsumers,
+        served: Handlers,
+        interceptor: Interceptor,
+        connection: GatedConnection,
+    ) -> None:
+        """``served``: what serves each event that nothing strikes."""
+        self._link = link
+        self._producers = producers
+        self._consumers = consumers
+        self._served = served
+        self._interceptor = interceptor
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[tuple[str, int], _Waiting] = {}
+        self.plain_outbox = link.outbox
+        link.outbox = GatedOutbox(link.outbox, self)
+
+    def handlers(self) -> Handlers:
+        """The connection's table, with this gate in front of what can be struck."""
+        return {**self._served, **dict.fromkeys(_KINDS, self.take)}
+
+    def take(self, event: events.Event) -> None:
+        """Serve an event, or let it come to harm."""
+        kind = _KINDS[type(event)]
+        peer = _peer(kind, event)
+        if kind.closes and peer in self._waiting and self._attached(peer) is None:
+            # It overtakes the request that would have opened it.
+            del self._waiting[peer]
+        effect = None
+        if kind.operation is not None:
+            effect = self._interceptor.on(self._occurrence(kind.operation, peer, event))
+        self._in_turn(peer, effect, partial(self._strike, kind, event, effect))
+
+    def take_run(self, run: Sequence[events.Send]) -> None:
+        """Serve SENDs one by one."""
+        for send in run:
+            self.take(send)
+
+    def leaving(self, command: BaseCommand, frame: bytes) -> None:
+        """Write a frame to the client, unless a fault strikes it."""
+        seen, peer = self._outgoing(command)
+        effect = None if seen is None else self._interceptor.on(seen)
+        self._in_turn(peer, effect, partial(self._write, frame, effect))
+
+    def _in_turn(self, peer: tuple[str, int], effect: FaultEffect | None, act: Notify) -> None:
+        """Act now, or after a delay, and never before what the same peer has waiting."""
+        delay_s = effect.seconds if effect is not None else 0.0
+        queue = self._waiting.get(peer)
+        if queue is None:
+            if not delay_s:
+                act()
+                return
+            # What concerns no peer waits for nothing but itself.
+            queue = deque()
+            if peer != _NO_PEER:
+                self._waiting[peer] = queue
+        due = max(self._loop.time() + delay_s, queue[-1][0] if queue else 0.0)
+        queue.append((due, act))
+        if len(queue) == 1:
+            self._loop.call_at(due, self._act_late, peer, queue)
+
+    def _act_late(self, peer: tuple[str, int], queue: _Waiting) -> None:
+        if self._link.closed or self._waiting.get(peer, queue) is not queue:
+            return
+        try:
+            while queue and queue[0][0] <= self._loop.time():
+                queue.popleft()[1]()
+            self._connection.settle()
+        except Exception:
+            log.exception("Closing the connection of %s: serving it failed", self._link.address)
+            self._connection.abort()
+            return
+        if queue:
+            self._loop.call_at(queue[0][0], self._act_late, peer, queue)
+        else:
+            self._waiting.pop(peer, None)
+
+    def _strike(self, kind: _Intercepted, event: events.Event, effect: FaultEffect | None) -> None:
+        peer = _peer(kind, event)
+        # An acknowledgement may come as late as that without a fault.
+        goes_on = not kind.peer or kind.opens or kind.closes or kind.operation is Operation.ACK
+        if not goes_on and self._attached(peer) is None:
+            # Its topic has moved meanwhile: the client sends it again where it reconnects.
+            return
+        if effect is None or effect.kind is EffectKind.DELAY:
+            self._served[type(event)](event)
+        elif effect.kind is EffectKind.DISCONNECT:
+            self._connection.abort()
+        else:
+            if kind.opens:
+                self._forget(peer)
+            if effect.kind is EffectKind.ERROR and effect.code is not None:
+                frame = refusal(event, effect.code, effect.message)
+                if frame is not None:
+                    self.plain_outbox.write(frame)
+                if kind.operation is Operation.CONNECT:
+                    self._connection.close()
+
+    def _forget(self, peer: tuple[str, int]) -> None:
+        """What a client wanted to open is not there: it may try again."""
+        name, number = peer
+        if self._attached(peer) is None:
+            change = self._link.protocol
+            (change.change_producer if name == _PRODUCER else change.change_consumer)(
+                number, PeerChange.REFUSED
+            )
+
+    def _write(self, frame: bytes, effect: FaultEffect | None) -> None:
+        if effect is None or effect.kind is EffectKind.DELAY:
+            self.plain_outbox.write(frame)
+        elif effect.kind is EffectKind.DISCONNECT:
+            self._connection.abort()
+
+    def _attached(self, peer: tuple[str, int]) -> object | None:
+        name, number = peer
+        return (self._producers if name == _PRODUCER else self._consumers).find(number)
+
+    def _occurrence(
+        self, operation: Operation, peer: tuple[str, int], event: events.Event
+    ) -> Occurrence:
+        known = self._of_peer(operation, peer)
+        if known is not None and known.topic is not None:
+            return known
+        names = [getattr(event, each, None) for each in ("name", "consumer_name", "client_version")]
+        return Occurrence(
+            operation,
+            self._interceptor.broker,
+            self._client(each for each in names if each),
+            _full(getattr(event, "topic", None)),
+            getattr(event, "subscription", None),
+        )
+
+    def _of_peer(self, operation: Operation, peer: tuple[str, int]) -> Occurrence | None:
+        """An operation of a producer or a consumer that is attached."""
+        broker, (kind, number) = self._interceptor.broker, peer
+        if kind == _PRODUCER and (producer := self._producers.find(number)) is not None:
+            topic = str(producer.topic.name)
+            return Occurrence(operation, broker, self._client([producer.name]), topic)
+        if kind == _CONSUMER and (consumer := self._consumers.find(number)) is not None:
+            of = consumer.subscription
+            return Occurrence(
+                operation, broker, self._client([consumer.name]), str(of.topic), of.name
+            )
+        return None
+
+    def _outgoing(self, command: BaseCommand) -> tuple[Occurrence | None, tuple[str, int]]:
+        """What a frame to the client is, if it can be struck, and behind what it waits."""
+        if command.type == BaseCommand.SEND_RECEIPT:
+            receipt = command.send_receipt
+            operation, at, redeliveries = Operation.RECEIPT, receipt.message_id, 0
+            peer = (_PRODUCER, receipt.producer_id)
+        elif command.type == BaseCommand.MESSAGE:
+            message = command.message
+            operation, at = Operation.MESSAGE, message.message_id
+            peer, redeliveries = (_CONSUMER, message.consumer_id), message.redelivery_count
+        else:
+            return None, _NO_PEER
+        known = self._of_peer(operation, peer)
+        if known is None:
+            return None, _NO_PEER
+        seen = Occurrence(
+            operation,
+            known.broker,
+            known.client,
+            known.topic,
+            known.subscription,
+            (at.ledger_id, at.entry_id),
+            redeliveries,
+        )
+        return seen, (f"to {peer[0]}", peer[1])
+
+    def _client(self, names: Iterable[str]) -> tuple[str, ...]:
+        """By what the client can be named."""
+        known = (self._link.address.removeprefix("/"), self._link.client_version)
+        return tuple(filter(None, (*known, *names)))
+
+
+class GatedOutbox(FrameWriter):
+    """The outbox of a connection that has a gate: receipts and messages pass that first."""
+
+    def __init__(self, outbox: FrameWriter, gate: FaultGate) -> None:
+        self._outbox = outbox
+        self._gate = gate
+
+    @property
+    def writable(self) -> bool:
+        """See `FrameWriter`."""
+        return self._outbox.writable
+
+    async def room(self) -> None:
+        """See `FrameWriter`."""
+        await self._outbox.room()
+
+    def write(self, frame: bytes) -> None:
+        """See `FrameWriter`; the frame may be several, each whole."""
+        for command, whole in cut_frames(frame):
+            self._gate.leaving(command, whole)
+
+    def write_burst(self, frames: list[bytes], size: int) -> None:
+        """See `FrameWriter`."""
+        self.write(b"".join(frames))
+
+
+def refusal(event: events.Event, code: ServerError, message: str) -> bytes | None:
+    """The frame that answers an event with an error; None if it wants no answer."""
+    match event:
+        case events.Send():
+            return encode_peers.send_error(event.producer_id, event.sequence_id, code, message)
+        case events.Ack():
+            if event.request_id is None:
+                return None
+            return encode_peers.ack_response(event.consumer_id, event.request_id, code, message)
+        case events.PartitionedMetadata():
+            return encode.partitions_failed(event.request_id, code, message)
+        case events.Lookup():
+            return encode.lookup_failed(event.request_id, code, message)
+        case events.GetSchema():
+            return encode_peers.schema_failed(event.request_id, code, message)
+        case events.GetOrCreateSchema():
+            return encode_peers.schema_not_created(event.request_id, code, message)
+        case events.Connect():
+            return encode.error(NO_REQUEST, code, message)
+        case _:
+            return encode.error(getattr(event, "request_id", NO_REQUEST), code, message)
+
+
+def _peer(kind: _Intercepted, event: events.Event) -> tuple[str, int]:
+    return (kind.peer, getattr(event, f"{kind.peer}_id")) if kind.peer else _NO_PEER
+
+
+def _full(topic: str | None) -> str | None:
+    """The whole name of a topic as a client wrote it, as far as it is one."""
+    try:
+        return None if topic is None else str(TopicName.parse(topic))
+    except InvalidName:
+        return topic

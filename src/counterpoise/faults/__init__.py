@@ -1,0 +1,65 @@
+"""Faults that a test asks for: what they are, and when each strikes. Data and one pure engine."""
+
+from counterpoise.faults.engine import FaultEngine, SetFault
+from counterpoise.faults.errors import InvalidFault
+from counterpoise.faults.fault import (
+    ALWAYS,
+    EffectKind,
+    Fault,
+    FaultEffect,
+    FaultTarget,
+    Occurrence,
+    Operation,
+    Schedule,
+    operation_named,
+)
+
+(
+    CONNECT,
+    PARTITIONS,
+    LOOKUP,
+    TOPICS,
+    SCHEMA,
+    PRODUCER,
+    SEND,
+    RECEIPT,
+    SUBSCRIBE,
+    FLOW,
+    MESSAGE,
+    ACK,
+    REDELIVER,
+    SEEK,
+    LAST_MESSAGE_ID,
+    UNSUBSCRIBE,
+) = Operation
+
+__all__ = [
+    "ACK",
+    "ALWAYS",
+    "CONNECT",
+    "FLOW",
+    "LAST_MESSAGE_ID",
+    "LOOKUP",
+    "MESSAGE",
+    "PARTITIONS",
+    "PRODUCER",
+    "RECEIPT",
+    "REDELIVER",
+    "SCHEMA",
+    "SEEK",
+    "SEND",
+    "SUBSCRIBE",
+    "TOPICS",
+    "UNSUBSCRIBE",
+    "EffectKind",
+    "Fault",
+    "FaultEffect",
+    "FaultEngine",
+    "FaultTarget",
+    "InvalidFault",
+    "Occurrence",
+    "Operation",
+    "Schedule",
+    "SetFault",
+    "operation_named",
+]

@@ -1,0 +1,94 @@
+"""Which fault strikes an operation: a function of what is set and what came before."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass, field, replace
+
+from counterpoise.faults.errors import InvalidFault
+from counterpoise.faults.fault import Fault, FaultEffect, Occurrence, Schedule
+
+
+@dataclass(eq=False, slots=True)
+class SetFault:
+    """A fault that was set, how many operations it matched, and how many it struck."""
+
+    number: int
+    fault: Fault
+    matched: int = 0
+    struck: int = 0
+    chance: random.Random = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the fault's own seed."""
+        self.chance = random.Random(self.fault.schedule.seed)
+
+    def reschedule(self, schedule: Schedule) -> None:
+        """Count from now on by another schedule; what it struck already counts."""
+        self.fault = replace(self.fault, schedule=schedule)
+        self.chance = random.Random(schedule.seed)
+
+    @property
+    def spent(self) -> bool:
+        """Whether it can strike no more."""
+        times = self.fault.schedule.times
+        return times is not None and self.struck >= times
+
+    def on(self, seen: Occurrence) -> FaultEffect | None:
+        """What happens to an operation because of this fault."""
+        fault = self.fault
+        if self.spent or fault.operation is not seen.operation or not fault.target.matches(seen):
+            return None
+        self.matched += 1
+        schedule = fault.schedule
+        if schedule.every is not None and self.matched % schedule.every:
+            return None
+        if schedule.probability is not None and self.chance.random() >= schedule.probability:
+            return None
+        self.struck += 1
+        return fault.effect
+
+
+class FaultEngine:
+    """The faults that are set, asked in the order of setting: the first that strikes decides."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._set: dict[int, SetFault] = {}
+
+    def add(self, fault: Fault) -> SetFault:
+        """Set a fault."""
+        number = next(self._numbers)
+        added = self._set[number] = SetFault(number, fault)
+        return added
+
+    def remove(self, number: int) -> None:
+        """Remove a fault; harmless when it is gone."""
+        self._set.pop(number, None)
+
+    def clear(self) -> None:
+        """Remove all of them."""
+        self._set.clear()
+
+    def find(self, number: int) -> SetFault:
+        """The fault of this number; raises `InvalidFault`."""
+        try:
+            return self._set[number]
+        except KeyError:
+            raise InvalidFault(
+                f"there is no fault {number}: it was removed, or never set"
+            ) from None
+
+    @property
+    def faults(self) -> list[SetFault]:
+        """Every fault that is set, in the order of setting."""
+        return list(self._set.values())
+
+    def on(self, seen: Occurrence) -> tuple[SetFault, FaultEffect] | None:
+        """The fault that strikes an operation, and what happens to it; None: nothing."""
+        for each in self._set.values():
+            effect = each.on(seen)
+            if effect is not None:
+                return each, effect
+        return None

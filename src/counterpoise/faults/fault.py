@@ -1,0 +1,241 @@
+"""A fault as data: which operation of which topic and client, what happens to it, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from counterpoise.faults.errors import InvalidFault
+from counterpoise.wire.errors import ServerError
+
+
+class Operation(Enum):
+    """What passes between a client and a broker, and can go wrong on request."""
+
+    CONNECT = "CONNECT"
+    PARTITIONS = "PARTITIONS"
+    """The question how many partitions a topic has."""
+    LOOKUP = "LOOKUP"
+    TOPICS = "TOPICS"
+    """The list of a namespace's topics."""
+    SCHEMA = "SCHEMA"
+    PRODUCER = "PRODUCER"
+    """Opening a producer."""
+    SEND = "SEND"
+    RECEIPT = "RECEIPT"
+    """The broker's answer to a SEND whose message is stored."""
+    SUBSCRIBE = "SUBSCRIBE"
+    FLOW = "FLOW"
+    """A consumer's permission to deliver more messages."""
+    MESSAGE = "MESSAGE"
+    """The delivery of a message to a consumer."""
+    ACK = "ACK"
+    REDELIVER = "REDELIVER"
+    """A consumer's request to deliver messages again."""
+    SEEK = "SEEK"
+    LAST_MESSAGE_ID = "LAST_MESSAGE_ID"
+    UNSUBSCRIBE = "UNSUBSCRIBE"
+
+
+class EffectKind(Enum):
+    """What a fault does to an operation."""
+
+    ERROR = "error"
+    DELAY = "delay"
+    DROP = "drop"
+    DISCONNECT = "disconnect"
+
+
+ONE_WAY: Final = frozenset(
+    {Operation.FLOW, Operation.REDELIVER, Operation.RECEIPT, Operation.MESSAGE}
+)
+"""Operations without an answer, in which an error could be."""
+WITHOUT_TOPIC: Final = frozenset({Operation.CONNECT, Operation.TOPICS})
+DELAY_MAX_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class FaultEffect:
+    """What happens to an operation: an error code, a delay in seconds, nothing, or the end."""
+
+    kind: EffectKind
+    code: ServerError | None = None
+    message: str = ""
+    seconds: float = 0.0
+
+    @classmethod
+    def error(cls, code: str | ServerError, message: str = "") -> FaultEffect:
+        """The broker answers with an error of the protocol; raises `InvalidFault`."""
+        try:
+            found = code if isinstance(code, ServerError) else ServerError[code]
+        except KeyError:
+            known = ", ".join(each.name for each in ServerError)
+            raise InvalidFault(f"there is no error code {code!r}: choose one of {known}") from None
+        return cls(EffectKind.ERROR, found, message or f"{found.name}: a fault that a test has set")
+
+    @classmethod
+    def delay(cls, seconds: float) -> FaultEffect:
+        """The broker begins to serve it so many seconds later; raises `InvalidFault`."""
+        # Not a number is refused, too: no comparison with it is true.
+        if not 0 < seconds <= DELAY_MAX_S:
+            raise InvalidFault(
+                f"a delay of {seconds} s: it must be more than 0 and at most {DELAY_MAX_S:g}"
+            )
+        return cls(EffectKind.DELAY, seconds=seconds)
+
+    def __str__(self) -> str:
+        if self.kind is EffectKind.ERROR and self.code is not None:
+            return f"answered with {self.code.name}"
+        if self.kind is EffectKind.DELAY:
+            return f"delayed by {self.seconds:g} s"
+        return "dropped" if self.kind is EffectKind.DROP else "connection closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One operation of one client at one broker, as faults see it."""
+
+    operation: Operation
+    broker: str
+    """The broker's id."""
+    client: tuple[str, ...] = ()
+    """By what the client can be named: address, version, and the producer's or consumer's name."""
+    topic: str | None = None
+    subscription: str | None = None
+    position: tuple[int, int] | None = None
+    """Of a RECEIPT or a MESSAGE: ledger id and entry id."""
+    redeliveries: int = 0
+    """Of a MESSAGE: how often it was delivered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTarget:
+    """Which operations a fault is about; None: any.
+
+    ``topic`` and ``client`` may have the wildcards ``*``, ``?`` and ``[…]``. A topic's name may be
+    short (``orders``, ``tenant/namespace/orders``) and stands for its partitions as well.
+    """
+
+    topic: str | None = None
+    client: str | None = None
+    broker: str | None = None
+
+    def matches(self, seen: Occurrence) -> bool:
+        """Whether an operation is meant."""
+        if self.broker is not None and self.broker != seen.broker:
+            return False
+        if self.client is not None and not any(
+            fnmatchcase(each, self.client) for each in seen.client
+        ):
+            return False
+        return self.topic is None or (seen.topic is not None and self._names(seen.topic))
+
+    def _names(self, topic: str) -> bool:
+        pattern = full_name(self.topic or "")
+        whole, partition, number = topic.rpartition("-partition-")
+        return fnmatchcase(topic, pattern) or (
+            bool(partition) and number.isdigit() and fnmatchcase(whole, pattern)
+        )
+
+    def __str__(self) -> str:
+        parts = {"of topic": self.topic, "by client": self.client, "at broker": self.broker}
+        return " ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
+
+
+def full_name(topic: str) -> str:
+    """The whole name of a topic, or of a pattern of topics."""
+    if "://" in topic:
+        return topic
+    return f"persistent://{topic}" if "/" in topic else f"persistent://public/default/{topic}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Which of the operations that match are struck; by default every one.
+
+    ``every``: each nth. ``times``: so many and no more. ``probability``: each with this chance, by
+    a generator that begins with ``seed``, so that a run can be repeated.
+    """
+
+    times: int | None = None
+    every: int | None = None
+    probability: float | None = None
+    seed: int = 0
+
+    def but(
+        self,
+        *,
+        times: int | None = None,
+        every: int | None = None,
+        probability: float | None = None,
+        seed: int = 0,
+    ) -> Schedule:
+        """The same with one rule more; raises `InvalidFault` for rules that contradict."""
+        for name, value in (("times", times), ("every", every)):
+            if value is not None and value < 1:
+                raise InvalidFault(f"{name}({value}): it must be at least 1")
+            if value is not None and getattr(self, name) is not None:
+                raise InvalidFault(f"{name}({value}): the fault has times or once, or every, twice")
+        if probability is not None and not 0 < probability <= 1:
+            raise InvalidFault(f"probability({probability}): it must be more than 0 and at most 1")
+        if probability is not None:
+            after = replace(self, probability=probability, seed=seed)
+        else:
+            after = replace(self, times=times or self.times, every=every or self.every)
+        if after.probability is not None and (after.times, after.every) != (None, None):
+            raise InvalidFault(
+                "a probability goes with neither once, times nor every: choose chance or count"
+            )
+        return after
+
+    def __str__(self) -> str:
+        parts = []
+        if self.every is not None:
+            parts.append(f"every {self.every}")
+        if self.times is not None:
+            parts.append("once" if self.times == 1 else f"{self.times} times")
+        if self.probability is not None:
+            parts.append(f"with probability {self.probability:g} from seed {self.seed}")
+        return ", ".join(parts) or "always"
+
+
+ALWAYS: Final = Schedule()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An operation, which of them, what happens, and how often; raises `InvalidFault`."""
+
+    operation: Operation
+    effect: FaultEffect
+    target: FaultTarget = FaultTarget()
+    schedule: Schedule = ALWAYS
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot happen."""
+        name = self.operation.name
+        if self.effect.kind is EffectKind.ERROR and self.operation in ONE_WAY:
+            raise InvalidFault(
+                f"{name} has no answer that could be an error: delay it, drop it or disconnect"
+            )
+        if self.target.topic is not None and self.operation in WITHOUT_TOPIC:
+            raise InvalidFault(f"{name} names no topic: choose by client or broker")
+        if self.effect.kind is EffectKind.DROP and self.operation is Operation.CONNECT:
+            raise InvalidFault("CONNECT cannot be dropped: delay it, or disconnect")
+
+    def __str__(self) -> str:
+        words = (self.operation.name, str(self.target), f"{self.effect}:", str(self.schedule))
+        return " ".join(filter(None, words))
+
+
+def operation_named(name: str | Operation) -> Operation:
+    """The operation of this name; raises `InvalidFault`."""
+    if isinstance(name, Operation):
+        return name
+    try:
+        return Operation[name.upper()]
+    except KeyError:
+        known = ", ".join(each.name for each in Operation)
+        raise InvalidFault(f"there is no operation {name!r}: choose one of {known}") from None

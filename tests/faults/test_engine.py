@@ -1,0 +1,132 @@
+"""Which operations a fault strikes: counts, chances, targets, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.faults import (
+    ALWAYS,
+    EffectKind,
+    Fault,
+    FaultEffect,
+    FaultEngine,
+    FaultTarget,
+    InvalidFault,
+    Occurrence,
+    Operation,
+    Schedule,
+    operation_named,
+)
+from counterpoise.wire.errors import ServerError
+
+DROP = FaultEffect(EffectKind.DROP)
+ORDERS = "persistent://public/default/orders"
+SENT = Occurrence(Operation.SEND, "b:1", ("127.0.0.1:9", "Pulsar-CPP-v3.7.0", "till-1"), ORDERS)
+
+
+def struck(schedule: Schedule, count: int) -> list[int]:
+    """Which of so many operations a fault with this schedule strikes."""
+    engine = FaultEngine()
+    engine.add(Fault(Operation.SEND, DROP, schedule=schedule))
+    return [n for n in range(1, count + 1) if engine.on(SENT) is not None]
+
+
+@given(
+    times=st.none() | st.integers(1, 20),
+    every=st.none() | st.integers(1, 20),
+    count=st.integers(0, 100),
+)
+def test_counts_strike_each_nth_and_so_many(
+    times: int | None, every: int | None, count: int
+) -> None:
+    expected = [n for n in range(1, count + 1) if n % (every or 1) == 0][:times]
+    assert struck(Schedule(times, every), count) == expected
+
+
+@given(chance=st.floats(0.1, 0.9), seed=st.integers(0, 2**32))
+def test_a_chance_is_the_same_from_the_same_seed(chance: float, seed: int) -> None:
+    schedule = ALWAYS.but(probability=chance, seed=seed)
+    first = struck(schedule, 300)
+    assert first == struck(schedule, 300)
+    assert abs(len(first) - 300 * chance) < 60
+
+
+def test_the_first_fault_that_strikes_decides() -> None:
+    engine = FaultEngine()
+    first = engine.add(Fault(Operation.SEND, DROP, schedule=Schedule(times=1)))
+    second = engine.add(Fault(Operation.SEND, FaultEffect.error("MetadataError")))
+    found = [engine.on(SENT) for _ in range(3)]
+    assert [each and each[0] for each in found] == [first, second, second]
+    assert (first.struck, second.struck) == (1, 2)
+    engine.remove(second.number)
+    engine.remove(second.number)
+    assert engine.on(SENT) is None
+    with pytest.raises(InvalidFault, match="there is no fault 2"):
+        engine.find(2)
+
+
+@pytest.mark.parametrize(
+    ("target", "meant"),
+    [
+        (FaultTarget(), True),
+        (FaultTarget(topic="orders"), True),
+        (FaultTarget(topic=ORDERS), True),
+        (FaultTarget(topic="public/default/ord*"), True),
+        (FaultTarget(topic="order"), False),
+        (FaultTarget(topic="non-persistent://public/default/orders"), False),
+        (FaultTarget(client="till-*"), True),
+        (FaultTarget(client="Pulsar-CPP*"), True),
+        (FaultTarget(client="till"), False),
+        (FaultTarget(broker="b:1"), True),
+        (FaultTarget(broker="b:2", topic="orders"), False),
+    ],
+    ids=str,
+)
+def test_a_target_means_topics_clients_and_brokers(target: FaultTarget, meant: bool) -> None:
+    assert target.matches(SENT) is meant
+
+
+def test_a_topic_means_its_partitions_and_no_others() -> None:
+    target = FaultTarget(topic="orders")
+    assert target.matches(replace(SENT, topic=f"{ORDERS}-partition-3"))
+    assert not target.matches(replace(SENT, topic=f"{ORDERS}-partition-x"))
+    assert not target.matches(replace(SENT, topic=None))
+
+
+def test_other_operations_are_not_struck() -> None:
+    engine = FaultEngine()
+    engine.add(Fault(Operation.ACK, DROP))
+    assert engine.on(SENT) is None
+
+
+def test_what_cannot_be_is_refused_in_a_sentence() -> None:
+    for make, sentence in (
+        (lambda: operation_named("SENDING"), "no operation 'SENDING': choose one of CONNECT"),
+        (lambda: FaultEffect.error("DiskError"), "no error code 'DiskError': choose one of Unkno"),
+        (lambda: FaultEffect.delay(-1), "a delay of -1 s: it must be more than 0"),
+        (lambda: FaultEffect.delay(float("nan")), "a delay of nan s"),
+        (lambda: ALWAYS.but(times=0), r"times\(0\): it must be at least 1"),
+        (lambda: ALWAYS.but(times=1).but(times=2), "twice"),
+        (lambda: ALWAYS.but(times=1).but(probability=0.5), "choose chance or count"),
+        (lambda: ALWAYS.but(probability=0.5).but(every=2), "choose chance or count"),
+        (lambda: ALWAYS.but(probability=1.5), "at most 1"),
+        (lambda: Fault(Operation.MESSAGE, FaultEffect.error("MetadataError")), "no answer"),
+        (lambda: Fault(Operation.CONNECT, DROP), "CONNECT cannot be dropped"),
+        (lambda: Fault(Operation.CONNECT, FaultEffect.delay(1), FaultTarget("t")), "no topic"),
+    ):
+        with pytest.raises(InvalidFault, match=sentence):
+            make()
+
+
+def test_a_fault_says_what_it_does() -> None:
+    fault = Fault(
+        Operation.SEND,
+        FaultEffect.error(ServerError.PersistenceError),
+        FaultTarget("orders", "till-1"),
+        Schedule(times=2, every=3),
+    )
+    assert str(fault) == (
+        "SEND of topic orders by client till-1 answered with PersistenceError: every 3, 2 times"
+    )

@@ -1,5 +1,7 @@
-"""Faults that a test sets, as the official client meets them."""
+"""Faults that a test sets, each as the official client meets it."""
 
+import itertools
+import re
 from collections.abc import Iterator
 
 import pulsar
@@ -7,61 +9,427 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.app.cluster_log import EventKind
-from counterpoise.faults import RECEIPT, SEND, InvalidFault
+from counterpoise.faults import (
+    ACK,
+    CONNECT,
+    FLOW,
+    LAST_MESSAGE_ID,
+    LOOKUP,
+    MESSAGE,
+    PARTITIONS,
+    PRODUCER,
+    RECEIPT,
+    REDELIVER,
+    SEEK,
+    SEND,
+    SUBSCRIBE,
+    TOPICS,
+    UNSUBSCRIBE,
+    InvalidFault,
+)
 
 pytestmark = pytest.mark.client
+_NUMBERS = itertools.count()
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def running() -> Iterator[Cluster]:
     with Cluster(brokers=2) as started:
         yield started
 
 
 @pytest.fixture
+def cluster(running: Cluster) -> Iterator[Cluster]:
+    yield running
+    running.clear_faults()
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"orders-{next(_NUMBERS)}"
+
+
+@pytest.fixture
 def client(cluster: Cluster) -> Iterator[pulsar.Client]:
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-    connected = pulsar.Client(cluster.service_url, operation_timeout_seconds=5, logger=logger)
+    connected = pulsar.Client(cluster.service_url, operation_timeout_seconds=2, logger=logger)
     yield connected
     connected.close()
+
+
+def full(topic: str) -> str:
+    return f"persistent://public/default/{topic}"
 
 
 def received(consumer: pulsar.Consumer, count: int) -> list[bytes]:
     return [consumer.receive(10_000).data() for _ in range(count)]
 
 
-def texts(cluster: Cluster, kind: EventKind) -> list[str]:
-    return [each.text for each in cluster.events if each.kind is kind]
+def send(producer: pulsar.Producer, count: int) -> list[bytes]:
+    sent = [b"%d" % n for n in range(count)]
+    for each in sent:
+        producer.send(each)
+    return sent
+
+
+def struck(cluster: Cluster, topic: str) -> list[str]:
+    """What faults did to a topic, in order."""
+    return [
+        each.text.replace(f" of {full(topic)}", "")
+        for each in cluster.events
+        if each.kind is EventKind.FAULT and each.topic == full(topic)
+    ]
+
+
+# Publishing.
 
 
 def test_a_refused_send_is_sent_again_and_stored_once(
-    cluster: Cluster, client: pulsar.Client
+    cluster: Cluster, client: pulsar.Client, topic: str
 ) -> None:
-    consumer = client.subscribe("orders", "s")
-    fault = cluster.fault(SEND, topic="orders").error("PersistenceError").once()
-    producer = client.create_producer("orders")
-    for n in range(3):
-        producer.send(b"%d" % n)
-    assert received(consumer, 3) == [b"0", b"1", b"2"]
-    assert fault.struck == 1
-    topic = "persistent://public/default/orders"
-    assert texts(cluster, EventKind.FAULT) == [f"SEND of {topic} answered with PersistenceError"]
+    consumer = client.subscribe(topic, "s")
+    cluster.fault(SEND, topic=topic).error("PersistenceError").once()
+    assert send(client.create_producer(topic), 3) == received(consumer, 3)
+    assert struck(cluster, topic) == ["SEND answered with PersistenceError"]
 
 
-def test_a_lost_receipt_makes_a_message_come_twice(cluster: Cluster, client: pulsar.Client) -> None:
-    consumer = client.subscribe("orders", "s")
-    producer = client.create_producer("orders")
-    with cluster.fault(RECEIPT, topic="orders").disconnect().once() as fault:
-        producer.send(b"0")
+def test_a_delayed_send_keeps_its_place(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    cluster.fault(SEND, topic=topic).delay(0.2).once()
+    for n in range(20):
+        producer.send_async(b"%d" % n, None)
+    producer.flush()
+    assert received(consumer, 20) == [b"%d" % n for n in range(20)]
+    assert struck(cluster, topic) == ["SEND delayed by 0.2 s"]
+
+
+def test_a_dropped_send_times_out(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, send_timeout_millis=500)
+    cluster.fault(SEND, topic=topic).drop().once()
+    with pytest.raises(pulsar.Timeout):
+        producer.send(b"lost")
+    producer.send(b"kept")
+    assert received(consumer, 1) == [b"kept"]
+
+
+def test_a_producer_that_is_cut_off_sends_again(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    fault = cluster.fault(SEND, topic=topic).disconnect().every(2).times(2)
+    assert send(client.create_producer(topic), 5) == received(consumer, 5)
+    assert fault.struck == 2
+
+
+def test_a_lost_receipt_makes_a_message_come_twice(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    with cluster.fault(RECEIPT, topic=topic).disconnect().once() as fault:
+        client.create_producer(topic).send(b"0")
     assert fault.struck == 1
     assert received(consumer, 2) == [b"0", b"0"]
 
 
-def test_what_cannot_be_is_refused_before_anything_is_set(cluster: Cluster) -> None:
+def test_a_dropped_receipt_leaves_a_message_that_was_stored(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, send_timeout_millis=500)
+    cluster.fault(RECEIPT, topic=topic).drop().once()
+    with pytest.raises(pulsar.Timeout):
+        producer.send(b"0")
+    assert received(consumer, 1) == [b"0"]
+
+
+# Opening.
+
+
+def test_a_refused_lookup(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    cluster.fault(LOOKUP, topic=topic).error("AuthorizationError").once()
+    with pytest.raises(pulsar.AuthorizationError):
+        client.create_producer(topic)
+    client.create_producer(topic)
+
+
+def test_lookups_that_are_late_or_lost(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    late = cluster.fault(LOOKUP, topic=topic).delay(0.1).once()
+    client.create_producer(topic)
+    assert late.struck == 1
+    cluster.fault(LOOKUP, topic=topic).drop()
+    with pytest.raises(pulsar.Timeout):
+        client.subscribe(topic, "s")
+
+
+def test_a_refused_number_of_partitions(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    cluster.fault(PARTITIONS, topic=topic).error("TopicNotFound").once()
+    with pytest.raises(pulsar.TopicNotFound):
+        client.create_producer(topic)
+
+
+def test_a_refused_producer(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    cluster.fault(PRODUCER, topic=topic, client="till-*").error("ProducerBusy").once()
+    client.create_producer(topic, producer_name="desk-1").send(b"0")
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer(topic, producer_name="till-1")
+    client.create_producer(topic, producer_name="till-1").send(b"1")
+
+
+def test_a_producer_whose_request_is_lost_opens_later(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    cluster.fault(PRODUCER, topic=topic).drop().once()
+    with pytest.raises(pulsar.Timeout):
+        client.create_producer(topic)
+    client.create_producer(topic).send(b"0")
+
+
+def test_a_producer_that_is_closed_while_it_opens_late(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    late = cluster.fault(PRODUCER, topic=topic).delay(3).once()
+    with pytest.raises(pulsar.Timeout):
+        client.create_producer(topic)
+    assert late.struck == 1
+    assert len(send(client.create_producer(topic), 2)) == 2
+
+
+def test_a_refused_subscription(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    cluster.fault(SUBSCRIBE, topic=topic).error("ConsumerBusy").once()
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe(topic, "s")
+    client.subscribe(topic, "s")
+
+
+def test_a_refused_list_of_topics(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    cluster.fault(TOPICS).error("MetadataError").once()
+    client.create_producer(topic)
+    with pytest.raises(pulsar.PulsarException):
+        client.subscribe(re.compile(full(topic) + ".*"), "s")
+
+
+def test_a_client_that_is_cut_off_while_it_connects_comes_again(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    cut = cluster.fault(CONNECT).disconnect().once()
+    client.create_producer(topic).send(b"0")
+    assert cut.struck == 1
+
+
+def test_a_client_that_is_not_let_in(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    cluster.fault(CONNECT, client="Pulsar-CPP*").error("AuthenticationError")
+    with pytest.raises(pulsar.PulsarException):
+        client.create_producer(topic)
+
+
+# Consuming.
+
+
+def test_a_lost_message_is_named_by_its_number(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    cluster.fault(MESSAGE, topic=topic).drop().every(2).times(1)
+    send(client.create_producer(topic, batching_enabled=False), 3)
+    assert received(consumer, 2) == [b"0", b"2"]
+    with pytest.raises(AssertionError) as failed:
+        cluster.assert_nothing_lost(topic, "s", within_s=0.2)
+    head, *happened = str(failed.value).splitlines()
+    assert head.startswith(f"1 of the 3 messages of {full(topic)} that were stored were never")
+    assert "to subscription s: 2. What happened" in head
+    assert any(f"MESSAGE of {full(topic)} dropped" in line for line in happened)
+    consumer.redeliver_unacknowledged_messages()
+    cluster.assert_nothing_lost(topic, "s")
+    cluster.assert_redelivered(topic)
+
+
+def test_messages_that_come_late_come_in_order(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    cluster.fault(MESSAGE, topic=topic).delay(0.1).times(2)
+    assert send(client.create_producer(topic), 5) == received(consumer, 5)
+
+
+def test_a_lost_acknowledgement_brings_a_message_again(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    send(client.create_producer(topic), 1)
+    lost = cluster.fault(ACK, topic=topic).drop().once()
+    consumer.acknowledge(consumer.receive(10_000))
+    lost.wait()
+    consumer.close()
+    assert received(client.subscribe(topic, "s"), 1) == [b"0"]
+    cluster.assert_redelivered(topic)
+
+
+def test_without_permits_nothing_is_delivered(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    with cluster.fault(FLOW, topic=topic).drop() as fault:
+        consumer = client.subscribe(topic, "s")
+        send(client.create_producer(topic), 1)
+        fault.wait()
+        with pytest.raises(pulsar.Timeout):
+            consumer.receive(200)
+    cluster.drop_connections(cluster.owner(topic) or "")
+    assert received(consumer, 1) == [b"0"]
+
+
+def test_a_refused_seek_and_a_refused_unsubscribe(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    cluster.fault(SEEK, topic=topic).error("MetadataError").once()
+    cluster.fault(UNSUBSCRIBE, topic=topic).error("MetadataError").once()
+    with pytest.raises(pulsar.PulsarException):
+        consumer.seek(pulsar.MessageId.earliest)
+    with pytest.raises(pulsar.PulsarException):
+        consumer.unsubscribe()
+    assert len(struck(cluster, topic)) == 2
+
+
+def test_a_refused_last_message_id(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    cluster.fault(LAST_MESSAGE_ID, topic=topic).error("MetadataError").once()
+    with pytest.raises(pulsar.PulsarException):
+        consumer.get_last_message_id()
+
+
+def test_a_lost_redelivery(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", pulsar.ConsumerType.Shared)
+    send(client.create_producer(topic), 1)
+    consumer.receive(10_000)
+    lost = cluster.fault(REDELIVER, topic=topic).drop().once()
+    consumer.redeliver_unacknowledged_messages()
+    lost.wait()
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(100)
+    consumer.redeliver_unacknowledged_messages()
+    assert received(consumer, 1) == [b"0"]
+
+
+# Brokers.
+
+
+def test_a_topic_is_placed_before_and_after_it_has_an_owner(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    first, second = cluster.brokers
+    cluster.place(topic, second)
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    cluster.watch()
+    send(producer, 1)
+    assert cluster.owner(topic) == second
+    cluster.place(topic, first.id)
+    assert cluster.owner(topic) == first
+    send(producer, 1)
+    cluster.assert_moved(topic)
+    assert received(consumer, 2) == [b"0", b"0"]
+
+
+def test_a_frozen_broker_answers_when_it_thaws(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, send_timeout_millis=500)
+    owner = cluster.owner(topic)
+    assert owner is not None
+    with cluster.freeze(owner):
+        with pytest.raises(pulsar.Timeout):
+            producer.send(b"slow")
+        with pytest.raises(pulsar.Timeout):
+            consumer.receive(100)
+    producer.send(b"fast")
+    cluster.thaw(owner)
+    assert received(consumer, 2) == [b"slow", b"fast"]
+
+
+def test_a_broker_cut_off_from_clients_lets_them_in_again(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic, send_timeout_millis=500)
+    owner = cluster.owner(topic)
+    assert owner is not None
+    with cluster.partition(owner, from_="clients"), pytest.raises(pulsar.Timeout):
+        producer.send(b"0")
+    producer.send(b"1")
+
+
+def test_a_dropped_connection_is_made_again(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    send(producer, 1)
+    cluster.drop_connections(cluster.owner(topic) or "")
+    send(producer, 1)
+    assert received(consumer, 2) == [b"0", b"0"]
+    assert EventKind.DISCONNECTED in {each.kind for each in cluster.events}
+
+
+def test_a_full_disk_refuses_messages_until_it_has_room(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, send_timeout_millis=500)
+    owner = cluster.owner(topic)
+    assert owner is not None
+    with cluster.disk_full(owner), pytest.raises(pulsar.PulsarException):
+        producer.send(b"0")
+    producer.send(b"1")
+    assert received(consumer, 1) == [b"1"]
+
+
+def test_a_slow_disk_makes_receipts_late(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, send_timeout_millis=200)
+    owner = cluster.owner(topic)
+    assert owner is not None
+    with cluster.slow_disk(owner, 0.6), pytest.raises(pulsar.Timeout):
+        producer.send(b"0")
+    assert received(consumer, 1) == [b"0"]
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+def test_a_broker_that_loses_its_session_goes_on(
+    cluster: Cluster, client: pulsar.Client, topic: str, for_good: bool
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    send(producer, 1)
+    owner = cluster.owner(topic)
+    assert owner is not None
+    if for_good:
+        with cluster.partition(owner, from_="metadata"):
+            send(producer, 1)
+    else:
+        cluster.lose_session(owner)
+        send(producer, 1)
+    assert received(consumer, 2) == [b"0", b"0"]
+
+
+def test_what_cannot_be_is_refused_before_anything_is_set(cluster: Cluster, topic: str) -> None:
     with pytest.raises(InvalidFault, match="no operation"):
         cluster.fault("SENDING")
     with pytest.raises(LookupError, match="no broker"):
         cluster.fault(SEND, broker="elsewhere:1")
     with pytest.raises(InvalidFault, match="choose chance or count"):
-        cluster.fault(SEND).once().probability(0.5, seed=1)
-    assert cluster.events == []
+        cluster.fault(SEND, topic=topic).once().probability(0.5, seed=1)
+    with pytest.raises(InvalidFault, match="no partition from 'others'"):
+        cluster.partition(cluster.brokers[0], from_="others")
+    with pytest.raises(InvalidFault, match="slower by -1 s"):
+        cluster.slow_disk(cluster.brokers[0], -1)
+    with pytest.raises(AssertionError, match="was stored while the cluster was watched"):
+        cluster.assert_nothing_lost(topic, "s", within_s=0)
+    assert struck(cluster, topic) == []

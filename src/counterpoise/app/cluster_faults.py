@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from counterpoise.app import broker_faults
+from counterpoise.app.broker_faults import BrokerFault
 from counterpoise.app.cluster_log import ClusterLog
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.embedded_brokers import EmbeddedBrokers
@@ -44,6 +46,7 @@ class ClusterFaults:
         self.brokers = brokers
         self.engine = FaultEngine()
         self.log = ClusterLog()
+        self._begun: dict[tuple[str, BrokerFault], EmbeddedBroker] = {}
         for each in brokers.alive:
             self.intercept(each)
 
@@ -52,8 +55,32 @@ class ClusterFaults:
         self.log.name(broker.id)
         broker.running.listener.intercept(BrokerInterceptor(broker.id, self.engine, self.log))
 
-    def set(self, fault: Fault) -> SetFault:
+    async def set(self, fault: Fault) -> SetFault:
         """Set a fault; raises `LookupError` for a broker that is not there."""
         if fault.target.broker is not None:
             self.brokers.find(fault.target.broker)
         return self.engine.add(fault)
+
+    async def begin(self, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
+        """Do something to a broker until it is ended; raises `InvalidFault`."""
+        broker_faults.begin(self.log, broker, fault, seconds)
+        self._begun[broker.id, fault] = broker
+
+    async def end(self, broker: EmbeddedBroker, fault: BrokerFault) -> None:
+        """Undo it; harmless when it is undone."""
+        if self._begun.pop((broker.id, fault), None) is not None:
+            broker_faults.end(self.log, broker, fault)
+
+    async def lose_session(self, broker: EmbeddedBroker) -> None:
+        """End a broker's metadata session; it gets another at once."""
+        broker_faults.lose_session(self.log, broker)
+
+    async def drop_connections(self, broker: EmbeddedBroker) -> None:
+        """Cut all clients of a broker off; they may connect again."""
+        broker_faults.drop_connections(self.log, broker)
+
+    async def clear(self) -> None:
+        """Remove and end all of it."""
+        self.engine.clear()
+        for (_, fault), broker in list(self._begun.items()):
+            await self.end(broker, fault)

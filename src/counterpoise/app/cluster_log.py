@@ -173,6 +173,45 @@ class ClusterLog:
         self._changed.set()
 
 
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """Expects so many events of a kind about a topic."""
+
+    log: ClusterLog
+    kind: EventKind
+    topic: str
+    times: int
+
+    def __call__(self) -> str:
+        """See `Expectation`."""
+        found = len(self.log.of(self.kind, self.topic))
+        if found >= self.times:
+            return ""
+        return f"{self.topic} was {self.kind} {found} times, and {self.times} were expected"
+
+
+@dataclass(frozen=True, slots=True)
+class NothingLost:
+    """Expects each message of a topic that was stored to be delivered to a subscription."""
+
+    log: ClusterLog
+    topic: str
+    subscription: str
+
+    def __call__(self) -> str:
+        """See `Expectation`."""
+        if not self.log.stored(self.topic):
+            return f"no message of {self.topic} was stored while the cluster was watched"
+        lost = self.log.undelivered(self.topic, self.subscription)
+        if not lost:
+            return ""
+        which = ", ".join(map(str, lost[:SHOWN_MAX])) + (" …" if len(lost) > SHOWN_MAX else "")
+        return (
+            f"{len(lost)} of the {self.log.stored(self.topic)} messages of {self.topic} that were "
+            f"stored were never delivered to subscription {self.subscription}: {which}"
+        )
+
+
 def story(missing: str, happened: Iterable[ClusterEvent]) -> str:
     """What is missing, then what happened, in order."""
     events: Sequence[ClusterEvent] = list(happened)

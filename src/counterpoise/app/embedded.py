@@ -8,16 +8,13 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoise.app.cluster_faults import ClusterFaults
-from counterpoise.app.cluster_log import ClusterEvent
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.embedded_brokers import EmbeddedBrokers
-from counterpoise.app.fault_handle import FaultChoice
+from counterpoise.app.fault_methods import ClusterWithFaults
 from counterpoise.app.launched import LOCAL_DEFAULTS, together
 from counterpoise.app.loop_thread import LoopThread
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.wiring import config_of, shedding_every
-from counterpoise.faults import FaultTarget, Operation, operation_named
 from counterpoise.storage.open import file_url
 
 if TYPE_CHECKING:
@@ -30,7 +27,7 @@ T = TypeVar("T")
 CALL_TIMEOUT_S = 60.0
 
 
-class Cluster:
+class Cluster(ClusterWithFaults):
     """A Pulsar cluster of several brokers in this process, for tests and experiments.
 
     Use it as a context manager::
@@ -89,7 +86,6 @@ class Cluster:
             self._config = shedding_every(self._config, balance_every_s)
         self._thread: LoopThread | None = None
         self._brokers = EmbeddedBrokers(self._config)
-        self._faults: ClusterFaults | None = None
         self._console: ConsoleProcess | None = None
 
     # Life.
@@ -238,42 +234,6 @@ class Cluster:
     def add_broker(self) -> EmbeddedBroker:
         """Start one more broker."""
         return self.do(self._brokers.add())
-
-    def place(self, topic: str, broker: EmbeddedBroker | str) -> None:
-        """Have a broker serve a topic and the others of its bundle, now and until it moves on."""
-        self.do(self._brokers.place(topic, self._brokers.find(broker)))
-
-    def fault(
-        self,
-        operation: Operation | str,
-        *,
-        topic: str | None = None,
-        client: str | None = None,
-        broker: EmbeddedBroker | str | None = None,
-    ) -> FaultChoice:
-        """Say which operations a fault is to strike; what it returns says what happens to them.
-
-        ``operation``: ``counterpoise.faults.SEND``, ``LOOKUP``, ``ACK``, …, or its name. ``topic``
-        and ``client`` may have wildcards; a client is known by its address, its version, and the
-        name of its producer or consumer. Raises `InvalidFault` for what cannot be.
-        """
-        target = FaultTarget(topic, client, self._id(broker))
-        return FaultChoice(self, operation_named(operation), target)
-
-    @property
-    def events(self) -> list[ClusterEvent]:
-        """What happened since the cluster is watched, in order: from the first use of this."""
-        return self.watch().log.events
-
-    def watch(self) -> ClusterFaults:
-        """Begin to record `events`; every fault that is set does so, too. Harmless when it does."""
-        if self._faults is None:
-            self._faults = self.do(self._watch())
-        return self._faults
-
-    async def _watch(self) -> ClusterFaults:
-        self._brokers.watcher = faults = ClusterFaults(self._brokers)
-        return faults
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something on the cluster's loop and wait for it: for what has no method here."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from counterpoise.broker.broker import Broker
+from counterpoise.storage.disk_faults import DiskFaults
 
 
 class EmbeddedBroker:
     """One broker of an embedded cluster; what it says stays true while it lives."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, disk: DiskFaults) -> None:
+        self.disk = disk
+        """What a test has its disk do."""
         self.running = broker
         """The broker itself, on its loop: no part of what a test may rely on."""
         self.id: str = broker.id

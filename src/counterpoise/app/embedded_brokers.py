@@ -21,6 +21,7 @@ from counterpoise.metadata.port import MetadataStore
 from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.open import in_memory, open_ledgers
 
 
@@ -80,7 +81,7 @@ class EmbeddedBrokers:
     async def add(self) -> EmbeddedBroker:
         """Start one more."""
         # In files each broker opens the directory for itself, in memory they share one store.
-        ledgers = self._memory or open_ledgers(self.config.storage)
+        ledgers = FaultableLedgers(self._memory or open_ledgers(self.config.storage))
         number, config = next(self._numbers), self.config
         config = replace(
             config,
@@ -93,7 +94,7 @@ class EmbeddedBrokers:
             config, ledgers=ledgers, tree=self._tree, process=self._process, web=LazyWebServer
         )
         await broker.start()
-        added = EmbeddedBroker(broker)
+        added = EmbeddedBroker(broker, ledgers.disk)
         self.all.append(added)
         if self.watcher is not None:
             self.watcher.intercept(added)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Protocol, Self, TypeVar
 
+from counterpoise.app.broker_faults import BrokerFault
 from counterpoise.app.cluster_faults import ClusterFaults
+from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.faults import (
     ALWAYS,
     EffectKind,
@@ -97,7 +99,7 @@ class FaultHandle(Scheduled):
         self._cluster = cluster
         self._schedule = fault.schedule
         self._faults = cluster.watch()
-        self._set: SetFault = cluster.do(self._on_loop(fault))
+        self._set: SetFault = cluster.do(self._faults.set(fault))
 
     @property
     def struck(self) -> int:
@@ -130,9 +132,6 @@ class FaultHandle(Scheduled):
         self._cluster.do(self._reschedule(schedule))
         return super()._count_by(schedule)
 
-    async def _on_loop(self, fault: Fault) -> SetFault:
-        return self._faults.set(fault)
-
     async def _reschedule(self, schedule: Schedule) -> None:
         self._set.reschedule(schedule)
 
@@ -153,3 +152,32 @@ class StruckOften:
         if struck >= self._times:
             return ""
         return f"{self._fault.fault} struck {struck} times, and {self._times} were expected"
+
+
+class BrokerFaultHandle:
+    """A fault of a broker that lasts. As a context manager it ends with the block."""
+
+    def __init__(
+        self,
+        cluster: WatchedCluster,
+        faults: ClusterFaults,
+        broker: EmbeddedBroker,
+        fault: BrokerFault,
+    ) -> None:
+        self._cluster = cluster
+        self._faults = faults
+        self._broker = broker
+        self._fault = fault
+
+    def remove(self) -> None:
+        """End it; harmless when it has ended."""
+        self._cluster.do(self._faults.end(self._broker, self._fault))
+
+    def __enter__(self) -> BrokerFaultHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<{self._fault} of {self._broker}>"

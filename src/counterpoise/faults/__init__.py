@@ -11,6 +11,7 @@ from counterpoise.faults.fault import (
     Occurrence,
     Operation,
     Schedule,
+    full_name,
     operation_named,
 )
 
@@ -61,5 +62,6 @@ __all__ = [
     "Operation",
     "Schedule",
     "SetFault",
+    "full_name",
     "operation_named",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from counterpoise.faults.errors import InvalidFault
 from counterpoise.faults.fault import Fault, FaultEffect, Occurrence, Schedule
@@ -18,16 +18,16 @@ class SetFault:
     fault: Fault
     matched: int = 0
     struck: int = 0
-    chance: random.Random = field(init=False, repr=False)
+    chance: Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Begin with the fault's own seed."""
-        self.chance = random.Random(self.fault.schedule.seed)
+        self.chance = Random(self.fault.schedule.seed)
 
     def reschedule(self, schedule: Schedule) -> None:
         """Count from now on by another schedule; what it struck already counts."""
         self.fault = replace(self.fault, schedule=schedule)
-        self.chance = random.Random(schedule.seed)
+        self.chance = Random(schedule.seed)
 
     @property
     def spent(self) -> bool:

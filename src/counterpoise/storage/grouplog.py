@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.ledger_index import LedgerIndex
 from counterpoise.storage.port import (
     Chunk,
@@ -34,6 +35,9 @@ class GroupLog(ABC, Generic[C]):
     Everything appended in one turn of the event loop shares a commit, and so does everything
     appended while the former commit was under way: the slower the disk, the larger the groups.
     """
+
+    #: What a test has its disk do; asked once for each group.
+    disk: DiskFaults | None = None
 
     def __init__(
         self,
@@ -130,6 +134,19 @@ class GroupLog(ABC, Generic[C]):
             return
         self._gathering = EntryGroup()
         self._submitted = group
+        disk = self.disk
+        if disk is None or not disk.fails:
+            self._begin(group)
+        elif disk.is_full:
+            self._refuse(StorageError(f"{self.name}: no space is left on the disk"))
+        else:
+            self._loop.call_later(disk.delay_s, self._begin_late, group)
+
+    def _begin_late(self, group: EntryGroup[C]) -> None:
+        if self._submitted is group:
+            self._begin(group)
+
+    def _begin(self, group: EntryGroup[C]) -> None:
         try:
             group.ledger_id, group.first_entry = self._place(group)
             self._write(group)

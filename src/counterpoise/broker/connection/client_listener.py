@@ -80,6 +80,22 @@ class ClientListener:
         for connection in self.open_connections:
             connection.intercept(interceptor)
 
+    def freeze(self, *, frozen: bool) -> None:
+        """Have every connection stand still, those that come too, or go on."""
+        self._shared.is_frozen = frozen
+        for connection in self.open_connections:
+            (connection.freeze if frozen else connection.thaw)()
+
+    def drop_connections(self, *, for_good: bool = False) -> None:
+        """Cut every client off at once; ``for_good``: until `admit_again`, those that come too."""
+        self._shared.connections.closed = for_good
+        for connection in self.open_connections:
+            connection.abort()
+
+    def admit_again(self) -> None:
+        """Let clients in again."""
+        self._shared.connections.closed = False
+
     def set_publish_buffer(self, mib: int) -> None:
         """Let published messages take so many MiB from now on; 0 or less is no limit."""
         self._shared.set_publish_buffer(mib)

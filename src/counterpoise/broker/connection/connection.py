@@ -102,6 +102,8 @@ class Connection(asyncio.Protocol):
         self._interceptor: Interceptor | None = None
         if self._shared.interceptor is not None:
             self.intercept(self._shared.interceptor)
+        if self._shared.is_frozen:
+            self.freeze()
         self._keep_alive = KeepAlive(
             loop,
             self._config.keep_alive_interval_s,
@@ -132,6 +134,16 @@ class Connection(asyncio.Protocol):
             self._link, self._producing, self._consuming, self._served, interceptor, self
         )
         self._handlers, self._send_run = gate.handlers(), gate.take_run
+
+    def freeze(self) -> None:
+        """Read nothing and write nothing, as if the broker stood still; harmless when it does."""
+        self.pause.hold(PauseReason.FROZEN)
+        self._outbox.keep()
+
+    def thaw(self) -> None:
+        """Go on where it stood still."""
+        self._outbox.send_kept()
+        self.pause.release(PauseReason.FROZEN)
 
     def settle(self) -> None:
         """Count what was served outside a turn of reading."""

@@ -41,6 +41,37 @@ class FrameWriter(Protocol):
         """Write frames of ``size`` bytes in all at the end of this turn."""
 
 
+class FrameSink(Protocol):
+    """Where frames go: a socket's transport, or what keeps them for it."""
+
+    def write(self, data: bytes) -> None:
+        """Write some bytes."""
+
+    def writelines(self, list_of_data: list[bytes]) -> None:
+        """Write some bytes in pieces."""
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+
+    def get_write_buffer_size(self) -> int:
+        """How many bytes are not written yet."""
+
+
+class KeptFrames:
+    """Keeps what is written for a client until it may be sent."""
+
+    def __init__(self, transport: FrameSink) -> None:
+        self.transport = transport
+        self.kept: list[bytes] = []
+        self.is_closing = transport.is_closing
+        self.writelines = self.kept.extend
+        self.write = self.kept.append
+
+    def get_write_buffer_size(self) -> int:
+        """How many bytes are not written yet."""
+        return sum(map(len, self.kept)) + self.transport.get_write_buffer_size()
+
+
 class Outbox:
     """Frames on their way out, in order.
 
@@ -73,7 +104,7 @@ class Outbox:
     ) -> None:
         """``give_up`` is called with the reason to disconnect a client that does not read."""
         self._loop = loop
-        self._transport = transport
+        self._transport: FrameSink = transport
         self._traffic = traffic
         self._pause = pause
         self._on_writable = on_writable
@@ -135,6 +166,18 @@ class Outbox:
                 return
         if was_full and self.writable:
             self._on_writable()
+
+    def keep(self) -> None:
+        """Send nothing until `send_kept`."""
+        if not isinstance(self._transport, KeptFrames):
+            self._transport = KeptFrames(self._transport)
+
+    def send_kept(self) -> None:
+        """Send what was kept, and go on."""
+        keeper = self._transport
+        if isinstance(keeper, KeptFrames):
+            self._transport = keeper.transport
+            self._transport.writelines(keeper.kept)
 
     def pause(self) -> None:
         """The socket takes no more for now."""

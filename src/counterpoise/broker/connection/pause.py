@@ -20,6 +20,8 @@ class PauseReason(StrEnum):
     HANDSHAKE = "being authenticated"
     #: It sent much at once: other clients are served before the rest of it.
     TURNS = "taking turns"
+    #: A test has the broker stand still.
+    FROZEN = "frozen"
 
 
 class ReadingPause:

@@ -43,6 +43,7 @@ class SharedByConnections:
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
         #: What sees each operation before it is served; None: nothing does.
         self.interceptor: Interceptor | None = None
+        self.is_frozen = False
 
     def set_publish_buffer(self, mib: int) -> None:
         """Let published messages take so many MiB from now on; 0 or less is no limit."""

@@ -1,0 +1,139 @@
+"""What a test may have go wrong in an embedded cluster, and expect of it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from counterpoise.app.broker_faults import SIDES, BrokerFault
+from counterpoise.app.cluster_faults import ClusterFaults
+from counterpoise.app.cluster_log import ClusterEvent, EventKind, Expectation, Happened, NothingLost
+from counterpoise.app.embedded_broker import EmbeddedBroker
+from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.fault_handle import BrokerFaultHandle, FaultChoice
+from counterpoise.faults import FaultTarget, InvalidFault, Operation, full_name, operation_named
+
+T = TypeVar("T")
+WITHIN_S = 10.0
+"""How long assertions wait for what they expect, unless they are given another time."""
+
+
+class ClusterWithFaults:
+    """The part of a cluster that is about faults: nothing of it costs anything until it is used."""
+
+    _brokers: EmbeddedBrokers
+    _faults: ClusterFaults | None = None
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the cluster's loop, and wait for it."""
+        raise NotImplementedError
+
+    # Operations of clients.
+
+    def place(self, topic: str, broker: EmbeddedBroker | str) -> None:
+        """Have a broker serve a topic and the others of its bundle, until it moves on."""
+        self.do(self._brokers.place(topic, self._brokers.find(broker)))
+
+    def fault(
+        self,
+        operation: Operation | str,
+        *,
+        topic: str | None = None,
+        client: str | None = None,
+        broker: EmbeddedBroker | str | None = None,
+    ) -> FaultChoice:
+        """Say which operations a fault is to strike; what it returns says what happens to them.
+
+        ``operation``: ``counterpoise.faults.SEND``, ``LOOKUP``, ``ACK``, …, or its name. ``topic``
+        and ``client`` may have wildcards; a client is known by its address, its version, and the
+        name of its producer or consumer. Raises `InvalidFault` for what cannot be.
+        """
+        at = None if broker is None else self._brokers.find(broker).id
+        return FaultChoice(self, operation_named(operation), FaultTarget(topic, client, at))
+
+    # Whole brokers. What lasts is over at the end of a with block, or when it is removed.
+
+    def freeze(self, broker: EmbeddedBroker | str) -> BrokerFaultHandle:
+        """Have a broker stand still: it reads nothing from its clients and writes nothing."""
+        return self._begin(broker, BrokerFault.FREEZE)
+
+    def thaw(self, broker: EmbeddedBroker | str) -> None:
+        """Have a frozen broker go on where it stood still; harmless when it did not."""
+        self.do(self.watch().end(self._brokers.find(broker), BrokerFault.FREEZE))
+
+    def partition(self, broker: EmbeddedBroker | str, from_: str) -> BrokerFaultHandle:
+        """Cut a broker off from its ``"clients"`` or from the ``"metadata"`` store."""
+        if from_ not in SIDES:
+            raise InvalidFault(f"no partition from {from_!r}: choose one of {', '.join(SIDES)}")
+        return self._begin(broker, SIDES[from_])
+
+    def disk_full(self, broker: EmbeddedBroker | str) -> BrokerFaultHandle:
+        """Have a broker's disk take no message."""
+        return self._begin(broker, BrokerFault.DISK_FULL)
+
+    def slow_disk(self, broker: EmbeddedBroker | str, seconds: float) -> BrokerFaultHandle:
+        """Have a broker's disk take each group of messages so many seconds later."""
+        return self._begin(broker, BrokerFault.SLOW_DISK, seconds)
+
+    def lose_session(self, broker: EmbeddedBroker | str) -> None:
+        """End a broker's metadata session, and what it locked; it gets another at once."""
+        found = self._brokers.find(broker)
+        self.do(self.watch().lose_session(found))
+
+    def drop_connections(self, broker: EmbeddedBroker | str) -> None:
+        """Cut all clients of a broker off; they may connect again."""
+        found = self._brokers.find(broker)
+        self.do(self.watch().drop_connections(found))
+
+    def clear_faults(self) -> None:
+        """Remove every fault of operations, and end every fault of brokers."""
+        self.do(self.watch().clear())
+
+    # What happened.
+
+    def watch(self) -> ClusterFaults:
+        """Begin to record `events`; every fault that is set does so, too. Harmless when it does."""
+        if self._faults is None:
+            self._faults = self.do(self._watch())
+        return self._faults
+
+    @property
+    def events(self) -> list[ClusterEvent]:
+        """What happened since the cluster is watched, in order: from the first use of this."""
+        return self.watch().log.events
+
+    def assert_moved(self, topic: str, within_s: float = WITHIN_S) -> None:
+        """Wait until a topic was served by a broker, and then by another."""
+        self._expect(Happened(self.watch().log, EventKind.MOVED, full_name(topic), 1), within_s)
+
+    def assert_redelivered(self, topic: str, times: int = 1, within_s: float = WITHIN_S) -> None:
+        """Wait until messages of a topic were delivered again, so many at least."""
+        kind, name = EventKind.REDELIVERED, full_name(topic)
+        self._expect(Happened(self.watch().log, kind, name, times), within_s)
+
+    def assert_nothing_lost(
+        self, topic: str, subscription: str, within_s: float = WITHIN_S
+    ) -> None:
+        """Wait until every message that was stored was delivered to a subscription.
+
+        Counted from when the cluster is watched, and from the subscription's first SUBSCRIBE.
+        """
+        name = full_name(topic)
+        self._expect(NothingLost(self.watch().log, name, subscription), within_s)
+
+    # On the loop.
+
+    def _expect(self, expectation: Expectation, within_s: float) -> None:
+        __tracebackhide__ = True
+        self.do(self.watch().log.expect(expectation, within_s))
+
+    def _begin(
+        self, broker: EmbeddedBroker | str, fault: BrokerFault, seconds: float = 0
+    ) -> BrokerFaultHandle:
+        found, faults = self._brokers.find(broker), self.watch()
+        self.do(faults.begin(found, fault, seconds))
+        return BrokerFaultHandle(self, faults, found, fault)
+
+    async def _watch(self) -> ClusterFaults:
+        self._brokers.watcher = faults = ClusterFaults(self._brokers)
+        return faults

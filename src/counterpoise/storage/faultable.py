@@ -1,0 +1,30 @@
+"""A broker's ledger store whose disk can be given faults."""
+
+from __future__ import annotations
+
+from counterpoise.storage.disk_faults import DiskFaults
+from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.port import C, LedgerIds, LedgerStore, Log, LogListener
+
+
+class FaultableLedgers:
+    """Another store, but for the disk of the logs that it opens."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self.disk = DiskFaults()
+        self._store = store
+        self.prepare = store.prepare
+        self.highest_ledger = store.highest_ledger
+        self.is_released = store.is_released
+        self.exists = store.exists
+        self.delete = store.delete
+        self.close = store.close
+
+    async def open(
+        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+    ) -> Log[C]:
+        """See `LedgerStore.open`."""
+        log = await self._store.open(name, owner, listener, ids)
+        if isinstance(log, GroupLog):
+            log.disk = self.disk
+        return log

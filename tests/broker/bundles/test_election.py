@@ -103,12 +103,16 @@ async def test_a_store_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPat
 
 
 async def test_stopping_twice_or_before_the_start_is_harmless() -> None:
-    one = Candidate(MemoryTree().open(), "b1")
+    tree = MemoryTree()
+    one, two = Candidate(tree.open(), "b1"), Candidate(tree.open(), "b2")
     await one.election.stop()
     await one.election.start()
+    await two.election.start()
     await one.election.stop()
     await one.election.stop()
     one.election.kill()
+    await until(lambda: two.election.is_leader, "the other leads")
+    assert not one.election.is_leader
 
 
 async def test_a_broker_answers_with_the_leader_of_now_though_it_missed_the_news() -> None:

@@ -20,6 +20,7 @@ from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Shed, Strategy
+from counterpoise.decide.plan import Rejection, StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.shedding.options import UniformOptions, UnloadLimits
 from counterpoise.load.extensible import BrokerLoadData, BundleLoadData, TopBundlesLoadData
@@ -359,6 +360,32 @@ async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
     leader.now_ms += 60_000
     await leader.shedding.look()
     assert not set(rest) & set(caplog.messages)
+
+
+async def test_a_reason_that_comes_back_is_logged_again_and_one_that_stays_is_not(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.shedding")
+    subjects: list[str] = []
+
+    class Refuses(type(strategy().shedder)):  # type: ignore[misc]
+        def plan(self, view: ClusterView, memory: object, *more: object) -> StrategyPlan[object]:
+            found = (
+                Rejection(each, "rule", None, None, "", "{subject} stays") for each in subjects
+            )
+            return StrategyPlan((), tuple(found), memory)
+
+    leader = Leader()
+    monkeypatch.setattr(leader, "strategy", lambda _: replace(strategy(), shedder=Refuses()))
+    logged = []
+    for now in (["b1"], ["b1", "b2"], ["b2"], ["b2", "b1"]):
+        subjects[:] = now
+        caplog.clear()
+        leader.now_ms += 60_000
+        await leader.shedding.look()
+        logged.append(caplog.messages)
+    assert logged == [["b1 stays"], ["b2 stays"], [], ["b1 stays"]]
+    assert leader.tally.shed["Skip", "rule"] == 6
 
 
 # With brokers.

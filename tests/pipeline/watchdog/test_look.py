@@ -1,0 +1,93 @@
+"""What a watchdog's questions come to when they are refused, or too many."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
+import pytest
+
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.watchdog.look import ASKED_MOST, Looker
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+
+LEADER = "/admin/v2/brokers/leaderBroker"
+
+
+class Namespaces:
+    """An admin API that answers for namespaces with these statuses; others do not answer."""
+
+    def __init__(self, statuses: dict[str, int]) -> None:
+        self._statuses = statuses
+        self.asked: list[str] = []
+
+    async def ask(self, url: str, *, redirects: bool = False) -> Any:
+        tenant, name = url.split("/")[-3:-1]
+        self.asked.append(f"{tenant}/{name}")
+        if (status := self._statuses.get(f"{tenant}/{name}")) is None:
+            raise aiohttp.ClientConnectionError("refused")
+        return SimpleNamespace(status=status)
+
+
+async def test_only_a_namespace_that_a_broker_does_not_find_counts_as_deleted() -> None:
+    admin = Namespaces({"t/there": 200, "t/gone": 404, "t/forbidden": 403, "t/failing": 500})
+    looker = Looker(cast("Admin", admin), ("http://b1:80",))
+    asked = ["t/there", "t/gone", "t/forbidden", "t/failing", "t/silent"]
+    assert await looker.deleted(asked, "b1:80") == {"t/gone"}
+    assert sorted(admin.asked) == sorted(asked)
+
+
+async def test_a_look_asks_for_so_many_namespaces_at_most() -> None:
+    many = {f"t/{number:03}": 404 for number in range(ASKED_MOST + 1)}
+    admin = Namespaces(many)
+    found = await Looker(cast("Admin", admin), ("http://b1:80",)).deleted(many, "b1:80")
+    assert found == set(admin.asked) == set(sorted(many)[:ASKED_MOST])
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "is_silent"),
+    [
+        (404, b"Couldn't find leader broker", False),
+        (403, b"Don't have permission", True),
+        (503, b"not now", True),
+        (200, b"[]", True),
+        (200, b"<html>", True),
+    ],
+)
+async def test_a_broker_that_does_not_say_who_leads_is_silent(
+    cluster: FakeCluster, http: aiohttp.ClientSession, status: int, body: bytes, is_silent: bool
+) -> None:
+    """One that says that no broker leads has answered."""
+    first, second = [await cluster.add_broker() for _ in range(2)]
+    cluster.carry(first, bundle_name(0), 100.0)
+    cluster.carry(second, bundle_name(1), 100.0)
+    second.answers[LEADER] = (status, body)
+    addresses = (cluster.admin_url,)
+    admin = Admin(http, AdminOptions())
+    poll = await Collector(http, addresses, wall_clock_ms).poll()
+    seen = await Looker(admin, addresses).observe(poll)
+    assert set(seen.silent) == ({second.name} if is_silent else set())
+    assert seen.leaders.get(second.name) == (None if is_silent else "")
+    assert (second.name in seen.owned) is not is_silent
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_the_state_channel_is_read_where_a_broker_answers(
+    cluster: FakeCluster, http: aiohttp.ClientSession, is_silent: bool
+) -> None:
+    broker = await cluster.add_broker()
+    cluster.carry(broker, bundle_name(0), 100.0)
+    if is_silent:
+        broker.answers[LEADER] = (503, b"not now")
+    addresses, reads = (cluster.admin_url,), list[int]()
+
+    def read() -> dict[str, Any]:
+        reads.append(1)
+        return {}
+
+    poll = await Collector(http, addresses, wall_clock_ms).poll()
+    seen = await Looker(Admin(http, AdminOptions()), addresses, read).observe(poll)
+    assert (seen.records, len(reads)) == ((None, 0) if is_silent else ({}, 1))

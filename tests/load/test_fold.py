@@ -241,3 +241,21 @@ def test_a_view_has_the_bundles_that_are_reported_and_who_reports_each() -> None
     assert seen.bundles == (BUNDLES[1], BUNDLES[2], BUNDLES[4])
     assert [seen.reported_by(row).tolist() for row in range(2)] == [[0], [1, 2]]
     assert seen.bundle.short.throughput_in.tolist() == [1.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(("gap_ms", "begins"), [(20_000, False), (20_001, True)])
+@pytest.mark.parametrize("at_once", [False, True], ids=["poll by poll", "in one batch"])
+def test_after_a_gap_the_averages_of_what_a_broker_reports_begin_again(
+    gap_ms: int, begins: bool, at_once: bool
+) -> None:
+    """The one broker was not read for a while, by failure or because no poll was made."""
+    one, two = BUNDLES[:2]
+    last, options = 2 + gap_ms / 5000, FoldOptions(lapse_after_ms=20_000)
+    polls = [poll(n, {"b1:80": {one: 100.0}, "b2:80": {two: 100.0}}) for n in range(3)]
+    polls += [poll(n, {"b1:80": None, "b2:80": {two: 100.0}}) for n in range(3, 6)]
+    polls.append(poll(last, {"b1:80": {one: 900.0}, "b2:80": {two: 900.0}}))
+    state = folded([joined(polls)] if at_once else polls, options)
+    found = [average(state, bundle, "short_msg_throughput_in") for bundle in (one, two)]
+    assert found == [900.0 if begins else 300.0, pytest.approx((600.0 + 900.0) / 7)]
+    counts = [average(state, bundle, "short_samples") for bundle in (one, two)]
+    assert counts == [1 if begins else 4, 7]

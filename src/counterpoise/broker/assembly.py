@@ -155,7 +155,9 @@ def _load(
     leadership: Leadership,
 ) -> LoadParts:
     def fold_options() -> FoldOptions:
-        return FoldOptions(forget_after_ms=context.config.load_report.kept_ms)
+        kept_ms = context.config.load_report.kept_ms
+        # A broker publishes what is new only, so that it is silent is no gap.
+        return FoldOptions(forget_after_ms=kept_ms, lapse_after_ms=kept_ms)
 
     cluster = ClusterLoad(registry, context.metadata, clock_ms=wall_clock_ms, options=fold_options)
     exchange: LoadDataExchange | None = None

@@ -11,6 +11,9 @@ samples that never were:
   `forget_after_ms` have passed since its last sample: it is on its way to another broker, and what
   is known of it is what placing it rests on. Pulsar drops them at once and assumes a default. A
   bundle in the latest report of a listed broker is kept, however old that report is.
+
+After a gap averages begin again: what a broker reports when it was not read for `lapse_after_ms`
+says nothing about the samples before, and is not averaged with them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -48,6 +51,8 @@ BROKERS: Final = (*REPORT, "report_poll")
 
 
 FORGET_AFTER_MS: Final = 10 * 60 * 1000
+LAPSE_AFTER_MS: Final = 3 * 60 * 1000
+"""Three measurements at Pulsar's default of one a minute, and three dozen polls at ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class FoldOptions:
     short_samples: int = SHORT_TERM_SAMPLES
     long_samples: int = LONG_TERM_SAMPLES
     forget_after_ms: int = FORGET_AFTER_MS
+    lapse_after_ms: int = LAPSE_AFTER_MS
 
     @property
     def limits(self) -> Mapping[str, int]:
@@ -110,18 +116,28 @@ class FoldState:
 
 def fold(state: FoldState, batch: Batch, options: FoldOptions = DEFAULT_OPTIONS) -> FoldState:
     """The state after these polls."""
-    brokers = _fold_brokers(state.brokers, batch.reports)
+    brokers, gaps = _fold_brokers(state.brokers, batch.reports, options.lapse_after_ms)
     served = _fold_served(state.served, batch.samples, brokers)
-    return FoldState(_fold_averages(state.averages, batch, served, options), served, brokers)
+    averages = _fold_averages(state.averages, batch.samples, gaps, served, options)
+    return FoldState(averages, served, brokers)
 
 
-def _fold_averages(averages: Table, batch: Batch, served: Table, options: FoldOptions) -> Table:
-    samples = batch.samples
+def _fold_averages(
+    averages: Table,
+    samples: Table,
+    gaps: Collection[tuple[int, str]],
+    served: Table,
+    options: FoldOptions,
+) -> Table:
+    """The averages with these samples; ``gaps`` are polls and brokers that had not been read."""
     if len(samples["bundle"]) == 0:
         return averages
     rows, table = _rows_of(averages, samples["bundle"])
+    lapsed = np.zeros(len(rows), np.bool_)
+    for poll, broker in gaps:
+        lapsed |= (samples["poll_id"] == poll) & (samples["broker"] == broker)
     for turn in _turns(rows):
-        _take_samples(table, rows[turn], select(samples, SAMPLE, turn), options)
+        _take_samples(table, rows[turn], select(samples, SAMPLE, turn), lapsed[turn], options)
     newest = int(samples["fetched_at_ms"].max())
     kept = newest - table["seen_at_ms"] <= options.forget_after_ms
     if kept.all():
@@ -132,10 +148,12 @@ def _fold_averages(averages: Table, batch: Batch, served: Table, options: FoldOp
 
 
 def _take_samples(
-    table: dict[str, Column], rows: Column, samples: Table, options: FoldOptions
+    table: dict[str, Column], rows: Column, samples: Table, lapsed: Column, options: FoldOptions
 ) -> None:
     """Fold one sample for each of these (different) rows of the averages."""
-    lapsed = samples["fetched_at_ms"] - table["seen_at_ms"][rows] > options.forget_after_ms
+    lapsed = lapsed | (
+        samples["fetched_at_ms"] - table["seen_at_ms"][rows] > options.forget_after_ms
+    )
     for term, limit in options.limits.items():
         counts = np.where(lapsed, 0, table[f"{term}_samples"][rows])
         for name in RATES:
@@ -184,11 +202,15 @@ def _turns(rows: Column) -> list[Column]:
     return [np.sort(order[turn == number]) for number in range(int(lengths.max()))]
 
 
-def _fold_brokers(brokers: Table, reports: Table) -> Table:
+def _fold_brokers(
+    brokers: Table, reports: Table, lapse_after_ms: int
+) -> tuple[Table, set[tuple[int, str]]]:
     """The latest report of each broker that the latest poll that worked lists.
 
-    A broker that leaves is forgotten at once; one that does not answer is not.
+    A broker that leaves is forgotten at once; one that does not answer is not. The second result
+    is the polls and brokers that had not been read for ``lapse_after_ms``.
     """
+    gaps = set()
     latest = {
         name: _Latest(brokers, row, int(brokers["report_poll"][row]))
         for row, name in enumerate(brokers["broker"])
@@ -203,6 +225,9 @@ def _fold_brokers(brokers: Table, reports: Table) -> Table:
             name = reports["broker"][row]
             if reports["kind"][row] == BROKER:
                 known = latest.get(name)
+                read_ms = int(reports["fetched_at_ms"][row])
+                if known is not None and read_ms - known.read_ms > lapse_after_ms:
+                    gaps.add((poll, name))
                 again = known is not None and not reports["fresh"][row]
                 first = known.report_poll if known is not None and again else poll
                 latest[name] = _Latest(reports, row, first)
@@ -212,7 +237,7 @@ def _fold_brokers(brokers: Table, reports: Table) -> Table:
         for name in REPORT
     }
     table["report_poll"] = np.array([one.report_poll for one in chosen], np.int64)
-    return table
+    return table, gaps
 
 
 class _Latest(NamedTuple):
@@ -221,6 +246,11 @@ class _Latest(NamedTuple):
     table: Table
     row: int
     report_poll: int
+
+    @property
+    def read_ms(self) -> int:
+        """When it was read."""
+        return int(self.table["fetched_at_ms"][self.row])
 
 
 def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:

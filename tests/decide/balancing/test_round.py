@@ -193,7 +193,7 @@ def test_the_memory_of_the_shedder_goes_through_json_and_forgets_who_left() -> N
     assert set(second.memory.shedder["memory"]["usage"]) == {"b1:80", "b2:80"}
 
 
-@pytest.mark.parametrize(("gap_ms", "forgets"), [(600_000, False), (600_001, True)])
+@pytest.mark.parametrize(("gap_ms", "forgets"), [(300_000, False), (300_001, True)])
 def test_what_a_strategy_saw_before_a_gap_decides_nothing(gap_ms: int, forgets: bool) -> None:
     """The average of what b1 used before would hide for many rounds that it is empty now."""
     before = decide(seen(UNEVEN), RoundMemory(), strategy())

@@ -22,7 +22,7 @@ from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
-from counterpoise.load.fold import FORGET_AFTER_MS, FoldState
+from counterpoise.load.fold import LAPSE_AFTER_MS, FoldState
 from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import NO_RULES, LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
@@ -138,9 +138,9 @@ def _with_rules(
 def _after_gap(memory: RoundMemory, now_ms: int, options: BalanceOptions) -> RoundMemory:
     """The memory without loads and counts of before a gap, which say nothing of the present.
 
-    A gap is as long as an average is kept without a sample, and longer than three rounds.
+    A gap is longer than the one after which averages begin again, and the rounds before and after.
     """
-    gap_ms = max(FORGET_AFTER_MS, 3 * options.decide_every_ms)
+    gap_ms = LAPSE_AFTER_MS + 2 * options.decide_every_ms
     if now_ms - memory.decided_at_ms <= gap_ms:
         return memory
     return replace(memory, shedder=None, loads={})

@@ -40,7 +40,7 @@ def _publishing() -> ServerProtocol:
 def _receipt(sequence_id: int) -> bytes:
     position = {"ledger_id": 77, "entry_id": sequence_id}
     receipt = {"producer_id": 3, "sequence_id": sequence_id, "message_id": position}
-    return frame(BaseCommand(type=BaseCommand.Type.SEND_RECEIPT, send_receipt=receipt))
+    return frame(receipt)
 
 
 def _message(entry_id: int, entry: bytes) -> bytes:

@@ -6,15 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from counterpoise.ownership.events import (
-    Command,
-    CommandFailed,
-    Effects,
-    Prepare,
-    ReportRelease,
-    StartTimer,
-    TimerFired,
-)
+from counterpoise.ownership import events
 
 
 @dataclass(frozen=True)
@@ -22,15 +14,15 @@ class Place:
     """A machine, the question that is open and whether its alarm is set."""
 
     state: Any
-    question: Command | None = None
+    question: events.Command | None = None
     alarm: bool = False
 
 
 def explore(
     start: Any,
-    advance: Callable[[Any, object], tuple[Any, Effects]],
+    advance: Callable[[Any, object], tuple[Any, events.Effects]],
     outside: Iterable[object],
-    answers: Callable[[Command], Iterable[object]],
+    answers: Callable[[events.Command], Iterable[object]],
     in_progress: Callable[[Any], bool],
 ) -> dict[Place, tuple[Place, object]]:
     """Walk everywhere; returns how each place was reached first.
@@ -45,9 +37,9 @@ def explore(
         place = todo.pop()
         steps = [*records]
         if place.question is not None:
-            steps += [*answers(place.question), CommandFailed("test")]
+            steps += [*answers(place.question), events.CommandFailed("test")]
         if place.alarm:
-            steps.append(TimerFired())
+            steps.append(events.TimerFired())
         for record in steps:
             after = _step(place, record, advance)
             if after not in reached:
@@ -58,19 +50,23 @@ def explore(
     return reached
 
 
-def _step(place: Place, record: object, advance: Callable[..., tuple[Any, Effects]]) -> Place:
+def _step(
+    place: Place, record: object, advance: Callable[..., tuple[Any, events.Effects]]
+) -> Place:
     answered = (
-        place.question is not None and not isinstance(record, TimerFired) and _is_answer(record)
+        place.question is not None
+        and not isinstance(record, events.TimerFired)
+        and _is_answer(record)
     )
     question = None if answered else place.question
-    alarm = False if isinstance(record, TimerFired) else place.alarm
+    alarm = False if isinstance(record, events.TimerFired) else place.alarm
     state, effects = advance(place.state, record)
     for effect in effects:
-        if isinstance(effect, StartTimer):
+        if isinstance(effect, events.StartTimer):
             assert effect.after_s > 0
             alarm = True
-        elif not isinstance(effect, Prepare | ReportRelease):
-            assert isinstance(effect, Command), effect
+        elif not isinstance(effect, events.Prepare | events.ReportRelease):
+            assert isinstance(effect, events.Command), effect
             assert question is None, f"{question} is open while {effect} is put: {place} {record}"
             question = effect
     # Counting on changes nothing after the last limit.

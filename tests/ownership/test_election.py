@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from counterpoise.ownership import events
 from counterpoise.ownership.election import (
     LEADER_NODE,
     RESIGN_TRIES,
@@ -16,23 +17,6 @@ from counterpoise.ownership.election import (
     SessionLost,
     advance,
 )
-from counterpoise.ownership.events import (
-    Command,
-    CommandFailed,
-    CreateNode,
-    NodeChange,
-    NodeChanged,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    ReadNode,
-    RemoveNode,
-    SessionChanged,
-    StartTimer,
-    TimerFired,
-    VersionDiffers,
-)
 from counterpoise.ownership.records import LeaderBroker
 from tests.ownership.exploring import explore
 
@@ -42,12 +26,12 @@ BEGIN = Election(ME)
 LEADER = Election(ME, Role.LEADER, ME)
 FOLLOWER = Election(ME, Role.FOLLOWER, OTHER)
 RESIGNED = Election(ME, Role.RESIGNED)
-GONE = NodeChanged(LEADER_NODE, NodeChange.VANISHED)
-READ, CREATE = ReadNode(LEADER_NODE), CreateNode(LEADER_NODE, ME.to_json())
-NO_NODE = NodeFound(None)
-THE_OTHER = NodeFound(OTHER.to_json(), 3)
-MINE = NodeFound(ME.to_json(), 0, mine=True)
-FORMER = NodeFound(ME.to_json(), 4)
+GONE = events.NodeChanged(LEADER_NODE, events.NodeChange.VANISHED)
+READ, CREATE = events.ReadNode(LEADER_NODE), events.CreateNode(LEADER_NODE, ME.to_json())
+NO_NODE = events.NodeFound(None)
+THE_OTHER = events.NodeFound(OTHER.to_json(), 3)
+MINE = events.NodeFound(ME.to_json(), 0, mine=True)
+FORMER = events.NodeFound(ME.to_json(), 4)
 
 R = Role
 WHAT_HAPPENS = {
@@ -55,44 +39,44 @@ WHAT_HAPPENS = {
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
-        (NodeCreated(0), R.LEADER, ()),
+        (events.NodeCreated(0), R.LEADER, ()),
     ),
     "the second": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
-        (NodeExists(), R.UNDECIDED, (READ,)),
+        (events.NodeExists(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "a follower whose leader goes": (
         FOLLOWER,
         (GONE, R.FOLLOWER, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
-        (NodeCreated(0), R.LEADER, ()),
+        (events.NodeCreated(0), R.LEADER, ()),
     ),
     "a broker that was elected, though the answer was lost": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
-        (CommandFailed("away"), R.UNDECIDED, (StartTimer(0.05),)),
-        (TimerFired(), R.UNDECIDED, (READ,)),
+        (events.CommandFailed("away"), R.UNDECIDED, (events.StartTimer(0.05),)),
+        (events.TimerFired(), R.UNDECIDED, (READ,)),
         (MINE, R.LEADER, ()),
     ),
     "a node of a former life": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (FORMER, R.UNDECIDED, (RemoveNode(LEADER_NODE, 4),)),
-        (NodeRemoved(), R.UNDECIDED, (READ,)),
+        (FORMER, R.UNDECIDED, (events.RemoveNode(LEADER_NODE, 4),)),
+        (events.NodeRemoved(), R.UNDECIDED, (READ,)),
     ),
     "a node that is no record": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
-        (NodeFound(b"[", 1), R.UNDECIDED, (RemoveNode(LEADER_NODE, 1),)),
+        (events.NodeFound(b"[", 1), R.UNDECIDED, (events.RemoveNode(LEADER_NODE, 1),)),
     ),
     "a leader that lost its session is none before it asks": (
         LEADER,
-        (SessionLost(), R.UNDECIDED, (StartTimer(0.05),)),
-        (SessionChanged(), R.UNDECIDED, (READ,)),
+        (SessionLost(), R.UNDECIDED, (events.StartTimer(0.05),)),
+        (events.SessionChanged(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "an answer from a lost session elects no leader": (
@@ -100,14 +84,14 @@ WHAT_HAPPENS = {
         (JoinElection(), R.UNDECIDED, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
         (SessionLost(), R.UNDECIDED, ()),
-        (NodeCreated(0), R.UNDECIDED, (READ,)),
+        (events.NodeCreated(0), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
     "a leader that resigns": (
         LEADER,
         (LeaveElection(), R.RESIGNING, (READ,)),
-        (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
-        (NodeRemoved(), R.RESIGNED, ()),
+        (MINE, R.RESIGNING, (events.RemoveNode(LEADER_NODE, 0),)),
+        (events.NodeRemoved(), R.RESIGNED, ()),
     ),
     "a leader that resigns when another leads already": (
         LEADER,
@@ -119,16 +103,16 @@ WHAT_HAPPENS = {
         (JoinElection(), R.UNDECIDED, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
         (LeaveElection(), R.RESIGNING, ()),
-        (NodeCreated(0), R.RESIGNING, (READ,)),
-        (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
-        (NodeRemoved(), R.RESIGNED, ()),
+        (events.NodeCreated(0), R.RESIGNING, (READ,)),
+        (MINE, R.RESIGNING, (events.RemoveNode(LEADER_NODE, 0),)),
+        (events.NodeRemoved(), R.RESIGNED, ()),
     ),
     "one that resigns while it looks, looks again": (
         BEGIN,
         (JoinElection(), R.UNDECIDED, (READ,)),
         (LeaveElection(), R.RESIGNING, ()),
         (NO_NODE, R.RESIGNING, (READ,)),
-        (MINE, R.RESIGNING, (RemoveNode(LEADER_NODE, 0),)),
+        (MINE, R.RESIGNING, (events.RemoveNode(LEADER_NODE, 0),)),
     ),
     "one that has left": (RESIGNED, (GONE, R.RESIGNED, ()), (LeaveElection(), R.RESIGNED, ())),
 }
@@ -145,20 +129,20 @@ def test_what_happens_to(story: str) -> None:
 def test_one_that_resigns_does_not_wait_for_a_store_for_ever() -> None:
     state, _ = advance(LEADER, LeaveElection())
     for _ in range(RESIGN_TRIES - 1):
-        state, (alarm,) = advance(state, CommandFailed("away"))
-        assert isinstance(alarm, StartTimer)
-        state, _ = advance(state, TimerFired())
-    assert advance(state, CommandFailed("away")) == (RESIGNED, ())
+        state, (alarm,) = advance(state, events.CommandFailed("away"))
+        assert isinstance(alarm, events.StartTimer)
+        state, _ = advance(state, events.TimerFired())
+    assert advance(state, events.CommandFailed("away")) == (RESIGNED, ())
 
 
-def answers(question: Command) -> Iterable[object]:
+def answers(question: events.Command) -> Iterable[object]:
     match question:
-        case CreateNode():
-            return NodeCreated(0), NodeExists()
-        case ReadNode():
-            return NO_NODE, THE_OTHER, MINE, FORMER, NodeFound(b"[")
-        case RemoveNode():
-            return NodeRemoved(), VersionDiffers()
+        case events.CreateNode():
+            return events.NodeCreated(0), events.NodeExists()
+        case events.ReadNode():
+            return NO_NODE, THE_OTHER, MINE, FORMER, events.NodeFound(b"[")
+        case events.RemoveNode():
+            return events.NodeRemoved(), events.VersionDiffers()
     raise AssertionError(question)
 
 
@@ -166,14 +150,14 @@ def test_whatever_comes_it_never_waits_for_nothing() -> None:
     reached = explore(
         Election(ME, Role.FOLLOWER, OTHER),
         advance,
-        [JoinElection(), GONE, SessionChanged(), SessionLost(), LeaveElection()],
+        [JoinElection(), GONE, events.SessionChanged(), SessionLost(), LeaveElection()],
         answers,
         lambda state: state.in_progress,
     )
     assert {place.state.role for place in reached} == set(Role)
     for place, (before, record) in reached.items():
         if place.state.leads and not before.state.leads:
-            assert isinstance(record, NodeCreated | NodeFound), (before, record)
+            assert isinstance(record, events.NodeCreated | events.NodeFound), (before, record)
             assert not before.state.overtaken, (before, record)
         assert place.state.leads is (place.state.leader == ME)
         if place.state.role is not Role.RESIGNED:

@@ -11,30 +11,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from counterpoise.ownership.events import (
-    Acquire,
-    CloseTopics,
-    Command,
-    CommandFailed,
-    CreateNode,
-    NodeChange,
-    NodeChanged,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    NodeWritten,
-    Prepare,
-    ReadNode,
-    Release,
-    RemoveNode,
-    SessionChanged,
-    StartTimer,
-    TimerFired,
-    TopicsClosed,
-    VersionDiffers,
-    WriteNode,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
 from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.table import advance
@@ -63,12 +40,12 @@ class Side:
     session: int
     lost: bool = False
     """Its session is over, and it has not heard so."""
-    question: Command | None = None
+    question: events.Command | None = None
     answer: object | None = None
     alarm: bool = False
     rung: bool = False
     """Whether it ever did, where all is `World.calm`: it may have waited too long for another."""
-    inbox: tuple[NodeChanged, ...] = ()
+    inbox: tuple[events.NodeChanged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +80,7 @@ def start(lookups: tuple[tuple[int, object], ...], losses: frozenset[int]) -> Wo
         )
         for each in IDS
     )
-    for record in (Acquire(), NodeCreated(0)):
+    for record in (events.Acquire(), events.NodeCreated(0)):
         first, _ = advance(first, record)
     lock = Node(first.options.me.to_json(), 0, 0)
     return World((Side(first, 0), Side(second, 1)), ((LOCK, lock),), losses, lookups)
@@ -116,11 +93,11 @@ def fed(world: World, who: int, record: object) -> World:
     # Failures count pauses only; a walk through all of them would not end.
     side = replace(side, state=replace(state, failures=min(state.failures, 1)))
     for effect in effects:
-        if isinstance(effect, StartTimer):
+        if isinstance(effect, events.StartTimer):
             side = replace(side, alarm=True)
-        elif not isinstance(effect, Prepare):
+        elif not isinstance(effect, events.Prepare):
             # A successor that is ready does what the alarm does, which may ring at any time.
-            assert isinstance(effect, Command)
+            assert isinstance(effect, events.Command)
             assert side.question is None, f"{side.question} is open, and {effect} is put"
             side = replace(side, question=effect)
     return with_side(world, who, side)
@@ -138,7 +115,9 @@ def changed(world: World, path: str, node: Node | None) -> World:
         del nodes[path]
     else:
         nodes[path] = node
-    change = NodeChanged(path, NodeChange.VANISHED if node is None else NodeChange.APPEARED)
+    change = events.NodeChanged(
+        path, events.NodeChange.VANISHED if node is None else events.NodeChange.APPEARED
+    )
     world = replace(world, nodes=tuple(sorted(nodes.items(), key=lambda item: item[0])))
     for who, side in enumerate(world.sides):
         if not side.lost:
@@ -150,35 +129,43 @@ def done(world: World, who: int) -> World:
     """The store does what a broker's question asks for; the answer is on its way."""
     side = world.sides[who]
     answer: object
-    if side.lost and not isinstance(side.question, CloseTopics):
-        return with_side(world, who, replace(side, answer=CommandFailed("the session is over")))
+    if side.lost and not isinstance(side.question, events.CloseTopics):
+        return with_side(
+            world, who, replace(side, answer=events.CommandFailed("the session is over"))
+        )
     match side.question:
-        case CreateNode(path, value):
+        case events.CreateNode(path, value):
             if world.node(path) is None:
-                world, answer = changed(world, path, Node(value, 0, side.session)), NodeCreated(0)
+                world, answer = (
+                    changed(world, path, Node(value, 0, side.session)),
+                    events.NodeCreated(0),
+                )
             else:
-                answer = NodeExists()
-        case WriteNode(path, value):
+                answer = events.NodeExists()
+        case events.WriteNode(path, value):
             before = world.node(path)
             if before is not None and before.session != side.session:
                 world, before = changed(world, path, None), None
             version = 0 if before is None else before.version + 1
-            world, answer = changed(world, path, Node(value, version, side.session)), NodeWritten()
-        case ReadNode(path):
+            world, answer = (
+                changed(world, path, Node(value, version, side.session)),
+                events.NodeWritten(),
+            )
+        case events.ReadNode(path):
             node = world.node(path)
-            answer = NodeFound(None)
+            answer = events.NodeFound(None)
             if node is not None:
-                answer = NodeFound(node.value, node.version, node.session == side.session)
-        case RemoveNode(path, version):
+                answer = events.NodeFound(node.value, node.version, node.session == side.session)
+        case events.RemoveNode(path, version):
             node = world.node(path)
             if node is None:
-                answer = NodeRemoved()
+                answer = events.NodeRemoved()
             elif node.version != version:
-                answer = VersionDiffers()
+                answer = events.VersionDiffers()
             else:
-                world, answer = changed(world, path, None), NodeRemoved()
-        case CloseTopics():
-            answer = TopicsClosed()
+                world, answer = changed(world, path, None), events.NodeRemoved()
+        case events.CloseTopics():
+            answer = events.TopicsClosed()
         case other:
             raise AssertionError(other)
     return with_side(world, who, replace(world.sides[who], answer=answer))
@@ -199,18 +186,18 @@ def steps(world: World) -> Iterator[tuple[str, World]]:
             news = side.inbox[0]
             heard = with_side(world, who, replace(side, inbox=side.inbox[1:]))
             known = not side.state.forgettable
-            if known or (news.path != LOCK and news.change is NodeChange.APPEARED):
+            if known or (news.path != LOCK and news.change is events.NodeChange.APPEARED):
                 yield f"{IDS[who]} <- {news}", fed(heard, who, news)
             else:
                 yield f"{IDS[who]} does not heed {news}", heard
         if side.alarm:
             rung = with_side(world, who, replace(side, alarm=False, rung=world.calm))
-            yield f"{IDS[who]} is woken", fed(rung, who, TimerFired())
+            yield f"{IDS[who]} is woken", fed(rung, who, events.TimerFired())
         if side.lost:
             back = replace(side, lost=False, session=world.sessions)
             heard = replace(with_side(world, who, back), sessions=world.sessions + 1)
             if not side.state.forgettable:
-                heard = fed(heard, who, SessionChanged())
+                heard = fed(heard, who, events.SessionChanged())
             yield f"{IDS[who]} has another session", heard
         elif who in world.to_lose:
             gone = with_side(world, who, replace(side, lost=True, inbox=()))
@@ -273,8 +260,8 @@ def history(reached: dict[World, tuple[World, str]], world: World) -> str:
     return "\n".join(lines)
 
 
-MOVE: tuple[tuple[int, object], ...] = ((0, Release(IDS[1])),)
-TAKEN: tuple[tuple[int, object], ...] = ((1, Acquire()),)
+MOVE: tuple[tuple[int, object], ...] = ((0, events.Release(IDS[1])),)
+TAKEN: tuple[tuple[int, object], ...] = ((1, events.Acquire()),)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +271,7 @@ TAKEN: tuple[tuple[int, object], ...] = ((1, Acquire()),)
         pytest.param(MOVE, set(), 100, id="a move"),
         pytest.param(MOVE, {0}, 1000, id="a move whose owner loses its session"),
         pytest.param(MOVE, {1}, 1000, id="a move whose successor loses its session"),
-        pytest.param(((0, Release(None)), *TAKEN), set(), 100, id="released, and looked up"),
+        pytest.param(((0, events.Release(None)), *TAKEN), set(), 100, id="released, and looked up"),
     ],
 )
 def test_in_every_order_one_broker_serves_at_most(

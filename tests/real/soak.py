@@ -46,20 +46,16 @@ class RestartableCluster(Protocol):
     @property
     def web_urls(self) -> Sequence[str]:
         """The admin address of each."""
-        ...
 
     @property
     def service_url(self) -> str:
         """All of them, for a client."""
-        ...
 
     def stop_broker(self, index: int, how: signal.Signals) -> None:
         """Send a broker a signal, and return when it has ended."""
-        ...
 
     def start_broker(self, index: int) -> None:
         """Start a broker that ended."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

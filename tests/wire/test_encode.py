@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from counterpoise.wire import encode, encode_peers, encode_runs
 from counterpoise.wire.encode_peers import ConsumerFigures
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.values import MessageId, Schema
 from tests.wire import frames
@@ -275,14 +276,13 @@ def test_receipts_are_what_protobuf_writes(
 ) -> None:
     expected = b""
     for offset, (_, sequence, highest) in enumerate(published):
-        receipt = {
-            "producer_id": producer,
-            "sequence_id": sequence,
-            "message_id": {"ledger_id": ledger, "entry_id": entry + offset},
-        }
-        if highest:
-            receipt["highest_sequence_id"] = highest
-        expected += encode.frame(BaseCommand(type=frames.Type.SEND_RECEIPT, send_receipt=receipt))
+        receipt = commands.CommandSendReceipt(
+            producer_id=producer,
+            sequence_id=sequence,
+            message_id={"ledger_id": ledger, "entry_id": entry + offset},
+            highest_sequence_id=highest or None,
+        )
+        expected += encode.frame(receipt)
     assert encode_runs.send_receipts(producer, ledger, entry, published) == expected
 
 

@@ -48,11 +48,9 @@ class AdminServer(Protocol):
 
     async def start(self, sockets: Sequence[ServerSocket]) -> None:
         """Serve on bound sockets."""
-        ...
 
     async def stop(self) -> None:
         """Close it and every connection."""
-        ...
 
 
 class AdminServerFactory(Protocol):
@@ -60,7 +58,6 @@ class AdminServerFactory(Protocol):
 
     def __call__(self, broker: Broker) -> AdminServer:
         """The server, not started yet."""
-        ...
 
 
 class Broker:

@@ -138,58 +138,45 @@ class BrokerFace(Protocol):
 
         ``unloads_per_s``: how many bundles it hands over in a second meanwhile; 0: all at once.
         """
-        ...
 
     @property
     def tally(self) -> BundleTally:
         """What happened to bundles here."""
-        ...
 
     @property
     def background(self) -> BackgroundTasks:
         """What it does besides answering."""
-        ...
 
     @property
     def config(self) -> BrokerConfig:
         """The settings that hold now."""
-        ...
 
     @property
     def live(self) -> LiveSettings:
         """The dynamic part of them, as it is now."""
-        ...
 
     @property
     def is_ready(self) -> bool:
         """Whether the broker takes clients: it runs, and its metadata session is alive."""
-        ...
 
     @property
     def is_leader(self) -> bool:
         """Whether it leads the cluster."""
-        ...
 
     async def ask_leader(self) -> LeaderBroker | None:
         """Ask the metadata store which broker leads the cluster now."""
-        ...
 
     def leader(self) -> LeaderBroker | None:
         """The broker that leads the cluster; None while no broker does."""
-        ...
 
     async def active_brokers(self) -> list[str]:
         """The ids of the brokers that are alive, sorted."""
-        ...
 
     async def report_of(self, broker_id: str) -> LocalBrokerData | None:
         """What a broker of the cluster reported last, its addresses too; None if it has left."""
-        ...
 
     def load_report(self) -> LocalBrokerData:
         """What it measured last."""
-        ...
 
     def limits(self) -> list[LimitSnapshot]:
         """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
-        ...

@@ -24,7 +24,6 @@ class LeadershipProgram(Protocol):
 
     def __call__(self, leads: bool) -> None:
         """The broker leads from now on, or leads no longer."""
-        ...
 
 
 def no_program(leads: bool) -> None:

@@ -27,15 +27,12 @@ class RoundReader(Protocol):
 
         Raises OSError or ValueError, whose text says why there are none.
         """
-        ...
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
         """What was recorded of a bundle or a broker after that; raises OSError or ValueError."""
-        ...
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
         """Order the balancer to ``go``, ``pause`` or ``stop``; raises OSError or ValueError."""
-        ...
 
 
 class BalancerRounds:

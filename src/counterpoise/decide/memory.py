@@ -10,7 +10,6 @@ class Memory(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,10 @@ class Registered(Protocol):
     @property
     def name(self) -> str:
         """The short name, such as ``ThresholdShedder``."""
-        ...
 
     @property
     def options(self) -> type[Any]:
         """The frozen dataclass of its settings (`names/options.py`); all of them have defaults."""
-        ...
 
 
 S = TypeVar("S", bound=Registered)

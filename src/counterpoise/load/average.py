@@ -5,12 +5,12 @@ value becomes ``((n - 1) * average + sample) / n``. The first sample replaces wh
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.fields import ReportJson
 from counterpoise.load.rates import Floats
 
 SHORT_TERM_SAMPLES: Final = 10
@@ -46,7 +46,7 @@ NO_SAMPLES: Final = TimeAverageMessageData()
 
 
 @dataclass(frozen=True, slots=True)
-class BundleData:
+class BundleData(ReportJson):
     """What is remembered of one bundle: a short and a long average, and its number of topics."""
 
     short_term_data: TimeAverageMessageData = NO_SAMPLES
@@ -63,15 +63,6 @@ class BundleData:
             TimeAverageMessageData(SHORT_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
             TimeAverageMessageData(LONG_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
         )
-
-    @staticmethod
-    def from_json(value: object, path: str = "BundleData") -> "BundleData":
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
-        return from_json(BundleData, value, path)
-
-    def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON form."""
-        return to_json(self)  # type: ignore[no-any-return]
 
 
 class Folded(NamedTuple):

@@ -1,14 +1,13 @@
 """``TimeAverageBrokerData``: the sums of a broker's bundles' averages."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.fields import ReportJson
 from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class TimeAverageBrokerData:
+class TimeAverageBrokerData(ReportJson):
     """Short- and long-term throughput (bytes/s) and rate (messages/s) of one broker."""
 
     short_term_msg_throughput_in: float = 0.0
@@ -19,15 +18,6 @@ class TimeAverageBrokerData:
     long_term_msg_throughput_out: float = 0.0
     long_term_msg_rate_in: float = 0.0
     long_term_msg_rate_out: float = 0.0
-
-    @staticmethod
-    def from_json(value: object, path: str = "TimeAverageBrokerData") -> "TimeAverageBrokerData":
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
-        return from_json(TimeAverageBrokerData, value, path)
-
-    def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON form."""
-        return to_json(self)  # type: ignore[no-any-return]
 
 
 def broker_averages(view: ClusterView) -> dict[str, TimeAverageBrokerData]:

@@ -1,12 +1,11 @@
 """What brokers publish under the extensible load manager (PIP-192)."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.fields import from_json, json_name, to_json
+from counterpoise.load.fields import ReportJson, json_name
 from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import NO_USAGE, ResourceUsage, percent_of, weighted_max
 
@@ -14,7 +13,7 @@ _NO_HEAP = np.array([1.0, np.nan, 1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerLoadData:
+class BrokerLoadData(ReportJson):
     """A broker's load: resources, traffic, and the exponential averages that strategies compare.
 
     Usages are fractions (0.85), times milliseconds since the epoch; ``updated_at`` is 0 until the
@@ -37,15 +36,6 @@ class BrokerLoadData:
     msg_throughput_ema: float = json_name("msgThroughputEMA", 0.0)
     updated_at: int = 0
     reported_at: int = 0
-
-    @staticmethod
-    def from_json(value: object, path: str = "BrokerLoadData") -> "BrokerLoadData":
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
-        return from_json(BrokerLoadData, value, path)
-
-    def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON form."""
-        return to_json(self)  # type: ignore[no-any-return]
 
     def updated(
         self,
@@ -107,16 +97,7 @@ class BundleLoadData:
 
 
 @dataclass(frozen=True, slots=True)
-class TopBundlesLoadData:
+class TopBundlesLoadData(ReportJson):
     """A broker's busiest bundles, the least busy of them first."""
 
     top_bundles_load_data: tuple[BundleLoadData, ...] = ()
-
-    @staticmethod
-    def from_json(value: object, path: str = "TopBundlesLoadData") -> "TopBundlesLoadData":
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
-        return from_json(TopBundlesLoadData, value, path)
-
-    def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON form."""
-        return to_json(self)  # type: ignore[no-any-return]

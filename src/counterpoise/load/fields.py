@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -199,3 +199,19 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
     return value
+
+
+class ReportJson:
+    """What report classes have in common: Pulsar's JSON form."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "") -> Self:
+        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
+        return from_json(cls, value, path or cls.__name__)
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON form."""
+        written: dict[str, Any] = to_json(self)
+        return written

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from counterpoise.load.fields import from_json, to_json
+from counterpoise.load.fields import ReportJson, to_json
 from counterpoise.load.rates import sequential_sum
 from counterpoise.load.usage import NO_USAGE, ResourceUsage, max_usage
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceBundleStats:
+class NamespaceBundleStats(ReportJson):
     """What a broker counted for one bundle: messages/s, bytes/s, clients, topics, cached bytes."""
 
     msg_rate_in: float = 0.0
@@ -21,15 +21,6 @@ class NamespaceBundleStats:
     producer_count: int = 0
     topics: int = 0
     cache_size: int = 0
-
-    @staticmethod
-    def from_json(value: object, path: str = "NamespaceBundleStats") -> "NamespaceBundleStats":
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
-        return from_json(NamespaceBundleStats, value, path)
-
-    def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON form."""
-        return to_json(self)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +35,7 @@ class SystemResourceUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalBrokerData:
+class LocalBrokerData(ReportJson):
     """Everything one broker says about itself (``LocalBrokerData`` of Pulsar 4.0.7).
 
     Times are milliseconds since the epoch, rates messages/s, throughputs bytes/s; ``bundles`` are
@@ -86,11 +77,6 @@ class LocalBrokerData:
     def max_resource_usage(self) -> float:
         """Largest of CPU, direct memory and the two bandwidths, as a 32-bit fraction; no heap."""
         return max_usage((self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out))
-
-    @staticmethod
-    def from_json(value: object, path: str = "LocalBrokerData") -> "LocalBrokerData":
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
-        return from_json(LocalBrokerData, value, path)
 
     def to_json(self) -> dict[str, Any]:
         """Pulsar's JSON form, with the two derived properties that Jackson adds."""

@@ -74,7 +74,6 @@ class MetadataStore(Protocol):
 
     async def get(self, path: str) -> Stored | None:
         """The node, or None when there is none."""
-        ...
 
     async def put(
         self,
@@ -89,40 +88,31 @@ class MetadataStore(Protocol):
         ``expected_version``: None takes any, `MUST_NOT_EXIST` only creates. ``ephemeral``
         matters when the node is created. Raises `BadVersion`.
         """
-        ...
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
-        ...
 
     async def children(self, path: str) -> list[str]:
         """The names (not paths) of a node's children, sorted; empty when there is no such node."""
-        ...
 
     async def exists(self, path: str) -> bool:
         """Whether there is such a node, with or without a value."""
-        ...
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
         """Call the listener at every change below the root of this store."""
-        ...
 
     def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
         """Call the listener when the session is interrupted, lost or comes back."""
-        ...
 
     @property
     def connected(self) -> bool:
         """Whether the session is alive and the store was within reach a moment ago."""
-        ...
 
     async def close(self) -> None:
         """End the session in order: its ephemeral nodes vanish now. Calling twice is harmless."""
-        ...
 
     def kill(self) -> None:
         """Drop the session as a crash would; its ephemeral nodes vanish when the store notices."""
-        ...
 
 
 def check_path(path: str) -> str:

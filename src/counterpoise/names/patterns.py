@@ -23,7 +23,6 @@ class Pattern(Protocol):
 
     def fullmatch(self, text: str) -> object | None:
         """A truth when the whole text matches."""
-        ...
 
 
 @lru_cache(maxsize=1024)

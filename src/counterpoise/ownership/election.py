@@ -12,25 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from counterpoise.ownership import events
 from counterpoise.ownership.backoff import pause_s
-from counterpoise.ownership.events import (
-    Command,
-    CommandFailed,
-    CreateNode,
-    Effects,
-    NodeChanged,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    ReadNode,
-    RemoveNode,
-    SessionChanged,
-    StartTimer,
-    TimerFired,
-    VersionDiffers,
-    step,
-)
 from counterpoise.ownership.records import InvalidRecord, LeaderBroker
 
 LEADER_NODE: Final = "/loadbalance/leader"
@@ -87,31 +70,31 @@ class LeaveElection:
     """Leave the election for good."""
 
 
-_Next: TypeAlias = tuple[Election, Effects]
+_Next: TypeAlias = tuple[Election, events.Effects]
 _Transition: TypeAlias = Callable[[Election, Any], _Next]
 
 
 def advance(state: Election, event: object) -> _Next:
     """The next state and the effects of one event; raises `UnexpectedEvent`."""
-    return step(TABLE, state.role, "leader election", state, event)
+    return events.step(TABLE, state.role, "leader election", state, event)
 
 
 def _stay(state: Election, _: object) -> _Next:
     return state, ()
 
 
-def _ask(state: Election, question: Command) -> _Next:
+def _ask(state: Election, question: events.Command) -> _Next:
     return replace(state, asking=True, overtaken=False), (question,)
 
 
 def _look(state: Election, _: object) -> _Next:
     if state.asking:
         return replace(state, overtaken=True), ()
-    return _ask(state, ReadNode(LEADER_NODE))
+    return _ask(state, events.ReadNode(LEADER_NODE))
 
 
 def _look_now(state: Election, _: object) -> _Next:
-    return _ask(state, ReadNode(LEADER_NODE))
+    return _ask(state, events.ReadNode(LEADER_NODE))
 
 
 def _believing(transition: _Transition) -> _Transition:
@@ -125,18 +108,18 @@ def _believing(transition: _Transition) -> _Transition:
     return answered
 
 
-def _found(state: Election, answer: NodeFound) -> _Next:
+def _found(state: Election, answer: events.NodeFound) -> _Next:
     leader = read_leader(answer.value)
     if answer.value is None:
         stands = replace(state, role=Role.UNDECIDED, leader=None)
-        return _ask(stands, CreateNode(LEADER_NODE, state.me.to_json()))
+        return _ask(stands, events.CreateNode(LEADER_NODE, state.me.to_json()))
     if answer.mine:
         return _settle(state, Role.LEADER, state.me)
     if leader is None or leader.broker_id == state.me.broker_id:
         # No record at all, or left behind by a former life of this broker, whose session has not
         # timed out yet.
         undecided = replace(state, role=Role.UNDECIDED, leader=None)
-        return _ask(undecided, RemoveNode(LEADER_NODE, answer.version))
+        return _ask(undecided, events.RemoveNode(LEADER_NODE, answer.version))
     return _settle(state, Role.FOLLOWER, leader)
 
 
@@ -150,7 +133,7 @@ def read_leader(value: bytes | None) -> LeaderBroker | None:
         return None
 
 
-def _created(state: Election, _: NodeCreated) -> _Next:
+def _created(state: Election, _: events.NodeCreated) -> _Next:
     return _settle(state, Role.LEADER, state.me)
 
 
@@ -158,10 +141,10 @@ def _settle(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
     return Election(state.me, role, leader), ()
 
 
-def _failed(state: Election, _: CommandFailed) -> _Next:
+def _failed(state: Election, _: events.CommandFailed) -> _Next:
     failures = state.failures + 1
     after = replace(state, asking=False, overtaken=False, failures=failures)
-    return after, (StartTimer(pause_s(failures)),)
+    return after, (events.StartTimer(pause_s(failures)),)
 
 
 def _session_lost(state: Election, _: SessionLost) -> _Next:
@@ -170,7 +153,7 @@ def _session_lost(state: Election, _: SessionLost) -> _Next:
         return replace(after, overtaken=True), ()
     # No command succeeds before there is a session again, which is an event; the timer is a net.
     failures = after.failures + 1
-    return replace(after, failures=failures), (StartTimer(pause_s(failures)),)
+    return replace(after, failures=failures), (events.StartTimer(pause_s(failures)),)
 
 
 # Leaving. Whether the node is ours is asked: a creation may be under way, or have been answered
@@ -188,42 +171,42 @@ def _left(state: Election, _: object) -> _Next:
     return Election(state.me, Role.RESIGNED), ()
 
 
-def _found_on_leaving(state: Election, answer: NodeFound) -> _Next:
+def _found_on_leaving(state: Election, answer: events.NodeFound) -> _Next:
     if answer.mine:
-        return _ask(state, RemoveNode(LEADER_NODE, answer.version))
+        return _ask(state, events.RemoveNode(LEADER_NODE, answer.version))
     return _left(state, answer)
 
 
-def _failed_on_leaving(state: Election, event: CommandFailed) -> _Next:
+def _failed_on_leaving(state: Election, event: events.CommandFailed) -> _Next:
     return _left(state, event) if state.failures + 1 >= RESIGN_TRIES else _failed(state, event)
 
 
 _ANSWERS: Final[dict[type, _Transition]] = {
-    NodeFound: _believing(_found),
-    NodeCreated: _believing(_created),
-    NodeExists: _look_now,
-    NodeRemoved: _look_now,
-    VersionDiffers: _look_now,
-    CommandFailed: _failed,
+    events.NodeFound: _believing(_found),
+    events.NodeCreated: _believing(_created),
+    events.NodeExists: _look_now,
+    events.NodeRemoved: _look_now,
+    events.VersionDiffers: _look_now,
+    events.CommandFailed: _failed,
 }
 _ANY_TIME: Final[dict[type, _Transition]] = {
     JoinElection: _look,
-    NodeChanged: _look,
-    SessionChanged: _look,
-    TimerFired: _look,
+    events.NodeChanged: _look,
+    events.SessionChanged: _look,
+    events.TimerFired: _look,
     SessionLost: _session_lost,
     LeaveElection: _resign,
 }
 _ON_LEAVING: Final[dict[type, _Transition]] = {
     **dict.fromkeys(_ANY_TIME, _stay),
     SessionLost: _left,
-    TimerFired: _look,
-    NodeFound: _believing(_found_on_leaving),
-    NodeCreated: _look_now,
-    NodeExists: _look_now,
-    NodeRemoved: _left,
-    VersionDiffers: _look_now,
-    CommandFailed: _failed_on_leaving,
+    events.TimerFired: _look,
+    events.NodeFound: _believing(_found_on_leaving),
+    events.NodeCreated: _look_now,
+    events.NodeExists: _look_now,
+    events.NodeRemoved: _left,
+    events.VersionDiffers: _look_now,
+    events.CommandFailed: _failed_on_leaving,
 }
 TABLE: Final[dict[tuple[Role, type], _Transition]] = {
     **{

@@ -66,17 +66,14 @@ class BundleState(Protocol):
     @property
     def serves(self) -> bool:
         """Whether topics of the bundle may be opened here now."""
-        ...
 
     @property
     def holds(self) -> bool:
         """Whether open topics of the bundle stay open: it is served, or that is in doubt."""
-        ...
 
     @property
     def settling(self) -> bool:
         """Whether a client should wait: the bundle will be served here, or not, in a moment."""
-        ...
 
     @property
     def taking_over(self) -> bool:
@@ -84,22 +81,18 @@ class BundleState(Protocol):
 
         Those that it has closed may be opened and served here.
         """
-        ...
 
     @property
     def in_progress(self) -> bool:
         """Whether the machine is not at rest: it waits for a result or for its timer."""
-        ...
 
     @property
     def cut_into(self) -> tuple[str, ...]:
         """The ranges into which this broker has announced to split the bundle, if it has."""
-        ...
 
     @property
     def forgettable(self) -> bool:
         """Whether the machine knows nothing that a new one would not."""
-        ...
 
 
 S = TypeVar("S", bound=BundleState)
@@ -118,36 +111,28 @@ class BundleProtocol(Protocol[S]):
         Then any broker may assign a bundle that has no owner (`Assign`) or have it released
         (`OrderRelease`), and a split is announced before it is made (`Split`).
         """
-        ...
 
     @property
     def roots(self) -> tuple[str, ...]:
         """The paths below which its nodes stand, each ending in a slash."""
-        ...
 
     def new(self, bundle: str) -> S:
         """What a broker knows of a bundle before the first event."""
-        ...
 
     def advance(self, state: S, event: object) -> tuple[S, Effects]:
         """The next state and the effects of one event; raises `UnexpectedEvent`."""
-        ...
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
         """The nodes that say where a bundle is, in the order in which to read them."""
-        ...
 
     def bundle_of(self, path: str) -> str | None:
         """The bundle that a node is about, if any."""
-        ...
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
         """Whether a node's change matters to a broker that knows nothing of its bundle."""
-        ...
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
         """Where a bundle is by the values of its `nodes`."""
-        ...
 
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
@@ -157,14 +142,11 @@ class BundleProtocol(Protocol[S]):
         ``active`` are the ids of the brokers that are alive. A protocol whose nodes vanish with
         their brokers has nothing to repair.
         """
-        ...
 
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
         """Whether the leader has to repair a record that has just been written."""
-        ...
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
         """The record that gives a bundle to a successor by force; None: it is free."""
-        ...

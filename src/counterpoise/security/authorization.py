@@ -72,11 +72,9 @@ class AuthorizationPolicies(Protocol):
 
     async def tenant(self, name: str) -> Mapping[str, Any] | None:
         """A tenant: ``adminRoles``."""
-        ...
 
     async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
         """A namespace's policies: ``auth_policies``, ``subscription_auth_mode``."""
-        ...
 
 
 class Authorization:

@@ -40,7 +40,6 @@ class Provider(Protocol):
 
     async def authenticate(self, shown: Credentials) -> Principal:
         """The principal of these credentials; raises `AuthenticationError`."""
-        ...
 
 
 class FirstOf:

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from counterpoise.wire.encode import _UNASKED, _position, frame, raw_schema
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
-from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.values import MessageId, Schema
-
-_Type = BaseCommand.Type
 
 
 def producer_success(
@@ -21,29 +18,23 @@ def producer_success(
     ready: bool = True,
 ) -> bytes:
     """Answer PRODUCER; ``ready`` False: wait, another success will follow (PIP-68)."""
-    response = commands.CommandProducerSuccess(
-        request_id=request_id,
-        producer_name=name,
-        last_sequence_id=last_sequence_id,
-        schema_version=schema_version or b"",
-        producer_ready=ready,
+    return frame(
+        commands.CommandProducerSuccess(
+            request_id=request_id,
+            producer_name=name,
+            last_sequence_id=last_sequence_id,
+            schema_version=schema_version or b"",
+            topic_epoch=topic_epoch,
+            producer_ready=ready,
+        )
     )
-    if topic_epoch is not None:
-        response.topic_epoch = topic_epoch
-    return frame(BaseCommand(type=_Type.PRODUCER_SUCCESS, producer_success=response))
 
 
 def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
     """Refuse one SEND."""
     return frame(
-        BaseCommand(
-            type=_Type.SEND_ERROR,
-            send_error=commands.CommandSendError(
-                producer_id=producer_id,
-                sequence_id=sequence_id,
-                error=code.value,  # type: ignore[arg-type]
-                message=message,
-            ),
+        commands.CommandSendError(
+            producer_id=producer_id, sequence_id=sequence_id, error=code.name, message=message
         )
     )
 
@@ -52,24 +43,28 @@ def close_producer(
     producer_id: int, service_url: str | None = None, service_url_tls: str | None = None
 ) -> bytes:
     """Close a producer from here; with a URL its client reconnects there without a lookup."""
-    close = commands.CommandCloseProducer(producer_id=producer_id, request_id=_UNASKED)
-    if service_url is not None:
-        close.assigned_broker_service_url = service_url
-    if service_url_tls is not None:
-        close.assigned_broker_service_url_tls = service_url_tls
-    return frame(BaseCommand(type=_Type.CLOSE_PRODUCER, close_producer=close))
+    return frame(
+        commands.CommandCloseProducer(
+            producer_id=producer_id,
+            request_id=_UNASKED,
+            assigned_broker_service_url=service_url,
+            assigned_broker_service_url_tls=service_url_tls,
+        )
+    )
 
 
 def close_consumer(
     consumer_id: int, service_url: str | None = None, service_url_tls: str | None = None
 ) -> bytes:
     """Close a consumer from here; with a URL its client reconnects there without a lookup."""
-    close = commands.CommandCloseConsumer(consumer_id=consumer_id, request_id=_UNASKED)
-    if service_url is not None:
-        close.assigned_broker_service_url = service_url
-    if service_url_tls is not None:
-        close.assigned_broker_service_url_tls = service_url_tls
-    return frame(BaseCommand(type=_Type.CLOSE_CONSUMER, close_consumer=close))
+    return frame(
+        commands.CommandCloseConsumer(
+            consumer_id=consumer_id,
+            request_id=_UNASKED,
+            assigned_broker_service_url=service_url,
+            assigned_broker_service_url_tls=service_url_tls,
+        )
+    )
 
 
 def ack_response(
@@ -80,41 +75,28 @@ def ack_response(
     if code is not None:
         response.error = code.value  # type: ignore[assignment]
         response.message = message
-    return frame(BaseCommand(type=_Type.ACK_RESPONSE, ack_response=response))
+    return frame(response)
 
 
 def last_message_id(request_id: int, last: MessageId, mark_delete: MessageId | None) -> bytes:
     """Answer GET_LAST_MESSAGE_ID; an empty topic's last is -1:-1."""
-    response = commands.CommandGetLastMessageIdResponse(
-        request_id=request_id, last_message_id=_position(last)
-    )
-    if mark_delete is not None:
-        response.consumer_mark_delete_position.CopyFrom(_position(mark_delete))
     return frame(
-        BaseCommand(type=_Type.GET_LAST_MESSAGE_ID_RESPONSE, get_last_message_id_response=response)
+        commands.CommandGetLastMessageIdResponse(
+            request_id=request_id,
+            last_message_id=_position(last),
+            consumer_mark_delete_position=None if mark_delete is None else _position(mark_delete),
+        )
     )
 
 
 def active_consumer(consumer_id: int, *, is_active: bool) -> bytes:
     """Notify a Failover consumer whether it is the active one."""
-    return frame(
-        BaseCommand(
-            type=_Type.ACTIVE_CONSUMER_CHANGE,
-            active_consumer_change=commands.CommandActiveConsumerChange(
-                consumer_id=consumer_id, is_active=is_active
-            ),
-        )
-    )
+    return frame(commands.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
 
 def reached_end(consumer_id: int) -> bytes:
     """Notify a consumer that its terminated topic has no more messages."""
-    return frame(
-        BaseCommand(
-            type=_Type.REACHED_END_OF_TOPIC,
-            reached_end_of_topic=commands.CommandReachedEndOfTopic(consumer_id=consumer_id),
-        )
-    )
+    return frame(commands.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +123,14 @@ def consumer_stats(request_id: int, figures: ConsumerFigures) -> bytes:
     response = commands.CommandConsumerStatsResponse(request_id=request_id)
     for field in ConsumerFigures.__slots__:
         setattr(response, field, getattr(figures, field))
-    return frame(BaseCommand(type=_Type.CONSUMER_STATS_RESPONSE, consumer_stats_response=response))
+    return frame(response)
 
 
 def consumer_stats_failed(request_id: int, code: ServerError, message: str) -> bytes:
     """Refuse CONSUMER_STATS."""
     return frame(
-        BaseCommand(
-            type=_Type.CONSUMER_STATS_RESPONSE,
-            consumer_stats_response=commands.CommandConsumerStatsResponse(
-                request_id=request_id,
-                error_code=code.value,  # type: ignore[arg-type]
-                error_message=message,
-            ),
+        commands.CommandConsumerStatsResponse(
+            request_id=request_id, error_code=code.name, error_message=message
         )
     )
 
@@ -161,11 +138,8 @@ def consumer_stats_failed(request_id: int, code: ServerError, message: str) -> b
 def schema(request_id: int, found: Schema, version: bytes) -> bytes:
     """Answer GET_SCHEMA."""
     return frame(
-        BaseCommand(
-            type=_Type.GET_SCHEMA_RESPONSE,
-            get_schema_response=commands.CommandGetSchemaResponse(
-                request_id=request_id, schema=raw_schema(found), schema_version=version
-            ),
+        commands.CommandGetSchemaResponse(
+            request_id=request_id, schema=raw_schema(found), schema_version=version
         )
     )
 
@@ -173,13 +147,8 @@ def schema(request_id: int, found: Schema, version: bytes) -> bytes:
 def schema_failed(request_id: int, code: ServerError, message: str) -> bytes:
     """Refuse GET_SCHEMA."""
     return frame(
-        BaseCommand(
-            type=_Type.GET_SCHEMA_RESPONSE,
-            get_schema_response=commands.CommandGetSchemaResponse(
-                request_id=request_id,
-                error_code=code.value,  # type: ignore[arg-type]
-                error_message=message,
-            ),
+        commands.CommandGetSchemaResponse(
+            request_id=request_id, error_code=code.name, error_message=message
         )
     )
 
@@ -187,24 +156,14 @@ def schema_failed(request_id: int, code: ServerError, message: str) -> bytes:
 def schema_created(request_id: int, version: bytes) -> bytes:
     """Answer GET_OR_CREATE_SCHEMA."""
     return frame(
-        BaseCommand(
-            type=_Type.GET_OR_CREATE_SCHEMA_RESPONSE,
-            get_or_create_schema_response=commands.CommandGetOrCreateSchemaResponse(
-                request_id=request_id, schema_version=version
-            ),
-        )
+        commands.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version)
     )
 
 
 def schema_not_created(request_id: int, code: ServerError, message: str) -> bytes:
     """Refuse GET_OR_CREATE_SCHEMA."""
     return frame(
-        BaseCommand(
-            type=_Type.GET_OR_CREATE_SCHEMA_RESPONSE,
-            get_or_create_schema_response=commands.CommandGetOrCreateSchemaResponse(
-                request_id=request_id,
-                error_code=code.value,  # type: ignore[arg-type]
-                error_message=message,
-            ),
+        commands.CommandGetOrCreateSchemaResponse(
+            request_id=request_id, error_code=code.name, error_message=message
         )
     )

@@ -17,7 +17,6 @@ from counterpoise.wire.values import Schema
 
 _SIZES = struct.Struct(">II")
 _TOTAL_SIZE = 4
-_Type = BaseCommand.Type
 _EARLIEST = (1 << 64) - 1
 """-1 in 64 bits: both halves of the position before the first message."""
 
@@ -25,15 +24,12 @@ _EARLIEST = (1 << 64) - 1
 def connect(client_version: str, auth_method: str = "none", auth_data: bytes = b"") -> bytes:
     """Open the conversation, and say who one is."""
     return frame(
-        BaseCommand(
-            type=_Type.CONNECT,
-            connect=commands.CommandConnect(
-                client_version=client_version,
-                protocol_version=PROTOCOL_VERSION,
-                auth_method_name=auth_method,
-                auth_data=auth_data,
-                feature_flags=raw.FeatureFlags(supports_auth_refresh=True),
-            ),
+        commands.CommandConnect(
+            client_version=client_version,
+            protocol_version=PROTOCOL_VERSION,
+            auth_method_name=auth_method,
+            auth_data=auth_data,
+            feature_flags=raw.FeatureFlags(supports_auth_refresh=True),
         )
     )
 
@@ -41,13 +37,10 @@ def connect(client_version: str, auth_method: str = "none", auth_data: bytes = b
 def auth_response(client_version: str, auth_method: str, auth_data: bytes) -> bytes:
     """Show newer credentials."""
     return frame(
-        BaseCommand(
-            type=_Type.AUTH_RESPONSE,
-            auth_response=commands.CommandAuthResponse(
-                client_version=client_version,
-                response=raw.AuthData(auth_method_name=auth_method, auth_data=auth_data),
-                protocol_version=PROTOCOL_VERSION,
-            ),
+        commands.CommandAuthResponse(
+            client_version=client_version,
+            response=raw.AuthData(auth_method_name=auth_method, auth_data=auth_data),
+            protocol_version=PROTOCOL_VERSION,
         )
     )
 
@@ -55,12 +48,7 @@ def auth_response(client_version: str, auth_method: str, auth_data: bytes) -> by
 def look_up(topic: str, request_id: int, *, authoritative: bool) -> bytes:
     """Ask who serves a topic."""
     return frame(
-        BaseCommand(
-            type=_Type.LOOKUP,
-            lookup_topic=commands.CommandLookupTopic(
-                topic=topic, request_id=request_id, authoritative=authoritative
-            ),
-        )
+        commands.CommandLookupTopic(topic=topic, request_id=request_id, authoritative=authoritative)
     )
 
 
@@ -72,43 +60,37 @@ def open_producer(
     properties: Mapping[str, str] | None = None,
 ) -> bytes:
     """Ask to publish to a topic, messages of a schema if one is given."""
-    command = commands.CommandProducer(
-        topic=topic,
-        producer_id=producer_id,
-        request_id=request_id,
-        metadata=[raw.KeyValue(key=key, value=value) for key, value in (properties or {}).items()],
+    return frame(
+        commands.CommandProducer(
+            topic=topic,
+            producer_id=producer_id,
+            request_id=request_id,
+            metadata=[
+                raw.KeyValue(key=key, value=value) for key, value in (properties or {}).items()
+            ],
+            schema=None if schema is None else raw_schema(schema),
+        )
     )
-    if schema is not None:
-        command.schema.CopyFrom(raw_schema(schema))
-    return frame(BaseCommand(type=_Type.PRODUCER, producer=command))
 
 
 def send(producer_id: int, sequence_id: int, entry: bytes) -> bytes:
     """Publish one entry."""
-    command = BaseCommand(
-        type=_Type.SEND,
-        send=commands.CommandSend(producer_id=producer_id, sequence_id=sequence_id),
-    )
-    body = command.SerializeToString()
-    return _SIZES.pack(len(body) + _TOTAL_SIZE + len(entry), len(body)) + body + entry
+    return frame(commands.CommandSend(producer_id=producer_id, sequence_id=sequence_id), entry)
 
 
 def read_from_start(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
     """Read a topic from its first message on, leaving nothing behind (a reader)."""
     return frame(
-        BaseCommand(
-            type=_Type.SUBSCRIBE,
-            subscribe=commands.CommandSubscribe(
-                topic=topic,
-                subscription=subscription,
-                sub_type=commands.CommandSubscribe.Exclusive,
-                consumer_id=consumer_id,
-                request_id=request_id,
-                durable=False,
-                read_compacted=topic.startswith("persistent://"),
-                initial_position=commands.CommandSubscribe.Earliest,
-                start_message_id=raw.MessageIdData(ledger_id=_EARLIEST, entry_id=_EARLIEST),
-            ),
+        commands.CommandSubscribe(
+            topic=topic,
+            subscription=subscription,
+            sub_type=commands.CommandSubscribe.Exclusive,
+            consumer_id=consumer_id,
+            request_id=request_id,
+            durable=False,
+            read_compacted=topic.startswith("persistent://"),
+            initial_position=commands.CommandSubscribe.Earliest,
+            start_message_id=raw.MessageIdData(ledger_id=_EARLIEST, entry_id=_EARLIEST),
         )
     )
 
@@ -116,53 +98,31 @@ def read_from_start(topic: str, consumer_id: int, request_id: int, subscription:
 def subscribe_durably(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
     """Subscribe from a topic's first message on, shared with the subscription's other consumers."""
     return frame(
-        BaseCommand(
-            type=_Type.SUBSCRIBE,
-            subscribe=commands.CommandSubscribe(
-                topic=topic,
-                subscription=subscription,
-                sub_type=commands.CommandSubscribe.Shared,
-                consumer_id=consumer_id,
-                request_id=request_id,
-                durable=True,
-                initial_position=commands.CommandSubscribe.Earliest,
-            ),
+        commands.CommandSubscribe(
+            topic=topic,
+            subscription=subscription,
+            sub_type=commands.CommandSubscribe.Shared,
+            consumer_id=consumer_id,
+            request_id=request_id,
+            durable=True,
+            initial_position=commands.CommandSubscribe.Earliest,
         )
     )
 
 
 def close_consumer(consumer_id: int, request_id: int) -> bytes:
     """Close a consumer; its subscription stays."""
-    return frame(
-        BaseCommand(
-            type=_Type.CLOSE_CONSUMER,
-            close_consumer=commands.CommandCloseConsumer(
-                consumer_id=consumer_id, request_id=request_id
-            ),
-        )
-    )
+    return frame(commands.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id))
 
 
 def permit(consumer_id: int, messages: int) -> bytes:
     """Let so many messages come."""
-    return frame(
-        BaseCommand(
-            type=_Type.FLOW,
-            flow=commands.CommandFlow(consumer_id=consumer_id, message_permits=messages),
-        )
-    )
+    return frame(commands.CommandFlow(consumer_id=consumer_id, message_permits=messages))
 
 
 def last_message_id(consumer_id: int, request_id: int) -> bytes:
     """Ask for the topic's last message."""
-    return frame(
-        BaseCommand(
-            type=_Type.GET_LAST_MESSAGE_ID,
-            get_last_message_id=commands.CommandGetLastMessageId(
-                consumer_id=consumer_id, request_id=request_id
-            ),
-        )
-    )
+    return frame(commands.CommandGetLastMessageId(consumer_id=consumer_id, request_id=request_id))
 
 
 def frames_in(buffer: bytearray) -> Iterator[tuple[BaseCommand, bytes]]:

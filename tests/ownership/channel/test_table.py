@@ -6,26 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from counterpoise.ownership import events
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.table import TRIES
-from counterpoise.ownership.events import (
-    Acquire,
-    BundleReleased,
-    CheckOwnership,
-    NodeFound,
-    Release,
-    SessionChanged,
-    Split,
-    SplitCompleted,
-    SuccessorReady,
-)
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, GONE, World
 
 
 def test_a_bundle_is_taken_in_two_records() -> None:
     world = World()
-    world.feed(Acquire())
+    world.feed(events.Acquire())
     world.answer()
     world.answer()
     assert world.value == ServiceUnitStateData(
@@ -59,7 +49,7 @@ def test_whatever_it_hears_of_others_bundles_keeps_no_client_waiting() -> None:
 
 def test_of_two_that_take_a_bundle_one_finds_it_taken() -> None:
     world = World()
-    world.feed(Acquire())
+    world.feed(events.Acquire())
     world.answer()
     world.write(record(ServiceUnitState.ASSIGNING, B))
     world.settle()
@@ -71,7 +61,7 @@ def test_of_two_that_take_a_bundle_one_finds_it_taken() -> None:
 def test_an_unload_without_a_destination_leaves_it_free() -> None:
     world = World()
     world.owned()
-    world.feed(Release(None))
+    world.feed(events.Release(None))
     world.settle()
     assert world.value == ServiceUnitStateData(
         ServiceUnitState.FREE, None, A, timestamp_ms=7, version=4
@@ -84,7 +74,7 @@ def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
     world = World()
     world.owned()
     before = world.value
-    world.feed(Release(A))
+    world.feed(events.Release(A))
     assert world.state.settling
     world.settle()
     assert (world.drains, world.value, world.state.serves) == ([A], before, True)
@@ -93,7 +83,7 @@ def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
 def test_a_bundle_that_was_split_is_buried_with_its_topics_open() -> None:
     world = World()
     world.owned()
-    world.feed(SplitCompleted())
+    world.feed(events.SplitCompleted())
     world.settle()
     assert (world.value, world.drains, world.state.forgettable) == (None, [], True)
 
@@ -119,11 +109,11 @@ def test_a_record_that_vanished_under_its_owner_closes_the_topics() -> None:
 def test_a_lost_session_is_a_doubt_until_the_record_was_seen() -> None:
     world = World()
     world.owned()
-    world.feed(SessionChanged())
+    world.feed(events.SessionChanged())
     assert (world.state.serves, world.state.holds, world.state.settling) == (False, True, True)
     world.settle()
     assert world.state.serves
-    world.feed(SessionChanged())
+    world.feed(events.SessionChanged())
     world.write(record(ServiceUnitState.OWNED, B, A, version=3, force=True))
     world.settle()
     assert (world.state.serves, world.drains) == (False, [B])
@@ -131,12 +121,14 @@ def test_a_lost_session_is_a_doubt_until_the_record_was_seen() -> None:
 
 def test_what_was_begun_before_a_restart_is_found_when_a_client_comes() -> None:
     world = World(record(ServiceUnitState.OWNED, A, version=9), 1)
-    world.feed(CheckOwnership())
+    world.feed(events.CheckOwnership())
     world.settle()
     assert world.state.serves
 
 
-@pytest.mark.parametrize("order", [Release(B), Release(None), Release(A), SplitCompleted()])
+@pytest.mark.parametrize(
+    "order", [events.Release(B), events.Release(None), events.Release(A), events.SplitCompleted()]
+)
 def test_what_fails_half_way_is_finished_when_it_can_be(order: object) -> None:
     for failing_step in range(6):
         world = World()
@@ -156,7 +148,7 @@ def test_what_fails_half_way_is_finished_when_it_can_be(order: object) -> None:
 
 def test_an_order_outlasts_a_store_that_is_away_for_a_moment() -> None:
     world = World(failing=True)
-    world.feed(Acquire())
+    world.feed(events.Acquire())
     world.answer()
     world.answer()
     world.failing = False
@@ -166,7 +158,7 @@ def test_an_order_outlasts_a_store_that_is_away_for_a_moment() -> None:
 
 def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
     world = World(failing=True)
-    world.feed(Acquire())
+    world.feed(events.Acquire())
     for _ in range(2 * TRIES):
         world.answer()
     world.failing = False
@@ -177,7 +169,7 @@ def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
 
 def test_what_stands_there_and_is_no_record_is_written_over() -> None:
     world = World(version=4, garbled=True)
-    world.feed(Acquire())
+    world.feed(events.Acquire())
     world.answer()
     world.answer()
     world.garbled = False
@@ -200,14 +192,24 @@ FOREIGN = [
 HAPPENINGS = st.one_of(
     st.sampled_from(
         [
-            *(Acquire(), Acquire(as_split_part=True), CheckOwnership(), SplitCompleted()),
-            *(Release(None), Release(A), Release(B), Split(("0x00000000_0x80000000",))),
+            *(
+                events.Acquire(),
+                events.Acquire(as_split_part=True),
+                events.CheckOwnership(),
+                events.SplitCompleted(),
+            ),
+            *(
+                events.Release(None),
+                events.Release(A),
+                events.Release(B),
+                events.Split(("0x00000000_0x80000000",)),
+            ),
         ]
     ),
-    st.just(SessionChanged()),
+    st.just(events.SessionChanged()),
     st.just(CHANGED),
-    st.just(SuccessorReady()),
-    st.just(BundleReleased()),
+    st.just(events.SuccessorReady()),
+    st.just(events.BundleReleased()),
     st.just("answer"),
     st.just("answer"),
     st.just("fail"),
@@ -217,7 +219,10 @@ HAPPENINGS = st.one_of(
 
 @given(st.lists(HAPPENINGS, max_size=40))
 @example(
-    [Split(("0x00000000_0x80000000",)), ("foreign", record(ServiceUnitState.OWNED, A, version=51))]
+    [
+        events.Split(("0x00000000_0x80000000",)),
+        ("foreign", record(ServiceUnitState.OWNED, A, version=51)),
+    ]
 )
 def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     happenings: list[object],
@@ -238,7 +243,7 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     world.settle()
     if world.value is not None and world.value.state is ServiceUnitState.SPLITTING:
         # Who splits a bundle serves it until its parts have taken its place.
-        world.feed(SplitCompleted())
+        world.feed(events.SplitCompleted())
         world.settle()
     mine = world.value is not None and (
         world.value.state is ServiceUnitState.OWNED and world.value.destination == A
@@ -249,8 +254,8 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
 
 def test_an_answer_that_was_overtaken_is_not_believed() -> None:
     world = World()
-    world.feed(CheckOwnership())
-    old = NodeFound(None)
+    world.feed(events.CheckOwnership())
+    old = events.NodeFound(None)
     world.write(record(ServiceUnitState.OWNED, A, version=2))
     world.feed(CHANGED)
     world.asked.pop()
@@ -262,12 +267,12 @@ def test_an_answer_that_was_overtaken_is_not_believed() -> None:
 def test_a_session_lost_while_topics_close_is_looked_into() -> None:
     world = World()
     world.owned()
-    world.feed(Release(A))
-    world.feed(SessionChanged())
+    world.feed(events.Release(A))
+    world.feed(events.SessionChanged())
     world.settle()
     assert world.state.serves
-    world.feed(Release(A))
-    world.feed(SessionChanged())
+    world.feed(events.Release(A))
+    world.feed(events.SessionChanged())
     world.write(record(ServiceUnitState.OWNED, B, A, version=9, force=True))
     world.settle()
     assert not world.state.serves
@@ -278,8 +283,8 @@ def test_an_answer_from_before_the_session_was_lost_is_not_believed() -> None:
     world.owned()
     world.feed(CHANGED)
     assert world.value is not None
-    old = NodeFound(world.value.to_json(), world.version)
-    world.feed(SessionChanged())
+    old = events.NodeFound(world.value.to_json(), world.version)
+    world.feed(events.SessionChanged())
     world.write(record(ServiceUnitState.OWNED, B, A, version=9, force=True))
     world.asked.pop()
     world.feed(old)

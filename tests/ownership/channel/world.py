@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from counterpoise.ownership import events
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.channel.state import ChannelBundle
 from counterpoise.ownership.channel.transitions import Storage, refusal
-from counterpoise.ownership.events import (
-    Acquire,
-    CloseTopics,
-    Command,
-    CommandFailed,
-    NodeChange,
-    NodeChanged,
-    NodeCreated,
-    NodeFound,
-    NodeRemoved,
-    Prepare,
-    ReadNode,
-    RemoveNode,
-    ReportRelease,
-    StartTimer,
-    TimerFired,
-    TopicsClosed,
-    VersionDiffers,
-    WriteRecord,
-)
 from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
 from tests.ownership.channel.records import A
 
 NAME = "public/default/0x00000000_0x80000000"
-CHANGED = NodeChanged(f"/service_unit_state/{NAME}", NodeChange.APPEARED)
-GONE = NodeChanged(f"/service_unit_state/{NAME}", NodeChange.VANISHED)
+CHANGED = events.NodeChanged(f"/service_unit_state/{NAME}", events.NodeChange.APPEARED)
+GONE = events.NodeChanged(f"/service_unit_state/{NAME}", events.NodeChange.VANISHED)
 
 
 @dataclass
@@ -47,7 +28,7 @@ class World:
     """What stands there is no record."""
     failing: bool = False
     drains: list[str | None] = field(default_factory=list)
-    asked: list[Command] = field(default_factory=list)
+    asked: list[events.Command] = field(default_factory=list)
     alarm: bool = False
     alarm_s: float = 0.0
     """What it was set to last."""
@@ -69,15 +50,15 @@ class World:
     def feed(self, record: object) -> None:
         self.state, effects = self.protocol.advance(self.state, record)
         for effect in effects:
-            if isinstance(effect, StartTimer):
+            if isinstance(effect, events.StartTimer):
                 self.alarm = True
                 self.alarm_s, self.alarms = effect.after_s, self.alarms + 1
-            elif isinstance(effect, Prepare):
+            elif isinstance(effect, events.Prepare):
                 self.prepares += 1
-            elif isinstance(effect, ReportRelease):
+            elif isinstance(effect, events.ReportRelease):
                 self.reports += 1
             else:
-                assert isinstance(effect, Command)
+                assert isinstance(effect, events.Command)
                 self.asked.append(effect)
         assert len(self.asked) <= 1, "one question at a time"
         assert not self.state.in_progress or self.asked or self.alarm, "it waits for nothing"
@@ -86,33 +67,33 @@ class World:
         """Answer the open question, or ring the alarm."""
         if not self.asked:
             self.alarm = False
-            self.feed(TimerFired())
+            self.feed(events.TimerFired())
             return
         question = self.asked.pop()
-        if isinstance(question, CloseTopics):
+        if isinstance(question, events.CloseTopics):
             self.drains.append(question.destination)
-        self.feed(CommandFailed("injected") if self.failing else self._answer_to(question))
+        self.feed(events.CommandFailed("injected") if self.failing else self._answer_to(question))
 
-    def _answer_to(self, question: Command) -> object:
+    def _answer_to(self, question: events.Command) -> object:
         match question:
-            case ReadNode():
+            case events.ReadNode():
                 value = None if self.value is None else self.value.to_json()
                 value = b"nonsense" if self.garbled else value
-                return NodeFound(value, self.version)
-            case WriteRecord(_, value, version):
+                return events.NodeFound(value, self.version)
+            case events.WriteRecord(_, value, version):
                 there = self.garbled or self.value is not None
                 if version != (self.version if there else None):
-                    return VersionDiffers()
+                    return events.VersionDiffers()
                 after = ServiceUnitStateData.from_json(value)
                 assert refusal(self.value, after, Storage.METADATA_STORE) is None
                 self.write(after)
-                return NodeCreated(self.version)
-            case RemoveNode(_, version):
+                return events.NodeCreated(self.version)
+            case events.RemoveNode(_, version):
                 if version != self.version:
-                    return VersionDiffers()
+                    return events.VersionDiffers()
                 self.write(None)
-                return NodeRemoved()
-        return TopicsClosed()
+                return events.NodeRemoved()
+        return events.TopicsClosed()
 
     def settle(self) -> None:
         """Answer whatever is asked until nothing is."""
@@ -123,6 +104,6 @@ class World:
         raise AssertionError(f"it never rests: {self.state}")
 
     def owned(self) -> None:
-        self.feed(Acquire())
+        self.feed(events.Acquire())
         self.settle()
         assert self.state.serves

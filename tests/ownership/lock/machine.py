@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from counterpoise.ownership.events import (
-    Acquire,
-    CloseTopics,
-    CreateNode,
-    NodeChange,
-    NodeChanged,
-    NodeCreated,
-    NodeFound,
-    NodeWritten,
-    Release,
-    SuccessorReady,
-    TimerFired,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
 from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.table import advance
@@ -35,21 +23,21 @@ OTHERS_LOCK = NamespaceEphemeralData("pulsar://b2:6650", f"http://{OTHER}").to_j
 TO_ME = HandOver(OTHER, ME).to_json()
 FROM_ME = HandOver(ME, OTHER).to_json()
 FREE = BundleLock(TERMS, BUNDLE)
-VANISHED = NodeChanged(LOCK, NodeChange.VANISHED)
-APPEARED = NodeChanged(LOCK, NodeChange.APPEARED)
-ANNOUNCED = NodeChanged(HAND_OVER, NodeChange.APPEARED)
-WITHDRAWN = NodeChanged(HAND_OVER, NodeChange.VANISHED)
-CREATE = CreateNode(LOCK, MY_LOCK)
-NO_NODE = NodeFound(None)
-OTHERS = NodeFound(OTHERS_LOCK, 3)
-MINE = NodeFound(MY_LOCK, 0, mine=True)
-FORMER = NodeFound(MY_LOCK, 4)
+VANISHED = events.NodeChanged(LOCK, events.NodeChange.VANISHED)
+APPEARED = events.NodeChanged(LOCK, events.NodeChange.APPEARED)
+ANNOUNCED = events.NodeChanged(HAND_OVER, events.NodeChange.APPEARED)
+WITHDRAWN = events.NodeChanged(HAND_OVER, events.NodeChange.VANISHED)
+CREATE = events.CreateNode(LOCK, MY_LOCK)
+NO_NODE = events.NodeFound(None)
+OTHERS = events.NodeFound(OTHERS_LOCK, 3)
+MINE = events.NodeFound(MY_LOCK, 0, mine=True)
+FORMER = events.NodeFound(MY_LOCK, 4)
 
 P = LockPhase
 
 
-def drain(destination: str | None) -> CloseTopics:
-    return CloseTopics(destination, within_s=70)
+def drain(destination: str | None) -> events.CloseTopics:
+    return events.CloseTopics(destination, within_s=70)
 
 
 def run(state: BundleLock, *steps: tuple[object, LockPhase, tuple[object, ...]]) -> BundleLock:
@@ -66,17 +54,19 @@ def quietly(state: BundleLock, *records: object) -> BundleLock:
 
 
 def owned() -> BundleLock:
-    return quietly(FREE, Acquire(), NodeCreated(0))
+    return quietly(FREE, events.Acquire(), events.NodeCreated(0))
 
 
 def leaving(destination: str | None) -> BundleLock:
-    state = quietly(owned(), Release(destination), NodeWritten())
-    return quietly(state, TimerFired()) if destination is not None else state
+    state = quietly(owned(), events.Release(destination), events.NodeWritten())
+    return quietly(state, events.TimerFired()) if destination is not None else state
 
 
 def yielding() -> BundleLock:
-    return quietly(owned(), Release(OTHER), NodeWritten(), SuccessorReady())
+    return quietly(owned(), events.Release(OTHER), events.NodeWritten(), events.SuccessorReady())
 
 
 def taking_over() -> BundleLock:
-    return quietly(FREE, ANNOUNCED, NodeFound(TO_ME), OTHERS, VANISHED, NodeCreated(0))
+    return quietly(
+        FREE, ANNOUNCED, events.NodeFound(TO_ME), OTHERS, VANISHED, events.NodeCreated(0)
+    )

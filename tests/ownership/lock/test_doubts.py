@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.ownership.events import (
-    Acquire,
-    CommandFailed,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    ReadNode,
-    Release,
-    RemoveNode,
-    SessionChanged,
-    SplitCompleted,
-    StartTimer,
-    TimerFired,
-    TopicsClosed,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.lock.state import BundleLock
 from counterpoise.ownership.lock.table import advance
 from tests.ownership.lock.machine import (
@@ -43,54 +28,54 @@ from tests.ownership.lock.machine import (
 WHAT_HAPPENS = {
     "a session that was only interrupted": (
         owned(),
-        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
         (MINE, P.OWNED, ()),
     ),
     "a session that was lost": (
         owned(),
-        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
         (NO_NODE, P.DOUBTED, (CREATE,)),
-        (NodeCreated(0), P.OWNED, ()),
+        (events.NodeCreated(0), P.OWNED, ()),
     ),
     "a lock that our lost session still holds": (
         owned(),
-        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (FORMER, P.DOUBTED, (RemoveNode(LOCK, 4),)),
-        (NodeRemoved(), P.DOUBTED, (CREATE,)),
+        (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
+        (FORMER, P.DOUBTED, (events.RemoveNode(LOCK, 4),)),
+        (events.NodeRemoved(), P.DOUBTED, (CREATE,)),
     ),
     "another broker has it": (
         owned(),
-        (VANISHED, P.DOUBTED, (ReadNode(LOCK),)),
+        (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
         (OTHERS, P.DROPPING, (drain(None),)),
-        (TopicsClosed(), P.FREE, ()),
+        (events.TopicsClosed(), P.FREE, ()),
     ),
     "an answer from before the session was lost is not believed": (
         owned(),
-        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (SessionChanged(), P.DOUBTED, ()),
-        (MINE, P.DOUBTED, (ReadNode(LOCK),)),
+        (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
+        (events.SessionChanged(), P.DOUBTED, ()),
+        (MINE, P.DOUBTED, (events.ReadNode(LOCK),)),
         (OTHERS, P.DROPPING, (drain(None),)),
     ),
     "nor is a lock that a lost session created": (
         FREE,
-        (Acquire(), P.ACQUIRING, (CREATE,)),
-        (SessionChanged(), P.ACQUIRING, ()),
-        (NodeCreated(0), P.ACQUIRING, (CREATE,)),
-        (NodeExists(), P.ACQUIRING, (ReadNode(LOCK),)),
-        (FORMER, P.ACQUIRING, (RemoveNode(LOCK, 4),)),
+        (events.Acquire(), P.ACQUIRING, (CREATE,)),
+        (events.SessionChanged(), P.ACQUIRING, ()),
+        (events.NodeCreated(0), P.ACQUIRING, (CREATE,)),
+        (events.NodeExists(), P.ACQUIRING, (events.ReadNode(LOCK),)),
+        (FORMER, P.ACQUIRING, (events.RemoveNode(LOCK, 4),)),
     ),
     "a store that is away while there is doubt is asked when it is back": (
         owned(),
-        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
-        (CommandFailed("away"), P.DOUBTED, (StartTimer(0.05),)),
-        (TimerFired(), P.DOUBTED, (ReadNode(LOCK),)),
-        (CommandFailed("away"), P.DOUBTED, (StartTimer(0.1),)),
-        (SessionChanged(), P.DOUBTED, (ReadNode(LOCK),)),
+        (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
+        (events.CommandFailed("away"), P.DOUBTED, (events.StartTimer(0.05),)),
+        (events.TimerFired(), P.DOUBTED, (events.ReadNode(LOCK),)),
+        (events.CommandFailed("away"), P.DOUBTED, (events.StartTimer(0.1),)),
+        (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
     ),
     "a split that ends while there is doubt": (
-        quietly(owned(), SessionChanged()),
-        (SplitCompleted(), P.DOUBTED, ()),
-        (NodeFound(MY_LOCK, 7, mine=True), P.DELETING, (RemoveNode(LOCK, 7),)),
+        quietly(owned(), events.SessionChanged()),
+        (events.SplitCompleted(), P.DOUBTED, ()),
+        (events.NodeFound(MY_LOCK, 7, mine=True), P.DELETING, (events.RemoveNode(LOCK, 7),)),
     ),
 }
 
@@ -102,11 +87,11 @@ def test_what_happens_to(story: str) -> None:
 
 
 def test_pauses_grow_and_are_bounded() -> None:
-    state, pauses = quietly(owned(), SessionChanged()), []
+    state, pauses = quietly(owned(), events.SessionChanged()), []
     for _ in range(40):
-        state, (alarm,) = advance(state, CommandFailed("away"))
+        state, (alarm,) = advance(state, events.CommandFailed("away"))
         pauses.append(alarm.after_s)
-        state = quietly(state, TimerFired())
+        state = quietly(state, events.TimerFired())
     assert pauses == sorted(pauses)
     assert pauses[0] < 0.1
     assert pauses[-1] == pauses[-2] <= 5
@@ -116,15 +101,21 @@ def test_pauses_grow_and_are_bounded() -> None:
     ("state", "said"),
     [
         (FREE, "not owned here"),
-        (quietly(owned(), Release(OTHER)), "about to be handed over, towards b2:8080"),
+        (quietly(owned(), events.Release(OTHER)), "about to be handed over, towards b2:8080"),
         (
             quietly(
-                owned(), SessionChanged(), CommandFailed("1"), TimerFired(), CommandFailed("2")
+                owned(),
+                events.SessionChanged(),
+                events.CommandFailed("1"),
+                events.TimerFired(),
+                events.CommandFailed("2"),
             ),
             "owned, unless the lock is gone, pausing after 2 failures",
         ),
         (
-            quietly(owned(), SessionChanged(), Release(None), SessionChanged()),
+            quietly(
+                owned(), events.SessionChanged(), events.Release(None), events.SessionChanged()
+            ),
             "owned, unless the lock is gone, overtaken, then Release",
         ),
     ],

@@ -6,30 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from counterpoise.ownership.events import (
-    Acquire,
-    BundleReleased,
-    CheckOwnership,
-    CloseTopics,
-    Command,
-    CommandFailed,
-    CreateNode,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    NodeWritten,
-    ReadNode,
-    Release,
-    RemoveNode,
-    SessionChanged,
-    SplitCompleted,
-    SuccessorReady,
-    TopicsClosed,
-    UnexpectedEvent,
-    VersionDiffers,
-    WriteNode,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.table import advance
 from counterpoise.ownership.records import HandOver
@@ -54,31 +31,32 @@ from tests.ownership.lock.machine import (
 )
 
 
-def answers(question: Command) -> Iterable[object]:
+def answers(question: events.Command) -> Iterable[object]:
     match question:
-        case CreateNode():
-            return NodeCreated(0), NodeExists()
-        case WriteNode():
-            return (NodeWritten(),)
-        case ReadNode(path) if path == LOCK:
-            return NO_NODE, OTHERS, MINE, FORMER, NodeFound(b"[")
-        case ReadNode():
+        case events.CreateNode():
+            return events.NodeCreated(0), events.NodeExists()
+        case events.WriteNode():
+            return (events.NodeWritten(),)
+        case events.ReadNode(path) if path == LOCK:
+            return NO_NODE, OTHERS, MINE, FORMER, events.NodeFound(b"[")
+        case events.ReadNode():
             return (
                 NO_NODE,
-                NodeFound(TO_ME),
-                NodeFound(FROM_ME),
-                NodeFound(HandOver(OTHER, None).to_json()),
+                events.NodeFound(TO_ME),
+                events.NodeFound(FROM_ME),
+                events.NodeFound(HandOver(OTHER, None).to_json()),
             )
-        case RemoveNode():
-            return NodeRemoved(), VersionDiffers()
-        case CloseTopics():
-            return (TopicsClosed(),)
+        case events.RemoveNode():
+            return events.NodeRemoved(), events.VersionDiffers()
+        case events.CloseTopics():
+            return (events.TopicsClosed(),)
     raise AssertionError(question)
 
 
 OUTSIDE = [
-    Acquire(), Release(OTHER), Release(ME), Release(None), SplitCompleted(), CheckOwnership(),
-    VANISHED, APPEARED, ANNOUNCED, WITHDRAWN, SessionChanged(), SuccessorReady(), BundleReleased(),
+    events.Acquire(), events.Release(OTHER), events.Release(ME), events.Release(None),
+    events.SplitCompleted(), events.CheckOwnership(), VANISHED, APPEARED, ANNOUNCED, WITHDRAWN,
+    events.SessionChanged(), events.SuccessorReady(), events.BundleReleased(),
 ]  # fmt: skip
 
 
@@ -106,8 +84,10 @@ def test_it_serves_only_upon_the_word_of_the_store(
 ) -> None:
     for place, (before, record) in places.items():
         if place.state.serves and not before.state.serves and before is not place:
-            draining_to_itself = isinstance(record, TopicsClosed | CommandFailed)
-            assert isinstance(record, NodeCreated | NodeFound) or draining_to_itself, (
+            draining_to_itself = isinstance(record, events.TopicsClosed | events.CommandFailed)
+            assert (
+                isinstance(record, events.NodeCreated | events.NodeFound) or draining_to_itself
+            ), (
                 before,
                 record,
             )
@@ -116,8 +96,12 @@ def test_it_serves_only_upon_the_word_of_the_store(
 
 @pytest.mark.parametrize(
     ("state", "record"),
-    [(FREE, TopicsClosed()), (owned(), NodeRemoved()), (leaving(OTHER), NodeCreated(0))],
+    [
+        (FREE, events.TopicsClosed()),
+        (owned(), events.NodeRemoved()),
+        (leaving(OTHER), events.NodeCreated(0)),
+    ],
 )
 def test_an_answer_to_nothing_is_a_protocol_error(state: BundleLock, record: object) -> None:
-    with pytest.raises(UnexpectedEvent, match=type(record).__name__):
+    with pytest.raises(events.UnexpectedEvent, match=type(record).__name__):
         advance(state, record)

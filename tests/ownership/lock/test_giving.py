@@ -4,25 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.ownership.events import (
-    Acquire,
-    CommandFailed,
-    NodeFound,
-    NodeRemoved,
-    NodeWritten,
-    Prepare,
-    ReadNode,
-    Release,
-    RemoveNode,
-    SessionChanged,
-    SplitCompleted,
-    StartTimer,
-    SuccessorReady,
-    TimerFired,
-    TopicsClosed,
-    VersionDiffers,
-    WriteNode,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.lock.table import DRAIN_TRIES
 from tests.ownership.lock.machine import (
     ANNOUNCED,
@@ -50,150 +32,166 @@ from tests.ownership.lock.machine import (
 WHAT_HAPPENS = {
     "a hand-over, the owner's side": (
         owned(),
-        (Release(OTHER), P.ANNOUNCING, (WriteNode(HAND_OVER, FROM_ME),)),
-        (NodeWritten(), P.AWAITING, (StartTimer(1),)),
-        (SuccessorReady(), P.YIELDING, (RemoveNode(LOCK, 0),)),
+        (events.Release(OTHER), P.ANNOUNCING, (events.WriteNode(HAND_OVER, FROM_ME),)),
+        (events.NodeWritten(), P.AWAITING, (events.StartTimer(1),)),
+        (events.SuccessorReady(), P.YIELDING, (events.RemoveNode(LOCK, 0),)),
         (VANISHED, P.YIELDING, ()),
-        (NodeRemoved(), P.YIELDED, (StartTimer(5),)),
+        (events.NodeRemoved(), P.YIELDED, (events.StartTimer(5),)),
         (APPEARED, P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (NodeRemoved(), P.FREE, ()),
+        (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
+        (
+            events.NodeFound(FROM_ME, 0, mine=True),
+            P.WITHDRAWING,
+            (events.RemoveNode(HAND_OVER, 0),),
+        ),
+        (events.NodeRemoved(), P.FREE, ()),
     ),
     "a successor that is heard of before our own lock is known to be gone": (
         yielding(),
         (APPEARED, P.YIELDING, ()),
-        (NodeRemoved(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (events.NodeRemoved(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a successor that was ready, and never comes": (
-        quietly(yielding(), NodeRemoved()),
-        (TimerFired(), P.DRAINING, (drain(None),)),
-        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (NodeRemoved(), P.FREE, ()),
+        quietly(yielding(), events.NodeRemoved()),
+        (events.TimerFired(), P.DRAINING, (drain(None),)),
+        (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
+        (
+            events.NodeFound(FROM_ME, 0, mine=True),
+            P.WITHDRAWING,
+            (events.RemoveNode(HAND_OVER, 0),),
+        ),
+        (events.NodeRemoved(), P.FREE, ()),
     ),
     "a session that is lost while the lock is given away": (
         yielding(),
-        (SessionChanged(), P.YIELDING, ()),
-        (NodeRemoved(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
+        (events.SessionChanged(), P.YIELDING, ()),
+        (events.NodeRemoved(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a lock that was written over before it could be given away": (
         yielding(),
-        (VersionDiffers(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
+        (events.VersionDiffers(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a lock of which it is unknown whether it was given away": (
         yielding(),
-        (CommandFailed("away"), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
-        (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (events.CommandFailed("away"), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
+        (OTHERS, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a session that is lost when the lock is given away": (
-        quietly(yielding(), NodeRemoved()),
-        (SessionChanged(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        quietly(yielding(), events.NodeRemoved()),
+        (events.SessionChanged(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "an owner whose successor was late": (
-        quietly(owned(), Release(OTHER), NodeWritten()),
-        (TimerFired(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (NodeRemoved(), P.AWAITING_TAKEOVER, (StartTimer(5),)),
-        (APPEARED, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (NodeRemoved(), P.FREE, ()),
+        quietly(owned(), events.Release(OTHER), events.NodeWritten()),
+        (events.TimerFired(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
+        (events.NodeRemoved(), P.AWAITING_TAKEOVER, (events.StartTimer(5),)),
+        (APPEARED, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
+        (
+            events.NodeFound(FROM_ME, 0, mine=True),
+            P.WITHDRAWING,
+            (events.RemoveNode(HAND_OVER, 0),),
+        ),
+        (events.NodeRemoved(), P.FREE, ()),
     ),
     "a successor that is never ready": (
-        quietly(owned(), Release(OTHER), NodeWritten()),
-        (TimerFired(), P.DRAINING, (drain(OTHER),)),
-        (SuccessorReady(), P.DRAINING, ()),
+        quietly(owned(), events.Release(OTHER), events.NodeWritten()),
+        (events.TimerFired(), P.DRAINING, (drain(OTHER),)),
+        (events.SuccessorReady(), P.DRAINING, ()),
     ),
     "a lock that goes while its successor gets ready": (
-        quietly(owned(), Release(OTHER), NodeWritten()),
+        quietly(owned(), events.Release(OTHER), events.NodeWritten()),
         (VANISHED, P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a session that is lost while the successor gets ready": (
-        quietly(owned(), Release(OTHER), NodeWritten()),
-        (SessionChanged(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
+        quietly(owned(), events.Release(OTHER), events.NodeWritten()),
+        (events.SessionChanged(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a session that is lost before the hand-over is announced": (
-        quietly(owned(), Release(OTHER), SessionChanged()),
-        (NodeWritten(), P.DRAINING, (drain(OTHER),)),
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
+        quietly(owned(), events.Release(OTHER), events.SessionChanged()),
+        (events.NodeWritten(), P.DRAINING, (drain(OTHER),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a successor that was heard of before our own lock was known to be gone": (
-        quietly(leaving(OTHER), TopicsClosed()),
+        quietly(leaving(OTHER), events.TopicsClosed()),
         (APPEARED, P.DELETING, ()),
-        (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
-        (NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (RemoveNode(HAND_OVER, 0),)),
-        (NodeRemoved(), P.FREE, ()),
+        (events.NodeRemoved(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
+        (
+            events.NodeFound(FROM_ME, 0, mine=True),
+            P.WITHDRAWING,
+            (events.RemoveNode(HAND_OVER, 0),),
+        ),
+        (events.NodeRemoved(), P.FREE, ()),
     ),
     "a successor that never comes": (
-        quietly(leaving(OTHER), TopicsClosed(), NodeRemoved()),
-        (TimerFired(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        quietly(leaving(OTHER), events.TopicsClosed(), events.NodeRemoved()),
+        (events.TimerFired(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
         (NO_NODE, P.FREE, ()),
     ),
     "a hand-over that the successor has handed on already": (
-        quietly(leaving(OTHER), TopicsClosed(), NodeRemoved(), APPEARED),
+        quietly(leaving(OTHER), events.TopicsClosed(), events.NodeRemoved(), APPEARED),
         (ANNOUNCED, P.WITHDRAWING, ()),
-        (NodeFound(TO_ME, 1, mine=True), P.READING_HAND_OVER, (ReadNode(HAND_OVER),)),
-        (NodeFound(TO_ME, 1, mine=True), P.CHECKING, (ReadNode(LOCK),)),
-        (OTHERS, P.EXPECTED, (StartTimer(5), Prepare())),
+        (events.NodeFound(TO_ME, 1, mine=True), P.READING_HAND_OVER, (events.ReadNode(HAND_OVER),)),
+        (events.NodeFound(TO_ME, 1, mine=True), P.CHECKING, (events.ReadNode(LOCK),)),
+        (OTHERS, P.EXPECTED, (events.StartTimer(5), events.Prepare())),
     ),
     "a hand-over without a successor": (
         leaving(None),
-        (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (events.TopicsClosed(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
+        (events.NodeRemoved(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a hand-over to itself keeps the lock and is not announced": (
         owned(),
-        (Release(ME), P.DRAINING, (drain(ME),)),
-        (TopicsClosed(), P.OWNED, ()),
+        (events.Release(ME), P.DRAINING, (drain(ME),)),
+        (events.TopicsClosed(), P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to its own broker": (
-        quietly(owned(), Release(ME)),
-        (SessionChanged(), P.DRAINING, ()),
-        (TopicsClosed(), P.DOUBTED, (ReadNode(LOCK),)),
+        quietly(owned(), events.Release(ME)),
+        (events.SessionChanged(), P.DRAINING, ()),
+        (events.TopicsClosed(), P.DOUBTED, (events.ReadNode(LOCK),)),
         (MINE, P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to another": (
         leaving(OTHER),
-        (SessionChanged(), P.DRAINING, ()),
+        (events.SessionChanged(), P.DRAINING, ()),
         # A version may be the same in a lock that is another broker's by now.
-        (TopicsClosed(), P.DELETING, (ReadNode(LOCK),)),
-        (OTHERS, P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
+        (OTHERS, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a release that could not be announced has no successor to wait for": (
         quietly(
             owned(),
-            Release(OTHER),
-            CommandFailed("1"),
-            TimerFired(),
-            CommandFailed("2"),
-            TimerFired(),
+            events.Release(OTHER),
+            events.CommandFailed("1"),
+            events.TimerFired(),
+            events.CommandFailed("2"),
+            events.TimerFired(),
         ),
-        (CommandFailed("3"), P.DRAINING, (drain(None),)),
-        (TopicsClosed(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (NodeRemoved(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        (events.CommandFailed("3"), P.DRAINING, (drain(None),)),
+        (events.TopicsClosed(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
+        (events.NodeRemoved(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a lock whose deletion was not answered is looked at": (
-        quietly(leaving(OTHER), TopicsClosed()),
-        (CommandFailed("away"), P.DELETING, (StartTimer(0.05),)),
-        (TimerFired(), P.DELETING, (ReadNode(LOCK),)),
-        (MINE, P.DELETING, (RemoveNode(LOCK, 0),)),
+        quietly(leaving(OTHER), events.TopicsClosed()),
+        (events.CommandFailed("away"), P.DELETING, (events.StartTimer(0.05),)),
+        (events.TimerFired(), P.DELETING, (events.ReadNode(LOCK),)),
+        (MINE, P.DELETING, (events.RemoveNode(LOCK, 0),)),
     ),
     "a lookup that chose a broker which still waits for the successor": (
-        quietly(leaving(OTHER), TopicsClosed(), NodeRemoved()),
-        (Acquire(), P.WITHDRAWING, (ReadNode(HAND_OVER),)),
+        quietly(leaving(OTHER), events.TopicsClosed(), events.NodeRemoved()),
+        (events.Acquire(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
         (NO_NODE, P.ACQUIRING, (CREATE,)),
     ),
     "a split": (
         owned(),
-        (SplitCompleted(), P.DELETING, (RemoveNode(LOCK, 0),)),
-        (NodeRemoved(), P.FREE, ()),
+        (events.SplitCompleted(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
+        (events.NodeRemoved(), P.FREE, ()),
     ),
 }
 
@@ -206,7 +204,7 @@ def test_what_happens_to(story: str) -> None:
 
 def test_an_owner_goes_on_with_open_topics_until_its_successor_has_the_lock() -> None:
     state = yielding()
-    for record in (NodeRemoved(), APPEARED):
+    for record in (events.NodeRemoved(), APPEARED):
         assert state.holds
         assert not state.serves
         state = quietly(state, record)
@@ -218,14 +216,15 @@ def test_topics_that_never_close_do_not_keep_a_bundle() -> None:
     state = leaving(OTHER)
     for _ in range(DRAIN_TRIES - 1):
         state = run(
-            quietly(state, CommandFailed("no")), (TimerFired(), P.DRAINING, (drain(OTHER),))
+            quietly(state, events.CommandFailed("no")),
+            (events.TimerFired(), P.DRAINING, (drain(OTHER),)),
         )
-    run(state, (CommandFailed("no"), P.DELETING, (RemoveNode(LOCK, 0),)))
+    run(state, (events.CommandFailed("no"), P.DELETING, (events.RemoveNode(LOCK, 0),)))
 
 
 def test_topics_that_take_all_the_time_there_is_get_no_more() -> None:
-    late = CommandFailed("no answer within 70 s", late=True)
-    run(leaving(OTHER), (late, P.DELETING, (RemoveNode(LOCK, 0),)))
+    late = events.CommandFailed("no answer within 70 s", late=True)
+    run(leaving(OTHER), (late, P.DELETING, (events.RemoveNode(LOCK, 0),)))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,7 @@ def test_topics_that_take_all_the_time_there_is_get_no_more() -> None:
 def test_clients_wait_while_topics_close_only_for_a_bundle_that_stays(
     destination: str | None, waits: bool
 ) -> None:
-    state = quietly(owned(), Release(destination))
+    state = quietly(owned(), events.Release(destination))
     if destination != ME:
         state = leaving(destination)
     assert state.phase is P.DRAINING

@@ -21,11 +21,9 @@ class Screen(Protocol):
 
     def say(self, sentence: str) -> None:
         """Show a sentence that stays."""
-        ...
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
         """Show the state of things."""
-        ...
 
     def __enter__(self) -> Screen: ...
 

@@ -10,7 +10,6 @@ class Notify(Protocol):
 
     def __call__(self) -> None:
         """Take note."""
-        ...
 
 
 class StopListening(Protocol):
@@ -18,7 +17,6 @@ class StopListening(Protocol):
 
     def __call__(self) -> None:
         """Notify no more."""
-        ...
 
 
 class Clock(Protocol):
@@ -26,4 +24,3 @@ class Clock(Protocol):
 
     def __call__(self) -> float:
         """Seconds since some moment."""
-        ...

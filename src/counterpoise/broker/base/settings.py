@@ -12,4 +12,3 @@ class LiveOptions(Protocol[T_co]):
 
     def __call__(self) -> T_co:
         """The options that apply at this moment."""
-        ...

@@ -45,7 +45,6 @@ class Splits(Protocol):
 
         Raises `BrokerError` or `MetadataError`.
         """
-        ...
 
 
 class ReadOnlyFlag(Protocol):
@@ -53,7 +52,6 @@ class ReadOnlyFlag(Protocol):
 
     async def policies_read_only(self) -> bool:
         """Whether an administrator forbids changes of policies. Raises `MetadataError`."""
-        ...
 
 
 class AutoSplit:

@@ -26,11 +26,9 @@ class LeadershipListener(Protocol):
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
         """Another broker leads, or none does."""
-        ...
 
     def leadership_changed(self, leads: bool) -> None:
         """This broker leads from now on, or leads no longer."""
-        ...
 
 
 class LeaderElection:

@@ -7,20 +7,7 @@ from typing import Final
 from counterpoise.metadata import BadVersion, MetadataStore
 from counterpoise.metadata.errors import NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
-from counterpoise.ownership.events import (
-    Command,
-    CreateNode,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    NodeWritten,
-    ReadNode,
-    RemoveNode,
-    VersionDiffers,
-    WriteNode,
-    WriteRecord,
-)
+from counterpoise.ownership import events
 
 _ROUNDS: Final = 8
 """How often the write of a node is tried that others write meanwhile."""
@@ -43,37 +30,37 @@ async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
     raise BadVersion(path)
 
 
-async def execute(store: MetadataStore, command: Command) -> object:
+async def execute(store: MetadataStore, command: events.Command) -> object:
     """Carry out a command on a node; returns its result event, raises `MetadataError`."""
     match command:
-        case CreateNode(path, value):
+        case events.CreateNode(path, value):
             try:
                 version = await store.put(
                     path, value, expected_version=MUST_NOT_EXIST, ephemeral=True
                 )
             except BadVersion:
-                return NodeExists()
-            return NodeCreated(version)
-        case WriteNode(path, value):
+                return events.NodeExists()
+            return events.NodeCreated(version)
+        case events.WriteNode(path, value):
             await _write_own(store, path, value)
-            return NodeWritten()
-        case WriteRecord(path, value, version):
+            return events.NodeWritten()
+        case events.WriteRecord(path, value, version):
             expected = MUST_NOT_EXIST if version is None else version
             try:
-                return NodeCreated(await store.put(path, value, expected_version=expected))
+                return events.NodeCreated(await store.put(path, value, expected_version=expected))
             except (BadVersion, NotFound):
-                return VersionDiffers()
-        case ReadNode(path):
+                return events.VersionDiffers()
+        case events.ReadNode(path):
             stored = await store.get(path)
             if stored is None:
-                return NodeFound(None)
-            return NodeFound(stored.value, stored.version, stored.mine)
-        case RemoveNode(path, version):
+                return events.NodeFound(None)
+            return events.NodeFound(stored.value, stored.version, stored.mine)
+        case events.RemoveNode(path, version):
             try:
                 await store.delete(path, expected_version=version)
             except NotFound:
-                return NodeRemoved()
+                return events.NodeRemoved()
             except BadVersion:
-                return VersionDiffers()
-            return NodeRemoved()
+                return events.VersionDiffers()
+            return events.NodeRemoved()
     raise AssertionError(f"a metadata store has no answer to {command}")

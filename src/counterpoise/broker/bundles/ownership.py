@@ -25,22 +25,7 @@ from counterpoise.metadata import (
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
-from counterpoise.ownership.events import (
-    Acquire,
-    CheckOwnership,
-    CloseTopics,
-    Command,
-    NodeChange,
-    NodeChanged,
-    ReadNode,
-    Release,
-    Request,
-    SessionChanged,
-    Split,
-    SplitCompleted,
-    TopicsClosed,
-    WriteRecord,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.port import (
     BundleLocation,
     BundleProtocol,
@@ -66,7 +51,6 @@ class TopicCloser(Protocol):
 
         However it ends, no client is left with a topic of the bundle.
         """
-        ...
 
 
 async def _nothing(bundle: BundleName) -> None:
@@ -178,7 +162,7 @@ class BundleOwnership:
     # Requests. One goes on when its caller goes away.
 
     async def request(
-        self, bundle: BundleName, request: Request, within_s: float = PATIENCE_S
+        self, bundle: BundleName, request: events.Request, within_s: float = PATIENCE_S
     ) -> None:
         """Have a bundle's machine do something; returns once it rests, or the time is over."""
         self._runner.feed(bundle, request)
@@ -198,7 +182,7 @@ class BundleOwnership:
 
         ``as_split_part``: it is a part of a bundle that this broker owns.
         """
-        await self.request(bundle, Acquire(as_split_part=as_split_part))
+        await self.request(bundle, events.Acquire(as_split_part=as_split_part))
         return self.serves(bundle)
 
     async def wait_until_served(
@@ -212,7 +196,7 @@ class BundleOwnership:
         """
         if self.serves(bundle):
             return True
-        self._runner.feed(bundle, CheckOwnership())
+        self._runner.feed(bundle, events.CheckOwnership())
 
         async def known() -> bool:
             if self.taking_over(bundle):
@@ -234,7 +218,7 @@ class BundleOwnership:
         """
         if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
-        await self.request(bundle, Release(destination), self.release_within_s)
+        await self.request(bundle, events.Release(destination), self.release_within_s)
         return True
 
     async def announce_split(self, bundle: BundleName, parts: Iterable[BundleName]) -> bool:
@@ -246,7 +230,7 @@ class BundleOwnership:
         if not self._protocol.changes_by_record or not self.serves(bundle):
             return self.serves(bundle)
         self._cutting.add(bundle)
-        await self.request(bundle, Split(tuple(str(part.range) for part in parts)))
+        await self.request(bundle, events.Split(tuple(str(part.range) for part in parts)))
         announced = bool(self._runner.state(bundle).cut_into)
         if not announced:
             self._cutting.discard(bundle)
@@ -278,7 +262,7 @@ class BundleOwnership:
 
     async def replaced(self, bundle: BundleName) -> None:
         """Release a bundle whose parts this broker owns."""
-        await self.request(bundle, SplitCompleted())
+        await self.request(bundle, events.SplitCompleted())
 
     async def resume(self) -> None:
         """Resume the transfers and splits that this broker began before it restarted.
@@ -309,20 +293,20 @@ class BundleOwnership:
 
     # How the machines run.
 
-    async def _execute(self, bundle: BundleName, command: Command) -> object:
-        if isinstance(command, CloseTopics):
+    async def _execute(self, bundle: BundleName, command: events.Command) -> object:
+        if isinstance(command, events.CloseTopics):
             await self._drain(bundle, command.destination)
-            return TopicsClosed()
+            return events.TopicsClosed()
         failed = True
         try:
             answer = await execute(self._store, command)
             failed = False
             return answer
         finally:
-            if isinstance(command, WriteRecord):
+            if isinstance(command, events.WriteRecord):
                 self._tally.wrote(command.value, failed=failed)
             # Our own write is known before the store's notification of it.
-            if not isinstance(command, ReadNode):
+            if not isinstance(command, events.ReadNode):
                 path = getattr(command, "path", "")
                 for root, values in self._values.items():
                     if path.startswith(root):
@@ -376,12 +360,12 @@ class BundleOwnership:
             if known and not gone:
                 self._runner.feed(bundle, news[1])
             return
-        change = NodeChange.VANISHED if gone else NodeChange.APPEARED
+        change = events.NodeChange.VANISHED if gone else events.NodeChange.APPEARED
         if known or self._protocol.concerns_unknown(notification.path, change):
-            self._runner.feed(bundle, NodeChanged(notification.path, change))
+            self._runner.feed(bundle, events.NodeChanged(notification.path, change))
         self._waiters.wake(bundle)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is not SessionEvent.CONNECTION_LOST:
             for bundle in self._runner.known():
-                self._runner.feed(bundle, SessionChanged())
+                self._runner.feed(bundle, events.SessionChanged())

@@ -31,7 +31,6 @@ class Placer(Protocol):
 
         Brokers in ``without`` are leaving and get nothing.
         """
-        ...
 
 
 class PolicyPlacer(Placer, Protocol):
@@ -39,7 +38,6 @@ class PolicyPlacer(Placer, Protocol):
 
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
         """What placing bundles of these namespaces depends on besides load."""
-        ...
 
 
 class LoadPlacer:

@@ -37,7 +37,6 @@ class NamespaceList(Protocol):
 
     async def namespaces(self, tenant: str) -> Collection[NamespaceName]:
         """The namespaces of a tenant, none without the tenant; raises `StoreUnavailable`."""
-        ...
 
 
 class OwnershipRepairs:

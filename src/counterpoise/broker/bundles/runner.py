@@ -15,16 +15,7 @@ from typing import Final, Generic, TypeVar
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.metadata import MetadataError
-from counterpoise.ownership.events import (
-    Command,
-    CommandFailed,
-    Effects,
-    Prepare,
-    ReportRelease,
-    StartTimer,
-    TimerFired,
-    UnexpectedEvent,
-)
+from counterpoise.ownership import events
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +30,9 @@ class Runner(Generic[K, S]):
         self,
         *,
         new: Callable[[K], S],
-        advance: Callable[[S, object], tuple[S, Effects]],
+        advance: Callable[[S, object], tuple[S, events.Effects]],
         forgettable: Callable[[S], bool],
-        execute: Callable[[K, Command], Awaitable[object]],
+        execute: Callable[[K, events.Command], Awaitable[object]],
         changed: Callable[[K, S, S], None],
         prepare: Callable[[K], Awaitable[None]] | None = None,
         report_release: Callable[[K], Awaitable[None]] | None = None,
@@ -104,7 +95,7 @@ class Runner(Generic[K, S]):
         before = self.state(key)
         try:
             after, effects = self._advance(before, event)
-        except UnexpectedEvent as error:
+        except events.UnexpectedEvent as error:
             log.error("%s: %s; it is left as it is", key, error)
             return
         if self._forgettable(after):
@@ -120,15 +111,15 @@ class Runner(Generic[K, S]):
 
     def _begin(self, key: K, effect: object) -> None:
         match effect:
-            case StartTimer(after_s):
+            case events.StartTimer(after_s):
                 self._set_timer(key, after_s)
-            case Command():
+            case events.Command():
                 what = f"{key}: {type(effect).__name__}"
                 self._commands.start(what, self._put(key, effect))
-            case Prepare() if self._prepare is not None:
+            case events.Prepare() if self._prepare is not None:
                 why = "this broker could not prepare"
                 self._commands.start(f"{key}: Prepare", self._try(key, self._prepare, why))
-            case ReportRelease() if self._report_release is not None:
+            case events.ReportRelease() if self._report_release is not None:
                 why = "the release could not be reported"
                 self._commands.start(
                     f"{key}: ReportRelease", self._try(key, self._report_release, why)
@@ -145,7 +136,7 @@ class Runner(Generic[K, S]):
 
     def _fire(self, key: K) -> None:
         self._timers.pop(key, None)
-        self.feed(key, TimerFired())
+        self.feed(key, events.TimerFired())
 
     async def _try(self, key: K, work: Callable[[K], Awaitable[None]], why: str) -> None:
         # Called here and not before: what is cancelled before it began has left nothing unawaited.
@@ -154,7 +145,7 @@ class Runner(Generic[K, S]):
         except Exception as error:
             log.info("%s: %s: %s", key, why, str(error) or type(error).__name__)
 
-    async def _put(self, key: K, command: Command) -> None:
+    async def _put(self, key: K, command: events.Command) -> None:
         result: object
         try:
             async with asyncio.timeout(command.within_s):
@@ -163,21 +154,21 @@ class Runner(Generic[K, S]):
             if self._closed:
                 raise
             # What it waited for was cancelled elsewhere.
-            result = CommandFailed("it was cancelled")
+            result = events.CommandFailed("it was cancelled")
         except TimeoutError:
-            result = CommandFailed(f"no result within {command.within_s:g} s", late=True)
+            result = events.CommandFailed(f"no result within {command.within_s:g} s", late=True)
         except MetadataError as error:
-            result = CommandFailed(str(error))
+            result = events.CommandFailed(str(error))
         except Exception as error:
             log.exception("%s: %s failed in a way it should not", key, type(command).__name__)
-            result = CommandFailed(f"{type(error).__name__}: {error}")
-        if isinstance(result, CommandFailed):
+            result = events.CommandFailed(f"{type(error).__name__}: {error}")
+        if isinstance(result, events.CommandFailed):
             self._complain(key, command, result.reason)
         else:
             self._complaints.pop(key, None)
         self.feed(key, result)
 
-    def _complain(self, key: K, command: Command, reason: str) -> None:
+    def _complain(self, key: K, command: events.Command, reason: str) -> None:
         """Log once why a command fails, not at every try."""
         what = f"{type(command).__name__}: {reason}"
         level = logging.DEBUG if self._complaints.get(key) == what else logging.WARNING

@@ -41,7 +41,6 @@ class BundleUnloader(Protocol):
 
     async def __call__(self, move: Move) -> None:
         """Returns when the bundle was released; raises `BrokerError` or `MetadataError`."""
-        ...
 
 
 class SheddingSource(Protocol):
@@ -49,15 +48,12 @@ class SheddingSource(Protocol):
 
     def strategy(self, config: SheddingConfig) -> Strategy:
         """Who decides, by which settings."""
-        ...
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> View:
         """The cluster now: ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
-        ...
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
         """What placing these bundles depends on besides load, if they have to be placed."""
-        ...
 
 
 class LeaderShedding:

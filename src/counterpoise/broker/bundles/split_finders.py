@@ -32,11 +32,9 @@ class Finder(Protocol):
     @property
     def unloads(self) -> bool:
         """Whether their parts may be unloaded afterwards."""
-        ...
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
         """What is to be split now, this broker's bundles and others'. Raises `MetadataError`."""
-        ...
 
 
 class ReportFinder:

@@ -30,12 +30,10 @@ class LoadStores(Protocol):
     @property
     def brokers(self) -> Mapping[str, BrokerLoadData]:
         """What each published last, by its id."""
-        ...
 
     @property
     def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:
         """The busiest bundles of each, by its id."""
-        ...
 
 
 class StorePlacer:

@@ -27,7 +27,6 @@ class TopicProvider(Protocol):
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:
         """The topics that are loaded now."""
-        ...
 
     async def get(self, name: TopicName, *, create: bool = True) -> Topic:
         """Return the topic, loading it if this broker owns it; BrokerError otherwise."""
@@ -79,7 +78,6 @@ class OnTopicsChanged(Protocol):
 
     def __call__(self, namespace: NamespaceName, listener: Notify) -> StopListening:
         """Notify a listener after every creation or deletion of a persistent topic."""
-        ...
 
 
 def _unsubscribed() -> None:

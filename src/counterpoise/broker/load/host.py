@@ -54,7 +54,6 @@ class HostUsage(Protocol):
 
     def measure(self, now_s: float) -> SystemResourceUsage:
         """Usage since the last call (CPU, network) and at this moment (memory)."""
-        ...
 
 
 class SampledUsage:

@@ -133,7 +133,6 @@ class LastReport(Protocol):
 
     def last(self) -> LocalBrokerData:
         """The last measurement."""
-        ...
 
 
 class LoadDataExchange:

@@ -42,7 +42,6 @@ class CountedTopics(Protocol):
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:
         """The topics by name."""
-        ...
 
 
 class BundlesOfTopics(Protocol):
@@ -50,11 +49,9 @@ class BundlesOfTopics(Protocol):
 
     def bundle_of(self, topic: TopicName) -> BundleName:
         """The topic's bundle; raises `BrokerError` if it has none here."""
-        ...
 
     def goes_with_leader(self, topic: TopicName) -> bool:
         """Whether the leader serves the topic, whichever broker owns its bundle."""
-        ...
 
 
 class TopicCounts:

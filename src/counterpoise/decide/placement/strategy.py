@@ -46,16 +46,13 @@ class PlacementStrategy(Protocol[M, C]):
     @property
     def name(self) -> str:
         """The name the command line knows it by."""
-        ...
 
     @property
     def options(self) -> type[C]:
         """The frozen dataclass of its options; all of them have defaults."""
-        ...
 
     def initial_memory(self) -> M:
         """What a strategy knows that has never been asked."""
-        ...
 
     def place(
         self,
@@ -70,15 +67,12 @@ class PlacementStrategy(Protocol[M, C]):
 
         Without ``rng`` equally good brokers are settled by value, then name.
         """
-        ...
 
     def forget(self, memory: M, active: Collection[str]) -> M:
         """The memory without the brokers that are gone."""
-        ...
 
     def memory_from_json(self, value: Any) -> M:
         """The memory that :meth:`Memory.to_json` wrote."""
-        ...
 
 
 def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:

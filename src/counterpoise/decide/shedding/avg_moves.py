@@ -134,12 +134,10 @@ class Counts(Protocol):
     @property
     def low_hits(self) -> Mapping[str, int]:
         """Calls beyond the low threshold."""
-        ...
 
     @property
     def high_hits(self) -> Mapping[str, int]:
         """Calls beyond the high threshold."""
-        ...
 
 
 def reasons(

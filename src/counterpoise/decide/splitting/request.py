@@ -53,7 +53,6 @@ class SplitAlgorithm(Protocol):
 
     def __call__(self, request: SplitRequest, options: SplitOptions) -> SplitPoints:
         """Choose the boundaries."""
-        ...
 
 
 def points_of(topics: Mapping[str, TopicLoad | None]) -> list[TopicPoint]:

@@ -12,21 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
+from counterpoise.ownership import events
 from counterpoise.ownership.channel.data import (
     ServiceUnitState,
     ServiceUnitStateData,
     blank,
     next_version,
     state_of,
-)
-from counterpoise.ownership.events import (
-    Acquire,
-    Assign,
-    OrderRelease,
-    Release,
-    Request,
-    Split,
-    SplitCompleted,
 )
 
 
@@ -47,7 +39,7 @@ class LocalBundle:
     me: str
     """The broker's id."""
     topics: OpenTopics
-    request: Request | None
+    request: events.Request | None
     now_ms: int
 
 
@@ -153,25 +145,25 @@ def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Actio
     me, now_ms, state = local.me, local.now_ms, state_of(record)
     owned = record if state is ServiceUnitState.OWNED and serves(record, me) else None
     match local.request:
-        case Acquire(as_split_part=True) if record is None:
+        case events.Acquire(as_split_part=True) if record is None:
             return WriteNext(_first(ServiceUnitState.OWNED, me, now_ms))
-        case Acquire() if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
+        case events.Acquire() if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
             return WriteNext(assigning(record, me, now_ms))
-        case Assign(broker) if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
+        case events.Assign(broker) if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
             return WriteNext(assigning(record, broker, now_ms))
-        case OrderRelease(owner, destination) if record is not None and owner != destination:
+        case events.OrderRelease(owner, destination) if record is not None and owner != destination:
             if state is ServiceUnitState.OWNED and serves(record, owner):
                 return WriteNext(releasing(record, destination, now_ms))
-        case Release(destination) if owned and destination == me:
+        case events.Release(destination) if owned and destination == me:
             return CloseOpenTopics(destination)
-        case Release(destination) if owned:
+        case events.Release(destination) if owned:
             return WriteNext(releasing(owned, destination, now_ms))
-        case Split(ranges) if owned:
+        case events.Split(ranges) if owned:
             return WriteNext(splitting(owned, dict.fromkeys(ranges), now_ms))
-        case SplitCompleted() if record is not None and splits(record, me):
+        case events.SplitCompleted() if record is not None and splits(record, me):
             done = _after(record, ServiceUnitState.DELETED, now_ms)
             return WriteNext(done, keeps_topics=False)
-        case SplitCompleted() if owned:
+        case events.SplitCompleted() if owned:
             return WriteNext(splitting(owned, {}, now_ms), keeps_topics=False)
     return None
 

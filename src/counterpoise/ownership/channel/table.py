@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from counterpoise.ownership import events
 from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.channel.data import (
     ServiceUnitState,
@@ -37,39 +38,9 @@ from counterpoise.ownership.channel.next_action import (
 )
 from counterpoise.ownership.channel.sense import read_record
 from counterpoise.ownership.channel.state import ChannelBundle, ChannelPhase, RecordTrust
-from counterpoise.ownership.events import (
-    Acquire,
-    Assign,
-    BundleReleased,
-    CheckOwnership,
-    CloseTopics,
-    CommandFailed,
-    Effects,
-    NodeChanged,
-    NodeCreated,
-    NodeFound,
-    NodeRemoved,
-    OrderRelease,
-    Prepare,
-    ReadNode,
-    Release,
-    RemoveNode,
-    ReportRelease,
-    Request,
-    SessionChanged,
-    Split,
-    SplitCompleted,
-    StartTimer,
-    SuccessorReady,
-    TimerFired,
-    TopicsClosed,
-    VersionDiffers,
-    WriteRecord,
-    step,
-)
 from counterpoise.ownership.records import InvalidRecord
 
-Next: TypeAlias = tuple[ChannelBundle, Effects]
+Next: TypeAlias = tuple[ChannelBundle, events.Effects]
 Transition: TypeAlias = Callable[[ChannelBundle, Any], Next]
 P = ChannelPhase
 
@@ -81,7 +52,7 @@ CLOSE_TRIES: Final = 3
 
 def advance(state: ChannelBundle, event: object) -> Next:
     """The next state and the effects of one event; raises `UnexpectedEvent`."""
-    return step(TABLE, state.phase, "bundle ownership", state, event)
+    return events.step(TABLE, state.phase, "bundle ownership", state, event)
 
 
 # Steps.
@@ -90,7 +61,7 @@ def advance(state: ChannelBundle, event: object) -> Next:
 def read(state: ChannelBundle, _: object = None) -> Next:
     """Read the record."""
     after = replace(state, phase=P.READING, writing=None, trust=_without_change(state.trust))
-    return after, (ReadNode(state.path),)
+    return after, (events.ReadNode(state.path),)
 
 
 def act(state: ChannelBundle) -> Next:
@@ -103,16 +74,18 @@ def act(state: ChannelBundle) -> Next:
         case WriteNext(record, keeps_topics):
             topics = topics if keeps_topics else OpenTopics.NONE
             after = replace(state, phase=P.WRITING, writing=record, topics=topics)
-            return after, (WriteRecord(state.path, record.to_json(), state.version),)
+            return after, (events.WriteRecord(state.path, record.to_json(), state.version),)
         case AwaitSuccessor():
             after = replace(state, phase=P.AWAITING_SUCCESSOR, timer_for=None)
-            return after, (StartTimer(state.context.options.prepare_s),)
+            return after, (events.StartTimer(state.context.options.prepare_s),)
         case CloseOpenTopics(destination):
             within_s = state.context.options.drain_s
-            return replace(state, phase=P.CLOSING), (CloseTopics(destination, within_s=within_s),)
+            return replace(state, phase=P.CLOSING), (
+                events.CloseTopics(destination, within_s=within_s),
+            )
         case DeleteRecord():
             after = replace(state, phase=P.DELETING)
-            return after, (RemoveNode(state.path, state.version or 0),)
+            return after, (events.RemoveNode(state.path, state.version or 0),)
         case AwaitOthers():
             return _wait(_at_rest(state, P.WAITING))
         case Rest():
@@ -132,27 +105,27 @@ def _wait(state: ChannelBundle) -> Next:
     Both begin once for each record: clients that come meanwhile have it read again and again, and
     must neither repeat the preparation nor prolong the waiting.
     """
-    options, effects = state.context.options, list[StartTimer | Prepare]()
+    options, effects = state.context.options, list[events.StartTimer | events.Prepare]()
     number = 0 if state.record is None else state.record.version
     if number != state.timer_for:
         takes_over = state.topics is OpenTopics.TAKING_OVER
-        effects.append(StartTimer(options.takeover_s if takes_over else options.successor_s))
+        effects.append(events.StartTimer(options.takeover_s if takes_over else options.successor_s))
     prepared_for = state.prepared_for
     if comes_to(state.record, state.me) and number != prepared_for:
         prepared_for = number
-        effects.append(Prepare())
+        effects.append(events.Prepare())
     return replace(state, timer_for=number, prepared_for=prepared_for), tuple(effects)
 
 
 # Requests.
 
 
-def _take_request(state: ChannelBundle, request: Request) -> Next:
+def _take_request(state: ChannelBundle, request: events.Request) -> Next:
     state = replace(state, request=request)
     return act(state) if serves(state.record, state.me) else read(state)
 
 
-def _keep_request(state: ChannelBundle, request: Request) -> Next:
+def _keep_request(state: ChannelBundle, request: events.Request) -> Next:
     """The request is looked at when the present step has ended."""
     return replace(state, request=request), ()
 
@@ -160,7 +133,7 @@ def _keep_request(state: ChannelBundle, request: Request) -> Next:
 # Results.
 
 
-def _found(state: ChannelBundle, result: NodeFound) -> Next:
+def _found(state: ChannelBundle, result: events.NodeFound) -> Next:
     record: ServiceUnitStateData | None = None
     if result.value is not None:
         try:
@@ -173,12 +146,15 @@ def _found(state: ChannelBundle, result: NodeFound) -> Next:
     # What was closed before the successor owned the bundle could not be reported to it then.
     closed_first = state.topics is OpenTopics.NONE and goes_from(state.record, state.me)
     if closed_first and gave(record, state.me):
-        return after, (*effects, ReportRelease())
+        return after, (*effects, events.ReportRelease())
     return after, effects
 
 
-def _written(state: ChannelBundle, result: NodeCreated) -> Next:
-    done = isinstance(state.request, Assign | Release | OrderRelease | SplitCompleted | Split)
+def _written(state: ChannelBundle, result: events.NodeCreated) -> Next:
+    done = isinstance(
+        state.request,
+        events.Assign | events.Release | events.OrderRelease | events.SplitCompleted | events.Split,
+    )
     return _act_or_read(
         replace(
             state,
@@ -208,14 +184,14 @@ def _closed(state: ChannelBundle, _: object) -> Next:
     else:
         after = replace(state, topics=OpenTopics.NONE)
     after, effects = _act_or_read(after)
-    return after, (*effects, ReportRelease()) if gave(state.record, state.me) else effects
+    return after, (*effects, events.ReportRelease()) if gave(state.record, state.me) else effects
 
 
-def _deleted(state: ChannelBundle, _: NodeRemoved) -> Next:
+def _deleted(state: ChannelBundle, _: events.NodeRemoved) -> Next:
     return _act_or_read(replace(state, record=None, version=None))
 
 
-def _failed(state: ChannelBundle, event: CommandFailed) -> Next:
+def _failed(state: ChannelBundle, event: events.CommandFailed) -> Next:
     failures = state.failures + 1
     if state.phase is P.CLOSING and (failures >= CLOSE_TRIES or event.late):
         return _closed(replace(state, failures=0), event)
@@ -228,7 +204,7 @@ def _failed(state: ChannelBundle, event: CommandFailed) -> Next:
         trust=_without_change(state.trust),
         timer_for=None,
     )
-    return after, (StartTimer(pause_s(failures)),)
+    return after, (events.StartTimer(pause_s(failures)),)
 
 
 def _act_or_read(state: ChannelBundle) -> Next:
@@ -239,15 +215,15 @@ def _act_or_read(state: ChannelBundle) -> Next:
 # The other broker of a transfer.
 
 
-def _successor_ready(state: ChannelBundle, _: SuccessorReady) -> Next:
+def _successor_ready(state: ChannelBundle, _: events.SuccessorReady) -> Next:
     return act(replace(state, topics=OpenTopics.HANDING_OVER))
 
 
-def _successor_late(state: ChannelBundle, _: TimerFired) -> Next:
+def _successor_late(state: ChannelBundle, _: events.TimerFired) -> Next:
     return act(replace(state, topics=OpenTopics.CLOSE_FIRST))
 
 
-def _note_successor_ready(state: ChannelBundle, _: SuccessorReady) -> Next:
+def _note_successor_ready(state: ChannelBundle, _: events.SuccessorReady) -> Next:
     """The successor is faster than the command under way."""
     if state.phase is P.WRITING:
         early = state.early_report or has_successor(state.writing, state.me)
@@ -260,20 +236,20 @@ def _note_successor_ready(state: ChannelBundle, _: SuccessorReady) -> Next:
     return state, ()
 
 
-def _former_owner_done(state: ChannelBundle, _: BundleReleased) -> Next:
+def _former_owner_done(state: ChannelBundle, _: events.BundleReleased) -> Next:
     if state.topics is not OpenTopics.TAKING_OVER:
         return state, ()
     return act(replace(state, topics=OpenTopics.SERVED))
 
 
-def _note_former_owner_done(state: ChannelBundle, _: BundleReleased) -> Next:
+def _note_former_owner_done(state: ChannelBundle, _: events.BundleReleased) -> Next:
     """The former owner is faster than the command under way."""
     takes = state.phase is P.WRITING and comes_to(state.record, state.me)
     early = state.early_report or takes
     return replace(state, topics=_without_takeover(state.topics), early_report=early), ()
 
 
-def _stop_waiting(state: ChannelBundle, _: TimerFired) -> Next:
+def _stop_waiting(state: ChannelBundle, _: events.TimerFired) -> Next:
     state = replace(state, timer_for=None)
     match state.topics:
         case OpenTopics.TAKING_OVER:
@@ -292,21 +268,21 @@ def _stay(state: ChannelBundle, _: object) -> Next:
     return state, ()
 
 
-def _timer_fired(state: ChannelBundle, _: TimerFired) -> Next:
+def _timer_fired(state: ChannelBundle, _: events.TimerFired) -> Next:
     """The next state that waits starts its own."""
     return replace(state, timer_for=None), ()
 
 
-def _note_change(state: ChannelBundle, _: NodeChanged) -> Next:
+def _note_change(state: ChannelBundle, _: events.NodeChanged) -> Next:
     doubted = state.trust is RecordTrust.DOUBTED
     return (state if doubted else replace(state, trust=RecordTrust.CHANGED)), ()
 
 
-def _note_doubt(state: ChannelBundle, _: SessionChanged) -> Next:
+def _note_doubt(state: ChannelBundle, _: events.SessionChanged) -> Next:
     return replace(state, trust=RecordTrust.DOUBTED), ()
 
 
-def _doubt(state: ChannelBundle, _: SessionChanged) -> Next:
+def _doubt(state: ChannelBundle, _: events.SessionChanged) -> Next:
     return read(replace(state, trust=RecordTrust.DOUBTED))
 
 
@@ -314,7 +290,7 @@ def _reread(state: ChannelBundle, _: object) -> Next:
     return replace(state, phase=P.REREADING), ()
 
 
-def _reread_in_doubt(state: ChannelBundle, _: SessionChanged) -> Next:
+def _reread_in_doubt(state: ChannelBundle, _: events.SessionChanged) -> Next:
     return replace(state, phase=P.REREADING, trust=RecordTrust.DOUBTED), ()
 
 
@@ -331,46 +307,57 @@ def _handing_over(topics: OpenTopics) -> OpenTopics:
 
 
 _REQUESTS: Final = (
-    Acquire,
-    Assign,
-    Release,
-    OrderRelease,
-    Split,
-    SplitCompleted,
-    CheckOwnership,
+    events.Acquire,
+    events.Assign,
+    events.Release,
+    events.OrderRelease,
+    events.Split,
+    events.SplitCompleted,
+    events.CheckOwnership,
 )
 _ANY_PHASE: Final[Mapping[type, Transition]] = {
     **dict.fromkeys(_REQUESTS, _keep_request),
-    SuccessorReady: _note_successor_ready,
-    BundleReleased: _note_former_owner_done,
-    NodeChanged: _note_change,
-    SessionChanged: _note_doubt,
-    TimerFired: _timer_fired,
+    events.SuccessorReady: _note_successor_ready,
+    events.BundleReleased: _note_former_owner_done,
+    events.NodeChanged: _note_change,
+    events.SessionChanged: _note_doubt,
+    events.TimerFired: _timer_fired,
 }
-_NO_COMMAND: Final[Mapping[type, Transition]] = {NodeChanged: read, SessionChanged: _doubt}
+_NO_COMMAND: Final[Mapping[type, Transition]] = {
+    events.NodeChanged: read,
+    events.SessionChanged: _doubt,
+}
 _ROWS: Final[Mapping[ChannelPhase, Mapping[type, Transition]]] = {
     P.RESTING: {**dict.fromkeys(_REQUESTS, _take_request), **_NO_COMMAND},
     P.READING: {
-        NodeChanged: _reread,
-        SessionChanged: _reread_in_doubt,
-        NodeFound: _found,
-        CommandFailed: _failed,
+        events.NodeChanged: _reread,
+        events.SessionChanged: _reread_in_doubt,
+        events.NodeFound: _found,
+        events.CommandFailed: _failed,
     },
-    P.REREADING: {NodeChanged: _stay, NodeFound: read, CommandFailed: _failed},
-    P.WRITING: {NodeCreated: _written, VersionDiffers: read, CommandFailed: _failed},
+    P.REREADING: {events.NodeChanged: _stay, events.NodeFound: read, events.CommandFailed: _failed},
+    P.WRITING: {
+        events.NodeCreated: _written,
+        events.VersionDiffers: read,
+        events.CommandFailed: _failed,
+    },
     P.AWAITING_SUCCESSOR: {
         **_NO_COMMAND,
-        SuccessorReady: _successor_ready,
-        TimerFired: _successor_late,
+        events.SuccessorReady: _successor_ready,
+        events.TimerFired: _successor_late,
     },
-    P.CLOSING: {TopicsClosed: _closed, CommandFailed: _failed},
-    P.DELETING: {NodeRemoved: _deleted, VersionDiffers: read, CommandFailed: _failed},
-    P.PAUSING: {NodeChanged: _stay, TimerFired: read},
+    P.CLOSING: {events.TopicsClosed: _closed, events.CommandFailed: _failed},
+    P.DELETING: {
+        events.NodeRemoved: _deleted,
+        events.VersionDiffers: read,
+        events.CommandFailed: _failed,
+    },
+    P.PAUSING: {events.NodeChanged: _stay, events.TimerFired: read},
     P.WAITING: {
         **dict.fromkeys(_REQUESTS, _take_request),
         **_NO_COMMAND,
-        BundleReleased: _former_owner_done,
-        TimerFired: _stop_waiting,
+        events.BundleReleased: _former_owner_done,
+        events.TimerFired: _stop_waiting,
     },
 }
 TABLE: Final[dict[tuple[ChannelPhase, type], Transition]] = {

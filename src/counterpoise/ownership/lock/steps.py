@@ -6,32 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from counterpoise.ownership import events
 from counterpoise.ownership.backoff import pause_s
-from counterpoise.ownership.events import (
-    CheckOwnership,
-    CloseTopics,
-    Command,
-    CommandFailed,
-    CreateNode,
-    Effects,
-    NodeChange,
-    NodeChanged,
-    NodeCreated,
-    NodeFound,
-    Prepare,
-    ReadNode,
-    Release,
-    RemoveNode,
-    SplitCompleted,
-    StartTimer,
-    TimerFired,
-    WriteNode,
-)
 from counterpoise.ownership.lock.nodes import read_hand_over, read_lock
 from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.records import HandOver
 
-Next: TypeAlias = tuple[BundleLock, Effects]
+Next: TypeAlias = tuple[BundleLock, events.Effects]
 Transition: TypeAlias = Callable[[BundleLock, Any], Next]
 P = LockPhase
 
@@ -41,7 +22,7 @@ def stay(state: BundleLock, _: object) -> Next:
     return state, ()
 
 
-def ask(state: BundleLock, question: Command) -> Next:
+def ask(state: BundleLock, question: events.Command) -> Next:
     """Put a question; its answer will be believed unless something overtakes it."""
     return replace(state, pausing=False, overtaken=False), (question,)
 
@@ -55,22 +36,22 @@ def ask_again(state: BundleLock) -> Next:
     """Put the question with which a phase begins."""
     match state.phase:
         case P.READING_HAND_OVER | P.WITHDRAWING:
-            return ask(state, ReadNode(state.hand_over))
+            return ask(state, events.ReadNode(state.hand_over))
         case P.CHECKING | P.DOUBTED:
-            return ask(state, ReadNode(state.lock))
+            return ask(state, events.ReadNode(state.lock))
         case P.ACQUIRING:
-            return ask(state, CreateNode(state.lock, state.options.me.to_json()))
+            return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
         case P.ANNOUNCING:
             value = HandOver(state.me, state.destination).to_json()
-            return ask(state, WriteNode(state.hand_over, value))
+            return ask(state, events.WriteNode(state.hand_over, value))
         case P.DELETING | P.YIELDING if state.version is not None:
-            return ask(state, RemoveNode(state.lock, state.version))
+            return ask(state, events.RemoveNode(state.lock, state.version))
         case P.DELETING:
-            return ask(state, ReadNode(state.lock))
+            return ask(state, events.ReadNode(state.lock))
         case P.DRAINING:
-            return ask(state, CloseTopics(state.destination, within_s=state.options.drain_s))
+            return ask(state, events.CloseTopics(state.destination, within_s=state.options.drain_s))
         case P.DROPPING:
-            return ask(state, CloseTopics(None, within_s=state.options.drain_s))
+            return ask(state, events.CloseTopics(None, within_s=state.options.drain_s))
     raise AssertionError(f"no question begins {state.phase}")
 
 
@@ -83,7 +64,7 @@ def pause(state: BundleLock) -> Next:
     """Wait before the question is put again."""
     failures = state.failures + 1
     after = replace(state, pausing=True, overtaken=False, failures=failures)
-    return after, (StartTimer(pause_s(failures)),)
+    return after, (events.StartTimer(pause_s(failures)),)
 
 
 def later(state: BundleLock, event: object) -> Next:
@@ -119,12 +100,12 @@ def hear(state: BundleLock, _: object) -> Next:
     return enter(state, P.READING_HAND_OVER, destination=None, is_released=False)
 
 
-def check_ownership(state: BundleLock, _: CheckOwnership) -> Next:
+def check_ownership(state: BundleLock, _: events.CheckOwnership) -> Next:
     """A client came: look whether the bundle is handed over to us, or ours already."""
     return enter(state, P.READING_HAND_OVER, thorough=True)
 
 
-def heard(state: BundleLock, answer: NodeFound) -> Next:
+def heard(state: BundleLock, answer: events.NodeFound) -> Next:
     """The hand-over was read."""
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
@@ -135,7 +116,7 @@ def heard(state: BundleLock, answer: NodeFound) -> Next:
     return enter(state, P.CHECKING) if state.thorough else rest(state, P.FREE)
 
 
-def checked(state: BundleLock, answer: NodeFound) -> Next:
+def checked(state: BundleLock, answer: events.NodeFound) -> Next:
     """The lock was read, by a broker that does not serve the bundle."""
     expected = state.destination == state.me
     holder = read_lock(answer.value)
@@ -145,10 +126,13 @@ def checked(state: BundleLock, answer: NodeFound) -> Next:
         return found_lock(replace(state, phase=P.ACQUIRING), answer)
     if not expected:
         return rest(state, P.FREE)
-    return replace(state, phase=P.EXPECTED), (StartTimer(state.options.successor_s), Prepare())
+    return replace(state, phase=P.EXPECTED), (
+        events.StartTimer(state.options.successor_s),
+        events.Prepare(),
+    )
 
 
-def created(state: BundleLock, answer: NodeCreated) -> Next:
+def created(state: BundleLock, answer: events.NodeCreated) -> Next:
     """The lock is ours."""
     return own(state, answer.version)
 
@@ -158,7 +142,7 @@ def own(state: BundleLock, version: int) -> Next:
     if state.destination != state.me or state.is_released:
         return rest(state, P.OWNED, version)
     after = replace(state, phase=P.TAKING_OVER, version=version, failures=0)
-    return after, (StartTimer(state.options.takeover_s),)
+    return after, (events.StartTimer(state.options.takeover_s),)
 
 
 def inherit(state: BundleLock, _: object) -> Next:
@@ -168,21 +152,21 @@ def inherit(state: BundleLock, _: object) -> Next:
 
 def look(state: BundleLock, _: object) -> Next:
     """Read the lock."""
-    return ask(state, ReadNode(state.lock))
+    return ask(state, events.ReadNode(state.lock))
 
 
-def found_lock(state: BundleLock, answer: NodeFound) -> Next:
+def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
     """The lock was read, by a broker that wants it or has open topics."""
     holder = read_lock(answer.value)
     if holder is None:
         # No broker has it. If it went with a session of ours, the topics just stay open.
-        return ask(state, CreateNode(state.lock, state.options.me.to_json()))
+        return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
     if answer.mine:
         return own(state, answer.version)
     if holder.broker_id == state.me:
         # Left behind by a former life of this broker, or by its former session: it would vanish
         # under us.
-        return ask(state, RemoveNode(state.lock, answer.version))
+        return ask(state, events.RemoveNode(state.lock, answer.version))
     if state.phase is P.DOUBTED:
         return enter(state, P.DROPPING)
     return rest(state, P.FREE)
@@ -190,7 +174,7 @@ def found_lock(state: BundleLock, answer: NodeFound) -> Next:
 
 def create(state: BundleLock, _: object) -> Next:
     """Nothing is in the way of our lock any more."""
-    return ask(state, CreateNode(state.lock, state.options.me.to_json()))
+    return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
 
 
 # Releasing a bundle.
@@ -201,7 +185,7 @@ def doubt(state: BundleLock, _: object) -> Next:
     return enter(state, P.DOUBTED, version=None)
 
 
-def release(state: BundleLock, order: Release) -> Next:
+def release(state: BundleLock, order: events.Release) -> Next:
     """Release the bundle: announce it first."""
     if order.destination == state.me:
         # The lock stays, so no other broker has to know.
@@ -213,7 +197,7 @@ def announced(state: BundleLock, _: object) -> Next:
     """It is announced: the successor gets ready, if there is one and the lock is surely ours."""
     if state.destination is None or state.version is None:
         return enter(state, P.DRAINING)
-    return replace(state, phase=P.AWAITING), (StartTimer(state.options.prepare_s),)
+    return replace(state, phase=P.AWAITING), (events.StartTimer(state.options.prepare_s),)
 
 
 def give(state: BundleLock, _: object) -> Next:
@@ -228,7 +212,7 @@ def given(state: BundleLock, answer: object) -> Next:
     if state.overtaken:
         return drain_yielded(state, answer)
     after = replace(state, phase=P.YIELDED, version=None, yielded=True)
-    return after, (StartTimer(state.options.successor_s),)
+    return after, (events.StartTimer(state.options.successor_s),)
 
 
 def drain_yielded(state: BundleLock, _: object) -> Next:
@@ -267,17 +251,17 @@ def drained(state: BundleLock, _: object) -> Next:
     return rest(state, P.OWNED, state.version)
 
 
-def replaced(state: BundleLock, _: SplitCompleted) -> Next:
+def replaced(state: BundleLock, _: events.SplitCompleted) -> Next:
     """The parts are owned: only the lock has to go."""
     return enter(state, P.DELETING, destination=None)
 
 
-def found_own(state: BundleLock, answer: NodeFound) -> Next:
+def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
     """The lock was read, to delete it if it is ours."""
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
-        return ask(state, RemoveNode(state.lock, answer.version))
+        return ask(state, events.RemoveNode(state.lock, answer.version))
     return withdraw(state, answer) if state.announced else rest(state, P.FREE)
 
 
@@ -288,7 +272,9 @@ def deleted(state: BundleLock, answer: object) -> Next:
     if state.destination is None or state.overtaken:
         # Without a successor, or taken by it before we heard that our own lock is gone.
         return withdraw(state, answer)
-    return replace(state, phase=P.AWAITING_TAKEOVER), (StartTimer(state.options.successor_s),)
+    return replace(state, phase=P.AWAITING_TAKEOVER), (
+        events.StartTimer(state.options.successor_s),
+    )
 
 
 def taken(state: BundleLock, _: object) -> Next:
@@ -306,13 +292,13 @@ def stop_waiting(state: BundleLock, order: object) -> Next:
     return enter(replace(state, order=order), P.WITHDRAWING)
 
 
-def found_hand_over(state: BundleLock, answer: NodeFound) -> Next:
+def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
     """The hand-over was read, to delete it if it is ours."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
     # Whose session made the node does not matter: the next owner may have written into ours.
-    return ask(state, RemoveNode(state.hand_over, answer.version))
+    return ask(state, events.RemoveNode(state.hand_over, answer.version))
 
 
 def free(state: BundleLock, _: object) -> Next:
@@ -335,7 +321,7 @@ def believing(transition: Transition) -> Transition:
 def trying(tries: int | None, then: Transition) -> Transition:
     """Put a question that failed again; after so many failures in a row do something else."""
 
-    def failed(state: BundleLock, event: CommandFailed) -> Next:
+    def failed(state: BundleLock, event: events.CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
         if tries is not None and (state.failures + 1 >= tries or (closing and event.late)):
             return then(state, event)
@@ -345,7 +331,7 @@ def trying(tries: int | None, then: Transition) -> Transition:
     return failed
 
 
-def end_pause(state: BundleLock, _: TimerFired) -> Next:
+def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
     """The pause is over."""
     return ask_again(state) if state.pausing else (state, ())
 
@@ -369,8 +355,8 @@ def on_node(
 ) -> Transition:
     """What follows from a change of the lock or of the hand-over."""
 
-    def changed(state: BundleLock, event: NodeChanged) -> Next:
-        vanished = event.change is NodeChange.VANISHED
+    def changed(state: BundleLock, event: events.NodeChanged) -> Next:
+        vanished = event.change is events.NodeChange.VANISHED
         if event.path == state.lock:
             return (lock_vanished if vanished else lock_appeared)(state, event)
         return (withdrawn if vanished else announced)(state, event)
@@ -378,6 +364,6 @@ def on_node(
     return changed
 
 
-def also_look_at_the_lock(state: BundleLock, _: CheckOwnership) -> Next:
+def also_look_at_the_lock(state: BundleLock, _: events.CheckOwnership) -> Next:
     """A client came while the hand-over is read for another reason."""
     return replace(state, thorough=True), ()

@@ -23,26 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from counterpoise.ownership.events import (
-    Acquire,
-    BundleReleased,
-    CheckOwnership,
-    CommandFailed,
-    NodeChanged,
-    NodeCreated,
-    NodeExists,
-    NodeFound,
-    NodeRemoved,
-    NodeWritten,
-    Release,
-    SessionChanged,
-    SplitCompleted,
-    SuccessorReady,
-    TimerFired,
-    TopicsClosed,
-    VersionDiffers,
-    step,
-)
+from counterpoise.ownership import events
 from counterpoise.ownership.lock import steps as do
 from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.steps import Next, Transition
@@ -59,7 +40,7 @@ P = LockPhase
 
 def advance(state: BundleLock, event: object) -> Next:
     """The next state and the effects of one event; raises `UnexpectedEvent`."""
-    after, effects = step(TABLE, state.phase, "bundle ownership", state, event)
+    after, effects = events.step(TABLE, state.phase, "bundle ownership", state, event)
     if after.in_progress or after.order is None:
         return after, effects
     # At rest, it takes the order that waited for that.
@@ -82,26 +63,26 @@ def _row(
 ) -> dict[tuple[LockPhase, type], Transition]:
     """The entries of a phase: what is not named here changes nothing."""
     row: dict[type, Transition] = {
-        Acquire: acquire,
-        Release: release,
-        SplitCompleted: replaced,
-        CheckOwnership: check,
-        SuccessorReady: successor_ready,
-        BundleReleased: do.stay,
-        NodeChanged: node,
-        SessionChanged: session,
-        TimerFired: timer,
+        events.Acquire: acquire,
+        events.Release: release,
+        events.SplitCompleted: replaced,
+        events.CheckOwnership: check,
+        events.SuccessorReady: successor_ready,
+        events.BundleReleased: do.stay,
+        events.NodeChanged: node,
+        events.SessionChanged: session,
+        events.TimerFired: timer,
         **results,
     }
     return {(phase, kind): transition for kind, transition in row.items()}
 
 
 _ABOUT_THE_LOCK: Final[dict[type, Transition]] = {
-    NodeCreated: do.believing(do.created),
-    NodeExists: do.look,
-    NodeFound: do.believing(do.found_lock),
-    NodeRemoved: do.create,
-    VersionDiffers: do.create,
+    events.NodeCreated: do.believing(do.created),
+    events.NodeExists: do.look,
+    events.NodeFound: do.believing(do.found_lock),
+    events.NodeRemoved: do.create,
+    events.VersionDiffers: do.create,
 }
 _ROWS: Final = (
     _row(
@@ -118,7 +99,10 @@ _ROWS: Final = (
         node=do.on_node(announced=do.unsettle, withdrawn=do.unsettle),
         session=do.unsettle,
         timer=do.end_pause,
-        results={NodeFound: do.believing(do.heard), CommandFailed: do.trying(TRIES, do.free)},
+        results={
+            events.NodeFound: do.believing(do.heard),
+            events.CommandFailed: do.trying(TRIES, do.free),
+        },
     ),
     _row(
         P.CHECKING,
@@ -133,7 +117,10 @@ _ROWS: Final = (
         ),
         session=do.unsettle,
         timer=do.end_pause,
-        results={NodeFound: do.believing(do.checked), CommandFailed: do.trying(TRIES, do.free)},
+        results={
+            events.NodeFound: do.believing(do.checked),
+            events.CommandFailed: do.trying(TRIES, do.free),
+        },
     ),
     _row(
         P.EXPECTED,
@@ -151,7 +138,7 @@ _ROWS: Final = (
         node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
         session=do.unsettle,
         timer=do.end_pause,
-        results={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},
+        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},
     ),
     _row(
         P.TAKING_OVER,
@@ -178,7 +165,7 @@ _ROWS: Final = (
         node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
         session=do.unsettle,
         timer=do.end_pause,
-        results={**_ABOUT_THE_LOCK, CommandFailed: do.trying(None, do.stay)},
+        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(None, do.stay)},
     ),
     _row(
         P.ANNOUNCING,
@@ -187,8 +174,8 @@ _ROWS: Final = (
         timer=do.end_pause,
         # A successor that does not know must not be waited for, nor keep a bundle here.
         results={
-            NodeWritten: do.announced,
-            CommandFailed: do.trying(ANNOUNCE_TRIES, do.drain_without_successor),
+            events.NodeWritten: do.announced,
+            events.CommandFailed: do.trying(ANNOUNCE_TRIES, do.drain_without_successor),
         },
     ),
     _row(
@@ -204,9 +191,9 @@ _ROWS: Final = (
         node=do.on_node(lock_appeared=do.taken),
         session=do.unsure,
         results={
-            NodeRemoved: do.given,
-            VersionDiffers: do.drain_in_doubt,
-            CommandFailed: do.drain_in_doubt,
+            events.NodeRemoved: do.given,
+            events.VersionDiffers: do.drain_in_doubt,
+            events.CommandFailed: do.drain_in_doubt,
         },
     ),
     _row(
@@ -221,7 +208,10 @@ _ROWS: Final = (
         node=do.on_node(lock_vanished=do.unsure),
         session=do.unsure,
         timer=do.end_pause,
-        results={TopicsClosed: do.drained, CommandFailed: do.trying(DRAIN_TRIES, do.drained)},
+        results={
+            events.TopicsClosed: do.drained,
+            events.CommandFailed: do.trying(DRAIN_TRIES, do.drained),
+        },
     ),
     _row(
         P.DELETING,
@@ -231,10 +221,10 @@ _ROWS: Final = (
         session=do.unsettle,
         timer=do.end_pause,
         results={
-            NodeFound: do.believing(do.found_own),
-            NodeRemoved: do.deleted,
-            VersionDiffers: do.look,
-            CommandFailed: do.trying(None, do.stay),
+            events.NodeFound: do.believing(do.found_own),
+            events.NodeRemoved: do.deleted,
+            events.VersionDiffers: do.look,
+            events.CommandFailed: do.trying(None, do.stay),
         },
     ),
     _row(
@@ -254,10 +244,10 @@ _ROWS: Final = (
         session=do.unsettle,
         timer=do.end_pause,
         results={
-            NodeFound: do.believing(do.found_hand_over),
-            NodeRemoved: do.free,
-            VersionDiffers: lambda state, _: do.ask_again(state),
-            CommandFailed: do.trying(None, do.stay),
+            events.NodeFound: do.believing(do.found_hand_over),
+            events.NodeRemoved: do.free,
+            events.VersionDiffers: lambda state, _: do.ask_again(state),
+            events.CommandFailed: do.trying(None, do.stay),
         },
     ),
     _row(
@@ -266,7 +256,10 @@ _ROWS: Final = (
         check=do.later,
         node=do.on_node(announced=do.later),
         timer=do.end_pause,
-        results={TopicsClosed: do.free, CommandFailed: do.trying(DRAIN_TRIES, do.free)},
+        results={
+            events.TopicsClosed: do.free,
+            events.CommandFailed: do.trying(DRAIN_TRIES, do.free),
+        },
     ),
 )
 TABLE: Final[dict[tuple[LockPhase, type], Transition]] = {

@@ -40,7 +40,8 @@ examples:
       how many brokers does this load need?
   counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
       load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
-      heterogeneous, constant, giant-bundle, outliers, even-counts, system-topics
+      heterogeneous, constant, giant-bundle, dominated, outliers, even-counts,
+      system-topics
 
 max/mean is the largest broker's bytes/s by the brokers' mean, averaged over time; the score is how
 far that is above 1, and the load moved in an hour. A star marks what nothing beats in both.

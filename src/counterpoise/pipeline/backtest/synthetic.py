@@ -23,9 +23,14 @@ KINDS = {
     "giant-bundle": "one bundle carries more than a broker's share, many hardly anything",
     "outliers": "brokers are even, but for one in thirty that carries far more (P#20059)",
     "even-counts": "all brokers have as many bundles, a fifth of them the hot ones (P#8492)",
+    "dominated": "three bundles carry more than a broker each, the others wander for hours",
     "system-topics": "a tenth of the bundles is a system namespace's: no traffic, one broker",
 }
 NOISY = "constant"
+DOMINANT = (1.387, 1.2, 1.05)
+"""What each of three bundles carries, as a part of the mean broker's load."""
+WANDERS = 0.2
+"""How far each of a bundle's three waves goes, as a power of e."""
 SYSTEM_NAMESPACE = "pulsar/system"
 START_MS = 1_735_689_600_000
 """2025-01-01, a day as good as any."""
@@ -129,6 +134,8 @@ class SyntheticTrace:
             turn = np.floor(minute / 10)
             hits = np.modf(made.phase * 1e4 + turn * made.stride)[0]
             factor = factor * np.where(hits < 1 / 72, 10.0, 0.9)
+        if self.kind == "dominated":
+            factor = factor * made.wandering(minute)
         through = made.base * factor
         if self.kind == "hot-bundle":
             share = 0.5 * made.base.sum() / self.count_of_brokers
@@ -163,7 +170,7 @@ class _Made:
     def __init__(self, trace: SyntheticTrace) -> None:
         rng = np.random.default_rng((trace.seed, 1))
         count = trace.count_of_bundles
-        sigma = 2.0 if trace.kind == "heavy-tailed" else 0.7
+        sigma = {"heavy-tailed": 2.0, "dominated": 1.5}.get(trace.kind, 0.7)
         weight = rng.lognormal(0.0, sigma, count)
         if trace.kind == "giant-bundle":
             weight = rng.permutation(1.0 / np.arange(1, count + 1))
@@ -173,13 +180,30 @@ class _Made:
         if trace.kind == "giant-bundle":
             weight[weight.argmax()] = 0.0
             weight[weight.argmin()] = 1.4 * weight.sum() / (trace.count_of_brokers - 1.4)
+        elif trace.kind == "dominated":
+            # Shares of a broker's load, whatever the others carry: the largest is the floor.
+            few = rng.choice(count, len(DOMINANT), replace=False)
+            weight[few] = 0.0
+            weight *= (trace.count_of_brokers - sum(DOMINANT)) / weight.sum()
+            weight[few] = DOMINANT
         else:
             weight = np.minimum(weight, weight.sum() / trace.count_of_brokers / 3)
         total = trace.usage * trace.bytes_most * trace.count_of_brokers
         self.base: Floats = weight / weight.sum() * total
         self.phase: Floats = rng.random(count)
         self.stride: Floats = rng.random(count)
+        self.period: Floats = rng.uniform(90.0, 480.0, (3, count))
+        self.start: Floats = rng.random((3, count))
+        self.small: Masks = weight < weight.sum() / trace.count_of_brokers
         self.hottest = int(np.argsort(weight)[count // 2])
+
+    def wandering(self, minute: float) -> Floats:
+        """What bundles carry of their mean: three waves of their own; dominating ones carry it."""
+        waves = np.sin(2 * np.pi * (minute / self.period + self.start)).sum(axis=0)
+        found: Floats = np.exp(WANDERS * waves * self.small)
+        rest = self.base[self.small]
+        found[self.small] *= rest.sum() / (rest * found[self.small]).sum()
+        return found
 
     def noise(self, seed: int, step: int, size: float) -> Floats:
         rng = np.random.default_rng((seed, 3, step))

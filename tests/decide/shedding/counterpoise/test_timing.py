@@ -1,36 +1,74 @@
 """Which steps of a plan are worth their price."""
 
-from dataclasses import replace
-
+import numpy as np
 import pytest
 
-from counterpoise.decide.shedding.counterpoise.search import Found, Step
-from counterpoise.decide.shedding.counterpoise.timing import Prices, buy, prices_of
+from counterpoise.decide.shedding.counterpoise.columns import LoadColumns, used
+from counterpoise.decide.shedding.counterpoise.search import Prices, search
+from counterpoise.decide.shedding.counterpoise.timing import Bought, buy, prices_of
+from counterpoise.load.rates import Floats
 
-EVEN = Prices(0.05, 0.05)
+
+def cluster(now: Floats, later: Floats, owners: list[int], brokers: int) -> LoadColumns:
+    """Bundles whose loads are parts of the mean broker's, now and later."""
+    load, owner = np.array([[now, later]]), np.array(owners, np.intp)
+    scale = np.ones((1, 2, brokers))
+    every = np.ones(brokers, np.bool_)
+    return LoadColumns(
+        load,
+        np.array([0.25, 0.75]),
+        owner,
+        scale,
+        used(load, owner, scale),
+        np.ones(len(owner), np.bool_),
+        every,
+        ~every,
+    )
 
 
-def found(*objectives: float) -> Found:
-    first, *rest = objectives
-    steps = tuple(Step(row, 0, 1, each, each / 2, 1.0 + each) for row, each in enumerate(rest))
-    return Found(steps, first, first / 2, 1.0 + first)
+def bought(brokers: LoadColumns, prices: Prices, doubt: list[float]) -> Bought:
+    return buy(brokers, search(brokers, 100, prices), prices, np.array(doubt))
+
+
+def steady(loads: list[float], owners: list[int], brokers: int = 3) -> LoadColumns:
+    each = np.array(loads)
+    return cluster(each, each, owners, brokers)
+
+
+def cheap(price: float) -> Prices:
+    return Prices(price, price)
+
+
+# The first broker carries 1.5 of the mean, the second 1, the third 0.5.
+UNEVEN = steady([0.9, 0.4, 0.2, 1.0, 0.5], [0, 0, 0, 1, 2])
 
 
 def test_only_the_steps_that_win_their_price_are_made() -> None:
-    bought = buy(found(1.0, 0.6, 0.5, 0.49, 0.485), EVEN, 0.0)
-    assert [step.bundle for step in bought.steps] == [0, 1]
-    assert bought.gain == pytest.approx(0.5)
+    made = bought(UNEVEN, cheap(0.05), [0.0] * 3)
+    assert [(step.bundle, step.destination) for step in made.steps] == [(1, 2)]
+    assert made.gain == made.sure == pytest.approx(0.5 + 0.25 - 0.1 - 0.01)
+    assert bought(UNEVEN, cheap(0.6), [0.0] * 3).steps
+    assert not bought(UNEVEN, cheap(0.7), [0.0] * 3).steps
 
 
-def test_a_step_that_wins_nothing_is_made_for_the_one_after_it() -> None:
-    assert len(buy(found(1.0, 1.0, 0.2), EVEN, 0.0).steps) == 2
+def test_moves_of_several_brokers_that_are_equally_full_are_made_together() -> None:
+    """The first of them lowers the fullest by nothing."""
+    both = steady([1.2, 0.2, 1.2, 0.2, 0.6, 0.6], [0, 0, 1, 1, 2, 3], 4)
+    made = bought(both, cheap(0.13), [0.0] * 4)
+    assert {step.bundle for step in made.steps} == {1, 3}
+    assert both.use.max() - made.steps[0].fullest == pytest.approx(0.0)
 
 
-def test_a_gain_within_the_doubt_is_left() -> None:
-    bought = buy(found(1.0, 0.9), EVEN, 0.06)
-    assert (bought.steps, bought.best) == ((), 1)
-    assert bought.needed == pytest.approx(0.11)
-    assert buy(found(1.0, 0.9), EVEN, 0.04).steps
+def test_what_is_won_by_chance_is_not_bought() -> None:
+    """What the first broker may carry less, and the third more, is won by chance."""
+    assert bought(UNEVEN, cheap(0.05), [0.1, 0.0, 0.0]).steps
+    made = bought(UNEVEN, cheap(0.05), [0.45, 0.0, 0.45])
+    assert (made.steps, made.best) == ((), 1)
+    assert made.gain > made.needed > made.sure
+
+
+def test_a_forecast_that_no_move_rests_on_may_be_wrong() -> None:
+    assert bought(UNEVEN, cheap(0.05), [0.0, 0.9, 0.0]).steps
 
 
 def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -> None:
@@ -49,10 +87,12 @@ def test_a_move_for_a_burst_costs_as_much_in_a_large_cluster_and_never_less_than
 
 
 def test_a_move_that_leaves_more_to_be_moved_after_a_burst_must_win_its_own_price() -> None:
-    plan = found(1.0, 0.9)
-    worse_later = replace(plan, steps=(plan.steps[0]._replace(lasting=plan.lasting + 0.01),))
-    assert buy(plan, Prices(0.04, 0.2), 0.0).steps
-    assert buy(worse_later, Prices(0.04, 0.2), 0.0).steps == ()
-    made = buy(worse_later, Prices(0.04, 0.08), 0.0)
-    assert made.steps
-    assert made.needed == pytest.approx(0.08)
+    """The first broker's second bundle bursts; later it would be missed there."""
+    burst = cluster(
+        np.array([0.7, 0.8, 1.0, 0.5]), np.array([0.95, 0.05, 1.0, 1.0]), [0, 0, 1, 2], 3
+    )
+    made = bought(burst, Prices(0.01, 0.01), [0.0] * 3)
+    assert [step.bundle for step in made.steps] == [1]
+    assert made.steps[0].lasting > 0.0
+    assert not bought(burst, Prices(0.01, 0.2), [0.0] * 3).steps
+    assert bought(burst, Prices(0.01, 0.04), [0.0] * 3).needed == pytest.approx(0.04)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _FEWEST, _MOST_OF_THEM = 4, 0.75
 """Bundles of a broker that say something about it, and the part of them that fell with it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LoadColumns:
     """What the search reads; a span is a part of the time ahead (`forecast.spans`)."""
 
@@ -31,6 +32,8 @@ class LoadColumns:
     """The broker of each bundle, -1 where no broker reports it."""
     scale: Floats
     """By figure, span and broker: what a unit of load adds to its utilisation, 1 being the mean."""
+    use: Floats
+    """By figure, span and broker: see `used`."""
     movable: Masks
     destination: Masks
     """Which brokers may receive."""
@@ -39,7 +42,7 @@ class LoadColumns:
     allowed: Mapping[int, Masks] = field(default_factory=dict)
     """By bundle: which brokers may have it, where that is not all of them."""
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """What no assignment lowers the objective below: a bundle is on one broker as a whole."""
         if not self.load.size or not self.scale.size:
@@ -47,7 +50,7 @@ class LoadColumns:
         largest = (self.load.max(axis=2) * self.scale.min(axis=2)).max(axis=0)
         return float(self.weight @ (largest - 1.0).clip(0.0))
 
-    @property
+    @cached_property
     def sizes(self) -> Floats:
         """By bundle: what it adds to its broker's utilisation, over the time ahead."""
         added = [
@@ -63,12 +66,11 @@ class LoadColumns:
         scarcest: Floats = self.use.max(axis=0, initial=0.0)
         return scarcest
 
-    @property
-    def use(self) -> Floats:
-        """By figure, span and broker."""
-        brokers = self.scale.shape[2]
-        carried = [totals(figure, self.owner, brokers) for figure in self.load]
-        return np.array(carried).reshape(self.scale.shape) * self.scale
+
+def used(load: Floats32 | Floats, owner: Indices, scale: Floats) -> Floats:
+    """By figure, span and broker: what its bundles use, 1 being the mean of the scarcest figure."""
+    carried = [totals(figure, owner, scale.shape[2]) for figure in load]
+    return np.array(carried).reshape(scale.shape) * scale
 
 
 def totals(load: Floats32 | Floats, owner: Indices, brokers: int) -> Floats:
@@ -105,12 +107,8 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
     # Half of what is new: a use is measured over another span than the traffic.
     known = np.where(np.isnan(remembered), seen, 0.9 * remembered + 0.1 * seen)
     known = np.where(np.isnan(known), remembered, known)
-    for column in known.T:
-        there = np.isfinite(column)
-        if there.any():
-            middle = np.median(column[there])
-            column[~there] = middle
-            column[np.abs(column - middle) < 0.15 * middle] = middle
+    middle = _median(known)
+    known = np.where(np.isnan(known) | (np.abs(known - middle) < 0.15 * middle), middle, known)
     return np.nan_to_num(known, nan=0.0)
 
 
@@ -123,6 +121,15 @@ def _evened_by_host(carried: Floats, brokers: Sequence[str]) -> Floats:
     np.add.at(summed, host, carried)
     evened: Floats = summed[host] / np.bincount(host)[host, np.newaxis]
     return evened
+
+
+def _median(known: Floats) -> Floats:
+    """The median of each column's numbers; NaN of a column without any."""
+    ordered = np.sort(known, axis=0)  # what is no number comes last
+    count = np.isfinite(known).sum(axis=0)
+    each = np.arange(known.shape[1])
+    low, high = ordered[(count - 1).clip(0) // 2, each], ordered[count // 2, each]
+    return np.where(count > 0, (low + high) / 2.0, np.nan)
 
 
 def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:

@@ -24,7 +24,7 @@ def explained(
     view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought
 ) -> Iterator[Decision]:
     """The steps as decisions: what each wins, and what it costs."""
-    use = cluster.use
+    use = cluster.use.copy()
     before: Found | Step = found
     for step in bought.steps:
         added = cluster.load[:, :, step.bundle] * cluster.scale[:, :, step.source]
@@ -86,15 +86,15 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
     figures = {"fullest": found.fullest}
     start = "the fullest broker is forecast to carry {fullest:.3f} times the mean"
     if bought.best:
-        figures |= {"moves": float(bought.best)}
+        figures |= {"moves": float(bought.best), "gain": bought.gain}
         return Rejection(
             "cluster",
             "not-worth-it",
-            bought.gain,
+            bought.sure,
             bought.needed,
             PRICE,
-            f"{start}; {{moves:.0f}} moves would win {{value:.4f}} of imbalance, less than the "
-            "{limit:.4f} that they cost or that the forecast may be wrong by ({setting})",
+            f"{start}; {{moves:.0f}} moves would win {{gain:.4f}} of imbalance, but no more than "
+            "{value:.4f} where forecasts err against them, and they cost {limit:.4f} ({setting})",
             figures,
         )
     if found.steps or found.objective - cluster.floor <= bought.prices.lasting:

@@ -20,6 +20,11 @@ DESTINATIONS: Final = 16
 """Brokers that are tried: the emptiest."""
 STALE: Final = 8
 """Brokers, the fullest first, that may have no useful move before the search ends."""
+HOPE: Final = 12.0
+"""Moves that may win nothing before those that follow win it back: as many prices are ventured.
+
+Where several brokers are equally full, the fullest is lower only once all of them have given.
+"""
 LEAST: Final = 1e-9
 _SAMPLE: Final = np.arange(CANDIDATES)
 
@@ -47,6 +52,18 @@ class Found:
     fullest: float
 
 
+class Prices(NamedTuple):
+    """What a move must win of the objective."""
+
+    lasting: float
+    passing: float
+    """Of one that leaves more to be moved later."""
+
+    def of(self, step: Step, before: "Found | Step") -> float:
+        """What this step must win after the one ``before`` it."""
+        return self.passing if step.lasting > before.lasting else self.lasting
+
+
 FULL: Final = 0.95
 """A broker that is filled is full at this part of the mean."""
 
@@ -67,26 +84,30 @@ def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> Floa
     return parts
 
 
-def search(cluster: LoadColumns, moves: int, price: float) -> Found:
+def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
     """At most so many moves, each of which lowers the objective; no bundle moves twice.
 
-    Ends where even a perfect plan would not win another ``price`` any more.
+    Ends where even a perfect plan would not win another price any more, or where the last moves
+    have cost more than they won.
     """
-    load, scale, weight = cluster.load, cluster.scale, cluster.weight
-    use, size = cluster.use, cluster.sizes
+    weight, use = cluster.weight, cluster.use.copy()
     top = use.max(axis=0, initial=0.0)
+    start = _position(objective(top, weight, cluster.filling), weight @ top)
+    floor = cluster.floor
+    if start[0] - floor <= prices.lasting:
+        return Found((), *start)
+    size = cluster.sizes
     free = cluster.movable & (cluster.owner >= 0) & (size > LEAST)
     movable = np.flatnonzero(free)
     # NumPy sorts numbers of 16 bits by counting them, and there are few brokers.
     narrow = cluster.owner[movable].astype(np.min_scalar_type(top.shape[1]))
     movable = movable[np.argsort(narrow, kind="stable")]
     starts = np.searchsorted(cluster.owner[movable], np.arange(top.shape[1] + 1))
-    start = _position(objective(top, weight, cluster.filling), weight @ top)
-    floor = cluster.floor
     steps: list[Step] = []
     barren: list[int] = []
-    now = start
-    while len(steps) < moves and now[0] - floor > price:
+    before: Found | Step = Found((), *start)
+    now, over, best = start, 0.0, 0.0
+    while len(steps) < moves and now[0] - floor > prices.lasting:
         source = _fullest(top, weight, barren)
         if source < 0:
             break
@@ -98,13 +119,24 @@ def search(cluster: LoadColumns, moves: int, price: float) -> Found:
                 break
             continue
         bundle, to = made
-        for broker, sign in ((source, -1.0), (to, 1.0)):
-            use[:, :, broker] += sign * load[:, :, bundle] * scale[:, :, broker]
-            top[:, broker] = use[:, :, broker].max(axis=0)
+        carry(cluster, use, top, (bundle, source, to))
         free[bundle] = False
         now = _position(objective(top, weight, cluster.filling), weight @ top)
-        steps.append(Step(bundle, source, to, *now))
+        step = Step(bundle, source, to, *now)
+        steps.append(step)
+        over += before.objective - step.objective - prices.of(step, before)
+        best, before = max(best, over), step
+        if over < best - HOPE * prices.lasting:
+            break
     return Found(tuple(steps), *start)
+
+
+def carry(cluster: LoadColumns, use: Floats, top: Floats, move: tuple[int, int, int]) -> None:
+    """Change what brokers use, by figure, span and broker, and ``top``, its largest figure."""
+    bundle, source, to = move
+    for broker, sign in ((source, -1.0), (to, 1.0)):
+        use[:, :, broker] += sign * cluster.load[:, :, bundle] * cluster.scale[:, :, broker]
+        top[:, broker] = use[:, :, broker].max(axis=0)
 
 
 def _position(parts: Floats, use: Floats) -> tuple[float, float, float]:

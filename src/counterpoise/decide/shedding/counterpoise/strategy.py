@@ -16,6 +16,7 @@ from counterpoise.decide.shedding.counterpoise.columns import (
     scales,
     suspects,
     totals,
+    used,
 )
 from counterpoise.decide.shedding.counterpoise.forecast import (
     MINUTE_MS,
@@ -34,14 +35,14 @@ from counterpoise.decide.shedding.counterpoise.reasons import explained, why_not
 from counterpoise.decide.shedding.counterpoise.search import FULL, search
 from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, prices_of
 from counterpoise.decide.shedding.explain import no_broker
-from counterpoise.load.rates import Indices
+from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView, Masks
 
-DOUBT: Final = 6.0
-"""So many standard errors of a broker's forecast are taken for noise, on ten brokers or fewer.
+DOUBT: Final = 1.75
+"""So many standard errors of a broker's forecast may be noise, times that of the largest of all.
 
-On more, times the logarithm of their number to the base of ten: the fullest broker is where the
-largest of all errors shows.
+Of n normal errors the largest is about the square root of 2 ln n: the more brokers there are, the
+more of its excess the fullest owes to chance.
 """
 COLD: Final = 0.5
 """A broker below this part of the mean is taken for one that has just joined."""
@@ -108,11 +109,13 @@ class Counterpoise:
         unknown = (float("nan"),) * len(ahead)
         remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])
         capacity = capacities(view, options.weights.modular, remembered)
+        scale = scales(load, view.reporter, capacity)
         cluster = LoadColumns(
             load,
             spans(options.horizon_minutes),
             view.reporter,
-            scales(load, view.reporter, capacity),
+            scale,
+            used(load, view.reporter, scale),
             _movable(view, tracks, now_ms, options),
             np.array([name not in ill and name not in view.rules.silent for name in view.brokers]),
             np.zeros(len(view.brokers), np.bool_),
@@ -123,8 +126,9 @@ class Counterpoise:
         cluster = replace(cluster, filling=filling & cluster.destination)
         minutes = options.horizon_minutes
         prices = prices_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
-        found = search(cluster, options.max_moves, prices.lasting)
-        bought = buy(found, prices, _doubt(view, tracks, ahead))
+        doubt = _doubt(view, tracks, ahead)
+        found = search(cluster, options.max_moves, prices)
+        bought = buy(cluster, found, prices, doubt)
         waits = not bought.steps and found.objective > cluster.floor + prices.lasting
         waited = memory.waited_min + max(0.0, elapsed_ms / MINUTE_MS) if waits else 0.0
         after = CounterpoiseMemory(
@@ -137,7 +141,12 @@ class Counterpoise:
             ill,
             dict(zip(view.brokers, map(tuple, capacity.tolist()), strict=True)),
         )
-        shown = {"objective": found.objective, "fullest": found.fullest, "price": prices.lasting}
+        shown = {
+            "objective": found.objective,
+            "fullest": found.fullest,
+            "price": prices.lasting,
+            "doubt": float(doubt.mean()),
+        }
         return StrategyPlan(
             tuple(explained(view, cluster, found, bought)),
             tuple(why_nothing(view, cluster, found, bought, ill)),
@@ -193,9 +202,11 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
     return movable
 
 
-def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> float:
-    """What the fullest broker's forecast may be too high by, as a part of the mean."""
+def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> Floats:
+    """By broker: what its forecast may be wrong by, as a part of the mean broker's load."""
+    brokers = len(view.brokers)
     squares = uncertainty(tracks, load) ** 2
-    whole, square = totals(np.array([carried(load), squares]), view.reporter, len(view.brokers))
-    errors = DOUBT * max(1.0, math.log10(len(view.brokers)))
-    return errors * float(np.sqrt(square).mean() / whole.mean()) if whole.any() else 0.0
+    whole, square = totals(np.array([carried(load), squares]), view.reporter, brokers)
+    errors = DOUBT * math.sqrt(2.0 * math.log(max(2, brokers)))
+    found: Floats = errors * np.sqrt(square) / max(float(whole.mean()), 1e-9)
+    return found

@@ -8,7 +8,11 @@ been uneven for so long is taken to stay so for as long again, beside the horizo
 
 from typing import Final, NamedTuple
 
-from counterpoise.decide.shedding.counterpoise.search import Found, Step
+import numpy as np
+
+from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
+from counterpoise.decide.shedding.counterpoise.search import Found, Prices, Step, carry, objective
+from counterpoise.load.rates import Floats
 
 PATIENCE: Final = 2.0
 """How far the price of a move may fall by waiting: to half."""
@@ -21,18 +25,6 @@ before it has paid. It helps the fullest broker alone, so a larger cluster makes
 HOUR_MINUTES: Final = 60.0
 
 
-class Prices(NamedTuple):
-    """What a move must win of the objective."""
-
-    lasting: float
-    passing: float
-    """Of one that leaves more to be moved later."""
-
-    def of(self, step: Step, before: Found | Step) -> float:
-        """What this step must win after the one ``before`` it."""
-        return self.passing if step.lasting > before.lasting else self.lasting
-
-
 class Bought(NamedTuple):
     """What a round moves, and what the rest would have won."""
 
@@ -41,6 +33,8 @@ class Bought(NamedTuple):
     """How many steps win most over their price, bought or not."""
     gain: float
     """By how much those lower the objective."""
+    sure: float
+    """By how much at least, as far as the forecasts can be relied on."""
     needed: float
     """What they must win to be made."""
     prices: Prices
@@ -53,20 +47,31 @@ def prices_of(move_price: float, brokers: int, horizon_min: float, waited_min: f
     return Prices(whole / brokers, whole * max(PASSING, 1.0 / brokers))
 
 
-def buy(found: Found, prices: Prices, doubt: float) -> Bought:
-    """The leading steps that win most over their price; none unless they also win the ``doubt``.
+def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bought:
+    """The leading steps that win most over their price, though forecasts err against them.
 
-    The doubt is what forecasts may be wrong by: less than that is noise.
+    ``doubt`` is what each broker's forecast may be wrong by: those that give carry so much less and
+    those that receive so much more. What is won by chance is not won then.
     """
-    best, count, cost, worth = 0.0, 0, 0.0, prices.lasting
+    weight, use = cluster.weight, cluster.use.copy()
+    first = use.max(axis=0, initial=0.0)
+    top = first.copy()
+    best, bought = Bought((), 0, 0.0, 0.0, prices.lasting, prices), Bought((), 0, 0, 0, 0, prices)
     before: Found | Step = found
+    cost = 0.0
     for number, step in enumerate(found.steps, 1):
         cost += prices.of(step, before)
         before = step
-        over = found.objective - step.objective - cost
-        if over > best:
-            best, count, worth = over, number, cost
-    gain = found.objective - found.steps[count - 1].objective if count else 0.0
-    needed = worth + doubt
-    bought = found.steps[:count] if gain > needed else ()
-    return Bought(bought, count, gain, needed, prices)
+        carry(cluster, use, top, step[:3])
+        gain = found.objective - step.objective
+        if gain <= cost:
+            continue
+        err = doubt * np.sign((top - first).round(9))
+        sure = float((objective(first + err, weight, cluster.filling)
+                      - objective(top + err, weight, cluster.filling)).sum())  # fmt: skip
+        made = Bought(found.steps[:number], number, gain, sure, cost, prices)
+        if gain - cost > best.gain - best.needed:
+            best = made
+        if sure - cost > bought.sure - bought.needed:
+            bought = made
+    return bought if bought.steps else best._replace(steps=())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
+from counterpoise.decide.shedding.counterpoise.columns import LoadColumns, used
 from counterpoise.decide.shedding.counterpoise.search import search
 from counterpoise.decide.shedding.counterpoise.timing import Prices, buy
 from counterpoise.load.rates import Floats, Indices
@@ -75,15 +75,18 @@ def _moves(
     mean = load.sum() / max(1, int(up.sum()))
     if not mean > 0:
         return []
+    loads, scale = load[np.newaxis, np.newaxis], (relief / mean)[np.newaxis, np.newaxis]
     cluster = LoadColumns(
-        load[np.newaxis, np.newaxis],
+        loads,
         np.ones(1),
         owners,
-        (relief / mean)[np.newaxis, np.newaxis],
+        scale,
+        used(loads, owners, scale),
         np.ones(len(load), np.bool_),
         up,
         np.zeros(len(relief), np.bool_),
     )
     each = price / len(relief)
-    bought = buy(search(cluster, len(load), each), Prices(each, each), 0.0)
+    prices = Prices(each, each)
+    bought = buy(cluster, search(cluster, len(load), prices), prices, np.zeros(1))
     return [(step.bundle, step.destination) for step in bought.steps]

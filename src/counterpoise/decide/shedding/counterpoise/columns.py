@@ -100,11 +100,11 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
         np.stack([traffic.rate(), traffic.throughput_in, traffic.throughput_out], axis=1),
         view.brokers,
     )
-    used = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
+    use = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
     with np.errstate(all="ignore"):
-        seen = carried / used
-    seen[~((used > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
-    # Half of what is new: a use is measured over another span than the traffic.
+        seen = carried / use
+    seen[~((use > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
+    # A tenth of what is new: a use is measured over another span than the traffic.
     known = np.where(np.isnan(remembered), seen, 0.9 * remembered + 0.1 * seen)
     known = np.where(np.isnan(known), remembered, known)
     middle = _median(known)

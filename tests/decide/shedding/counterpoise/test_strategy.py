@@ -195,6 +195,27 @@ def test_the_same_noise_is_doubted_more_on_more_brokers() -> None:
     assert 1.4 < doubt(40) / doubt(4) < 1.9
 
 
+@pytest.mark.parametrize("quiet_from", [0, 20], ids=["quiet at first", "quiet for a while"])
+def test_load_that_begins_is_moved_soon(quiet_from: int) -> None:
+    """A broker that restarted reports its bundles without load: their noise is not known by it."""
+    steady = random_cluster(1, noise=0.1)
+
+    def begins(minute: int) -> Floats:
+        made: Floats = steady.load(minute) * (0.0 if quiet_from <= minute < 60 else 1.0)
+        return made
+
+    cluster = replace(steady, load=begins, owners=[owner // 2 for owner in steady.owners])
+    if quiet_from:
+        cluster.settings = {"max_moves": 0}
+    for _ in range(60):
+        cluster.round()
+    cluster.settings = {}
+    for _ in range(20):
+        plan = cluster.round()
+    assert cluster.ratio(80) < 1.3
+    assert plan.figures["doubt"] < 0.3
+
+
 def test_no_bundle_moves_twice_within_its_grace_period() -> None:
     rng = np.random.default_rng(7)
     loads = rng.lognormal(0, 0.7, 60) * 1e7

@@ -91,7 +91,7 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
     """What each broker can carry of each figure, from what it carries and how much that uses.
 
     Messages/s stand for the processor. Where a use is too small to say, or no number, what was
-    ``remembered`` (NaN for nothing) counts, else the median of the others; 0 where a figure has
+    ``remembered`` counts (0 or NaN: nothing), else the median of the others; 0 where a figure has
     no weight or no broker says anything. Brokers of one host report what the host uses, so they
     are equal parts of what it can carry.
     """
@@ -105,6 +105,7 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
         seen = carried / use
     seen[~((use > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
     # A tenth of what is new: a use is measured over another span than the traffic.
+    remembered = np.where(remembered > 0, remembered, np.nan)
     known = np.where(np.isnan(remembered), seen, 0.9 * remembered + 0.1 * seen)
     known = np.where(np.isnan(known), remembered, known)
     middle = _median(known)

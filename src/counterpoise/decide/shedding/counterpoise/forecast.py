@@ -22,6 +22,8 @@ TREND_MINUTES: Final = 90.0
 SPREAD_SAMPLES: Final = 50
 FIRST_SPREAD: Final = 0.1
 """What is assumed of a bundle that was never seen."""
+WIDEST: Final = 1.0
+"""A spread is no wider: a load that is not negative rarely is further from its mean."""
 OUTLIER: Final = 3.0
 """A deviation of so many spreads is cut."""
 BURST_SAMPLES: Final = 2
@@ -67,7 +69,8 @@ def advance(
     ``elapsed_ms`` have passed since the last one; 0 for the first. The levels of ``held`` bundles
     stay: what an ill broker serves is not what clients want.
     """
-    first = before.count == 0
+    # A bundle that carried nothing is forecast to carry nothing, however long it has been seen.
+    first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
     # Figures that stay the same are a report read twice, or, after a while, a constant load.
     again = elapsed_ms >= MEASURED_MS
     fresh = (first | again | (average != before.average).any(axis=1)) & ~held
@@ -84,13 +87,15 @@ def advance(
     outliers = np.where(fresh, outliers, before.outliers)
     shifted = np.abs(outliers) > SHIFT_SAMPLES
     cut = np.where(far & ~shifted, limit / np.maximum(miss, 1e-9), 1.0)
-    count = np.where(shifted & fresh, 3, before.count + fresh)
+    count = np.where(shifted & fresh, 3, np.where(first, 0, before.count) + fresh)
     part = (1.0 / np.maximum(count, 1)).astype(np.float32)
     alpha = np.maximum(part, 1.0 - math.exp(-minutes / LEVEL_MINUTES))
     learnt = error * (alpha * cut)[:, np.newaxis]
     steady = (count > SHIFT_SAMPLES) * ((1.0 - math.exp(-minutes / TREND_MINUTES)) / minutes)
     slope = learnt * steady.astype(np.float32)[:, np.newaxis]
-    deviation = np.where(first, FIRST_SPREAD, np.minimum(miss, 2.0 * limit))
+    # Of a level near 0 every sample is many times its forecast, which says nothing of the next.
+    usual = np.minimum(np.minimum(miss, 2.0 * limit), WIDEST)
+    deviation = np.where(first, FIRST_SPREAD, usual)
     spread = before.spread + np.maximum(part, 1.0 / SPREAD_SAMPLES) * (deviation - before.spread)
     seen = fresh[:, np.newaxis]
     return Tracks(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoise.decide.shedding.counterpoise.columns import LoadColumns, used
-from counterpoise.decide.shedding.counterpoise.search import search
-from counterpoise.decide.shedding.counterpoise.timing import Prices, buy
+from counterpoise.decide.shedding.counterpoise.search import Prices, search
+from counterpoise.decide.shedding.counterpoise.timing import buy
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import Masks
 from counterpoise.pipeline.backtest.trace import LoadTrace

@@ -36,12 +36,13 @@ BATCHES = 12
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
-    polls = 20_000 if quick else 500_000
+    polls = 3_000 if quick else 500_000
     pipeline_fold.BUNDLES, pipeline_fold.BROKERS = 4, 2
     rows = pipeline_fold.poll(0, np.random.default_rng(1))
     with TemporaryDirectory(prefix="counterpoise-bench-") as home:
         writer = take_over(open_location(home))
         last = _recorded(writer, rows, polls)
+        print(f"   {polls:,} polls are recorded", flush=True)
         began = time.perf_counter()
         spark = start_session("local[2]", partitions=2)
         try:
@@ -49,6 +50,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                 tasks = SparkTasks(spark, job)
                 ReportFold(writer, tasks, shards=2).next()
                 first_s = time.perf_counter() - began
+                print(f"   the first batch took {first_s:.1f} s", flush=True)
                 _fold_the_last(writer, last)
                 each = _batches(ReportFold(writer, tasks, shards=2), writer, rows, last)
         finally:

@@ -133,11 +133,14 @@ def _fold_averages(
     if len(samples["bundle"]) == 0:
         return averages
     rows, table = _rows_of(averages, samples["bundle"])
-    lapsed = np.zeros(len(rows), np.bool_)
-    for poll, broker in gaps:
-        lapsed |= (samples["poll_id"] == poll) & (samples["broker"] == broker)
+    figures = {term: _figures(table, f"{term}_") for term in TERMS}
+    sampled, fetched, lapsed = _figures(samples), samples["fetched_at_ms"], _is_in(gaps, samples)
     for turn in _turns(rows):
-        _take_samples(table, rows[turn], select(samples, SAMPLE, turn), lapsed[turn], options)
+        taken = (rows[turn], sampled[turn], fetched[turn], lapsed[turn])
+        _take_samples(table, figures, *taken, options)
+    for term in TERMS:
+        for number, name in enumerate(RATES):
+            table[f"{term}_{name}"] = figures[term][:, number].copy()
     newest = int(samples["fetched_at_ms"].max())
     kept = newest - table["seen_at_ms"] <= options.forget_after_ms
     if kept.all():
@@ -147,21 +150,36 @@ def _fold_averages(
     return select(table, AVERAGES, kept)
 
 
+def _figures(table: Table, prefix: str = "") -> Column:
+    """The rates of a table, a row for each of its rows: all of them are folded at once."""
+    return np.stack([table[prefix + name] for name in RATES], axis=1)
+
+
+def _is_in(gaps: Collection[tuple[int, str]], samples: Table) -> Column:
+    """Which samples are of these polls and brokers."""
+    found: Column = np.isin(samples["poll_id"], [poll for poll, _ in gaps])
+    for row in np.flatnonzero(found).tolist():
+        found[row] = (samples["poll_id"][row], samples["broker"][row]) in gaps
+    return found
+
+
 def _take_samples(
-    table: dict[str, Column], rows: Column, samples: Table, lapsed: Column, options: FoldOptions
+    table: dict[str, Column],
+    figures: Mapping[str, Column],
+    rows: Column,
+    sampled: Column,
+    fetched: Column,
+    lapsed: Column,
+    options: FoldOptions,
 ) -> None:
     """Fold one sample for each of these (different) rows of the averages."""
-    lapsed = lapsed | (
-        samples["fetched_at_ms"] - table["seen_at_ms"][rows] > options.forget_after_ms
-    )
+    lapsed = lapsed | (fetched - table["seen_at_ms"][rows] > options.forget_after_ms)
     for term, limit in options.limits.items():
         counts = np.where(lapsed, 0, table[f"{term}_samples"][rows])
-        for name in RATES:
-            average = table[f"{term}_{name}"]
-            folded = fold_samples(counts, average[rows], samples[name], limit)
-            average[rows] = folded.values
+        folded = fold_samples(counts, figures[term][rows], sampled, limit)
+        figures[term][rows] = folded.values
         table[f"{term}_samples"][rows] = folded.num_samples
-    table["seen_at_ms"][rows] = samples["fetched_at_ms"]
+    table["seen_at_ms"][rows] = fetched
 
 
 def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column]]:
@@ -199,7 +217,9 @@ def _turns(rows: Column) -> list[Column]:
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     lengths = np.diff(np.r_[starts, len(ordered)])
     turn = np.arange(len(ordered)) - np.repeat(starts, lengths)
-    return [np.sort(order[turn == number]) for number in range(int(lengths.max()))]
+    by_turn = order[np.lexsort((order, turn))]
+    # Cut once: looking for each turn among all rows would take their number squared.
+    return np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])
 
 
 def _fold_brokers(
@@ -216,9 +236,10 @@ def _fold_brokers(
         for row, name in enumerate(brokers["broker"])
     }
     listing = np.flatnonzero((reports["kind"] != POLL) | (reports["note"] == ""))
-    polls = reports["poll_id"][listing]
-    for poll in sorted(set(polls.tolist())):
-        rows = listing[(polls == poll) & (reports["kind"][listing] != POLL)].tolist()
+    # Reports are in order of polls.
+    polls, starts = np.unique(reports["poll_id"][listing], return_index=True)
+    for poll, those in zip(polls.tolist(), np.split(listing, starts[1:]), strict=False):
+        rows = [row for row in those.tolist() if reports["kind"][row] != POLL]
         listed = {reports["broker"][row] for row in rows}
         latest = {name: known for name, known in latest.items() if name in listed}
         for row in rows:

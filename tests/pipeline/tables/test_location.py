@@ -13,8 +13,7 @@ from counterpoise.pipeline.tables.faults import (
     from_spark,
 )
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.location import Location, open_location
-from counterpoise.pipeline.tables.place import file_system
+from counterpoise.pipeline.tables.location import Location, file_system, open_location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain
 from counterpoise.pipeline.tables.schema import REPORTS
 

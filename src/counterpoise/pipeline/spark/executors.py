@@ -9,7 +9,11 @@ EXECUTORS_WITHIN_S: Final = 30.0
 
 
 def has_executors(spark: "SparkSession") -> bool:
-    """Whether an executor has come; a local master needs none."""
+    """Whether an executor has come; a local master needs none, and Spark Connect does not say."""
+    from pyspark.sql import is_remote
+
+    if is_remote():
+        return True
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return True

@@ -61,4 +61,4 @@ class JobWatch:
 
     def is_alone(self) -> bool:
         """Whether no executor has come."""
-        return not self._is_remote and not has_executors(self._spark)
+        return not has_executors(self._spark)

@@ -1,6 +1,7 @@
 """Where the tables of a history are: for `pyarrow`, for delta-rs, and in words."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,10 +9,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 
-from counterpoise.pipeline.tables.place import address_of, file_system
-
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?(.*)", re.DOTALL)
+"""Two letters at least."""
+_ALIKE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_BUCKETS = ("s3", "gs", "abfs", "abfss")
+_KNOWN = (*_BUCKETS, "hdfs", "viewfs")
+_NEEDS = {
+    "hdfs": "; hdfs:// needs Hadoop's client here: JAVA_HOME, HADOOP_HOME and its CLASSPATH",
+}
 _PATIENCE = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
 """A store that does not answer ends a commit after 45 s at most: 180 by default."""
 
@@ -58,7 +66,7 @@ class Location:
         if self.local is not None:
             return self.path(table)
         parts = urlsplit(self.uri)
-        scheme = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(parts.scheme, parts.scheme)
+        scheme = _ALIKE.get(parts.scheme, parts.scheme)
         host = parts.netloc.rpartition("@")[2] if scheme in ("s3", "gs") else parts.netloc
         return f"{scheme}://{host}{parts.path.rstrip('/')}/{table}"
 
@@ -106,3 +114,53 @@ def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     if address.startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     return options
+
+
+def file_system(uri: str) -> tuple[Any, str]:
+    """The file system of a path or URI, and the root there; raises `ValueError`, a sentence.
+
+    What looks like a URI is never taken for a directory of that name.
+    """
+    if not uri.strip():
+        raise ValueError(
+            "the history has no name: give a directory or a URI, such as ./history or s3://bucket/h"
+        )
+    found = _SCHEME.fullmatch(uri)
+    if found is None:
+        return fs.LocalFileSystem(), str(Path(uri).absolute())
+    scheme, slashes, rest = found.groups()
+    known = _ALIKE.get(scheme.lower(), scheme.lower())
+    if known == "file":
+        return fs.LocalFileSystem(), _path_of_file(uri, slashes, rest)
+    said = f"history {address_of(uri)}"
+    if known not in _KNOWN:
+        raise ValueError(
+            f"{said}: nothing here opens {scheme}: (there are directories, s3://, gs://, hdfs:// "
+            f"and abfs://; a directory of that name is ./{uri})"
+        )
+    if not slashes:
+        raise ValueError(f"{said}: expected {scheme}://…; a directory of that name is ./{uri}")
+    if known in _BUCKETS and not rest.partition("?")[0].strip("/"):
+        raise ValueError(f"{said} names no bucket: expected {scheme}://bucket/path")
+    try:
+        filesystem, root = fs.FileSystem.from_uri(f"{known}://{rest}")
+    except (pa.ArrowException, OSError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"{said}: {why}{_NEEDS.get(known, '')}") from None
+    return filesystem, root.rstrip("/")
+
+
+def address_of(uri: str) -> str:
+    """A URI without what it may hold of keys and parameters."""
+    scheme, mark, rest = uri.partition("://")
+    if not mark:
+        return scheme
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _path_of_file(uri: str, slashes: str | None, rest: str) -> str:
+    host, slash, path = rest.partition("/") if slashes else ("", rest[:1], rest[1:])
+    if host not in ("", "localhost") or slash != "/" or not path:
+        raise ValueError(f"history {uri}: expected file:///an/absolute/path")
+    return str(Path("/" + unquote(path)))

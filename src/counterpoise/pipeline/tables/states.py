@@ -29,8 +29,6 @@ FOLD = "counterpoise-fold"
 """The application transaction whose version is the poll up to which the stream has folded."""
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-_SEAL = b"crc:"
-_SEAL_BYTES = len(_SEAL) + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,35 +133,19 @@ def _part(state: FoldState, shard: int, shards: int) -> FoldState:
 
 
 def state_to_bytes(state: FoldState) -> bytes:
-    """A fold state as three Arrow streams, one after another, and their checksum."""
+    """A fold state as three Arrow streams, one after another; Parquet checks its pages itself."""
     sink = pa.BufferOutputStream()
     for table in (state.averages, state.served, state.brokers):
         batch = _batch(table)
         with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
             writer.write_batch(batch)
-    whole = sink.getvalue()
-    return bytes(whole) + _seal(whole)
+    return bytes(sink.getvalue())
 
 
 def state_from_bytes(blob: bytes) -> FoldState:
-    """The reverse of `state_to_bytes`; raises `ValueError` or `ArrowException` for a damaged one.
-
-    A state of an older balancer has no checksum.
-    """
-    # Looked at first: what is wrong in a stream may be how much memory it asks for.
-    if (said := blob[-_SEAL_BYTES:]).startswith(_SEAL):
-        blob = blob[:-_SEAL_BYTES]
-        if said != _seal(blob):
-            raise ValueError("its checksum is another")
+    """The reverse of `state_to_bytes`; raises `ValueError` or `ArrowException` for another's."""
     source = pa.BufferReader(blob)
-    tables = [_read(source, names) for names in (AVERAGES, SERVED, BROKERS)]
-    if source.tell() != len(blob):
-        raise ValueError("there is something behind its end")
-    return FoldState(*tables)
-
-
-def _seal(blob: Any) -> bytes:
-    return _SEAL + zlib.crc32(blob).to_bytes(4, "big")
+    return FoldState(*(_read(source, names) for names in (AVERAGES, SERVED, BROKERS)))
 
 
 def _read(source: pa.BufferReader, names: tuple[str, ...]) -> Table:

@@ -1,0 +1,22 @@
+"""The quick forms of the history's benchmarks end, and say what their full forms say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.__main__ import run
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("history", {"landing a poll of 100,000 reports", "a commit", "a month of history"}),
+        pytest.param("months", {"a batch, median"}, marks=pytest.mark.spark),
+    ],
+)
+def test_a_quick_form_ends_with_its_figures(name: str, figures: set[str], tmp_path: Path) -> None:
+    assert run(name, tmp_path, quick=True, limit_s=500) is None
+    measured = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+    assert figures <= {each["name"] for each in measured}
+    assert all(each["value"] > 0 for each in measured)

@@ -97,7 +97,6 @@ _WORD = re.compile(
 WORDS_STAY = {
     ("src/counterpoise/pipeline/tables/data_files.py", "tell"): "the method of Python's files",
     ("src/counterpoise/pipeline/tables/old_layout.py", "reigns"): "a directory of older histories",
-    ("src/counterpoise/pipeline/tables/states.py", "tell"): "the method of Python's files",
 }
 #: File names that recur because every folder has such a file for the same purpose.
 FILES_RECUR = frozenset("__init__ errors memory options policies port records registry".split())

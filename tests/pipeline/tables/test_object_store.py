@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.pipeline.tables.check import check, repair
 from counterpoise.pipeline.tables.faults import HistoryFaultError, SupersededError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesReader, take_over
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import land, next_slice, read_shard
+from counterpoise.pipeline.tables.schema import REPORTS
 from tests.load.story import poll
 from tests.pipeline.s3_server import Bucket, bucket, own_path
 from tests.pipeline.tables.test_history import landed_polls
@@ -76,3 +78,24 @@ def test_a_refusal_of_the_store_is_a_sentence(s3: Bucket, uri: str) -> None:
             land(writer, poll(1, LOADS))
     finally:
         s3.refuse = ""
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut"])
+def test_a_damaged_file_is_set_aside(uri: str, s3: Bucket, damage: str) -> None:
+    writer = take_over(open_location(uri))
+    for number in (1, 2):
+        land(writer, poll(number, LOADS))
+    file = writer.files(REPORTS)[0]
+    if damage == "removed":
+        writer.location.filesystem.delete_file(writer.location.path(file.name))
+    else:
+        key = writer.location.path(file.name).partition("/")[2]
+        s3.write(key, s3.read(key)[:-20])
+    found = repair(writer, file.last_poll + 60_000)
+    assert [each.name for each in found.damaged] == [file.name]
+    assert check(TablesReader(writer.location), file.last_poll + 60_000).is_whole
+    assert len(landed_polls(TablesReader(writer.location))) == 1
+    aside = [
+        name for name in s3.objects if f"/damaged/{REPORTS}/day=" in name and "parquet" in name
+    ]
+    assert len(aside) == (damage == "cut")

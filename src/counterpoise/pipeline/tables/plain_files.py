@@ -80,9 +80,11 @@ def delete_plain(location: PlainPlace, name: str) -> None:
 def move_plain(location: PlainPlace, name: str, to: str) -> None:
     """Give a file another name; one that is not there is left. Raises `HistoryFaultError`."""
     try:
+        # Asked first: of what is not there a bucket says that it cannot be copied.
+        if location.filesystem.get_file_info(location.path(name)).type is fs.FileType.NotFound:
+            return
         location.filesystem.create_dir(location.path(to).rpartition("/")[0], recursive=True)
-        with contextlib.suppress(FileNotFoundError):
-            location.filesystem.move(location.path(name), location.path(to))
+        location.filesystem.move(location.path(name), location.path(to))
     except (pa.ArrowException, OSError) as error:
         raise unwritable(location.where(name), error) from error
 

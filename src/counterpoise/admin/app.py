@@ -40,6 +40,8 @@ from counterpoise.admin.rest import (
     topic_storage,
     topics,
 )
+from counterpoise.admin.rest.faults import CONTROL, FaultControl
+from counterpoise.admin.rest.faults import routes as fault_routes
 from counterpoise.admin.route import Route
 from counterpoise.admin.shared_answers import PARTITIONS_SHARED, SHARED, SharedAnswers
 from counterpoise.broker.face import BrokerFace
@@ -89,12 +91,14 @@ def create_app(
     settings: Callable[[], Iterable[Option]],
     check: Callable[[str, str], None],
     limits: HttpClientLimits,
+    faults: FaultControl | None = None,
 ) -> web.Application:
     """The application that serves a broker's ``webServicePort``.
 
     ``settings`` gives every setting that the cluster's programs read, for those that can be
     changed while brokers run; ``check`` raises ``ConfigError`` for a setting that some program
-    could not use, beyond what its declaration says. ``limits`` holds its clients.
+    could not use, beyond what its declaration says. ``limits`` holds its clients. ``faults``: what
+    a test may have go wrong; None: the resource for that is not there.
     """
     app = web.Application(
         middlewares=[limits.serve, answer_errors, own_site(broker), authenticate(broker)],
@@ -108,6 +112,9 @@ def create_app(
     app[configuration.CHECK] = check
     app.cleanup_ctx.append(peers)
     routes = all_routes()
+    if faults is not None:
+        app[CONTROL] = faults
+        routes += fault_routes()
     app[description.ROUTES] = routes
     app.router.add_routes([each.definition() for each in routes])
     return app

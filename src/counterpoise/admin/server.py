@@ -11,6 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from counterpoise.admin.app import create_app
 from counterpoise.admin.client_limits import BETWEEN_REQUESTS_S, READ_AT_ONCE, HttpClientLimits
+from counterpoise.admin.rest.faults import FaultControl
 from counterpoise.broker.face import BrokerFace, RateLimiter, ServerSocket
 from counterpoise.names.options import Option
 from counterpoise.security.tls import HANDSHAKE_S
@@ -38,8 +39,10 @@ class WebServer:
         broker: BrokerFace,
         settings: Callable[[], Iterable[Option]],
         check: Callable[[str, str], None],
+        faults: FaultControl | None = None,
     ) -> None:
-        """See :func:`create_app` for ``settings`` and ``check``."""
+        """See :func:`create_app` for ``settings``, ``check`` and ``faults``."""
+        self._faults = faults
         self._broker = broker
         self._settings = settings
         self._check = check
@@ -55,7 +58,7 @@ class WebServer:
             requests = RateLimiter(round(1000 * per_s), 1000.0, burst=round(per_s))
         limits = HttpClientLimits(config.http_connections_max, requests)
         runner = web.AppRunner(
-            create_app(self._broker, self._settings, self._check, limits),
+            create_app(self._broker, self._settings, self._check, limits, self._faults),
             access_log=None,
             logger=log,
             shutdown_timeout=SHUTDOWN_WITHIN_S,

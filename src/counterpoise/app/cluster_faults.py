@@ -84,3 +84,10 @@ class ClusterFaults:
         self.engine.clear()
         for (_, fault), broker in list(self._begun.items()):
             await self.end(broker, fault)
+
+
+def faults_of(brokers: EmbeddedBrokers) -> ClusterFaults:
+    """The faults of a cluster, which is watched from their first use on."""
+    if not isinstance(brokers.watcher, ClusterFaults):
+        brokers.watcher = ClusterFaults(brokers)
+    return brokers.watcher

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.fault_control import EmbeddedFaultControl
 from counterpoise.app.fault_methods import ClusterWithFaults
 from counterpoise.app.launched import LOCAL_DEFAULTS, together
 from counterpoise.app.loop_thread import LoopThread
@@ -55,6 +56,7 @@ class Cluster(ClusterWithFaults):
     (``service_url_tls``, ``admin_url_tls``, ``security.trust_certs``).
     ``tokens``: clients have to show a token (``security.token("alice")``) and may do what its role
     was granted; the role ``admin`` may do everything.
+    ``faults_over_http``: the admin API has ``/admin/v2/faults``, for tests in other languages.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Cluster(ClusterWithFaults):
         balance_every_s: float | None = None,
         tls: bool = False,
         tokens: bool = False,
+        faults_over_http: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
@@ -86,6 +89,8 @@ class Cluster(ClusterWithFaults):
             self._config = shedding_every(self._config, balance_every_s)
         self._thread: LoopThread | None = None
         self._brokers = EmbeddedBrokers(self._config)
+        if faults_over_http:
+            self._brokers.control = EmbeddedFaultControl(self._brokers)
         self._console: ConsoleProcess | None = None
 
     # Life.
@@ -94,7 +99,6 @@ class Cluster(ClusterWithFaults):
         """Start every broker; returns when clients may connect."""
         if self._thread is not None:
             raise RuntimeError("the cluster runs already")
-        self._faults = None
         self._thread = LoopThread("counterpoise-cluster")
         try:
             self.do(self._brokers.start(self._wanted))

@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import secrets
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.launched import living, nth_port
@@ -23,6 +24,9 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.open import in_memory, open_ledgers
+
+if TYPE_CHECKING:
+    from counterpoise.admin.rest.faults import FaultControl
 
 
 class BrokerWatcher(Protocol):
@@ -48,6 +52,8 @@ class EmbeddedBrokers:
         self._memory = open_ledgers(config.storage) if in_memory(config.storage.url) else None
         self._process = SharedProcess()
         self.watcher: BrokerWatcher | None = None
+        #: What HTTP clients may have go wrong; None: nothing.
+        self.control: FaultControl | None = None
 
     @property
     def alive(self) -> list[EmbeddedBroker]:
@@ -91,7 +97,11 @@ class EmbeddedBrokers:
             web_service_port_tls=nth_port(config.web_service_port_tls, number),
         )
         broker = await make_broker(
-            config, ledgers=ledgers, tree=self._tree, process=self._process, web=LazyWebServer
+            config,
+            ledgers=ledgers,
+            tree=self._tree,
+            process=self._process,
+            web=partial(LazyWebServer, faults=self.control),
         )
         await broker.start()
         added = EmbeddedBroker(broker, ledgers.disk)
@@ -164,10 +174,11 @@ class EmbeddedBrokers:
     async def place(self, topic: str, broker: EmbeddedBroker) -> None:
         """Have a broker own a topic's bundle, which another may own, or none."""
         bundle = await self.bundle(topic)
-        owner = await self.owner(topic)
-        if owner is None:
-            await broker.running.namespaces.place_unowned(bundle, broker.id)
-        elif owner is not broker:
+        if await self.owner(topic) is None:
+            # It takes the bundle, as if the leader had chosen it.
+            await broker.running.namespaces.lookup_bundle(bundle, authoritative=True)
+        owner = await self._owner_of(bundle)
+        if owner is not broker:
             await owner.running.namespaces.unload(bundle, broker.id)
 
     async def split(self, topic: str, *, unload: bool) -> list[str]:

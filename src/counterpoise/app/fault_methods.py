@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from counterpoise.app.broker_faults import SIDES, BrokerFault
-from counterpoise.app.cluster_faults import ClusterFaults
+from counterpoise.app.cluster_faults import ClusterFaults, faults_of
 from counterpoise.app.cluster_log import ClusterEvent, EventKind, Expectation, Happened, NothingLost
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.embedded_brokers import EmbeddedBrokers
@@ -22,7 +22,6 @@ class ClusterWithFaults:
     """The part of a cluster that is about faults: nothing of it costs anything until it is used."""
 
     _brokers: EmbeddedBrokers
-    _faults: ClusterFaults | None = None
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something on the cluster's loop, and wait for it."""
@@ -93,9 +92,7 @@ class ClusterWithFaults:
 
     def watch(self) -> ClusterFaults:
         """Begin to record `events`; every fault that is set does so, too. Harmless when it does."""
-        if self._faults is None:
-            self._faults = self.do(self._watch())
-        return self._faults
+        return self.do(self._watch())
 
     @property
     def events(self) -> list[ClusterEvent]:
@@ -135,5 +132,4 @@ class ClusterWithFaults:
         return BrokerFaultHandle(self, faults, found, fault)
 
     async def _watch(self) -> ClusterFaults:
-        self._brokers.watcher = faults = ClusterFaults(self._brokers)
-        return faults
+        return faults_of(self._brokers)

@@ -6,10 +6,14 @@ import asyncio
 import importlib
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from counterpoise.app.wiring import make_web_server
 from counterpoise.broker.broker import AdminServer, Broker
 from counterpoise.broker.server_sockets import ServerSocket
+
+if TYPE_CHECKING:
+    from counterpoise.admin.rest.faults import FaultControl
 
 
 class LazyWebServer:
@@ -21,8 +25,10 @@ class LazyWebServer:
     package meanwhile must not mix two versions.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, faults: FaultControl | None = None) -> None:
+        """``faults``: what the API can have go wrong, if anything."""
         self._broker = broker
+        self._faults = faults
         self._sockets: Sequence[ServerSocket] = ()
         self._server: AdminServer | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -47,7 +53,7 @@ class LazyWebServer:
         await _until_connection([each.socket for each in sockets])
         # In a thread: connections that are being served shall not wait for it.
         await asyncio.to_thread(importlib.import_module, "counterpoise.admin.server")
-        server = make_web_server(self._broker)
+        server = make_web_server(self._broker, self._faults)
         await server.start(sockets)
         self._server = server
 

@@ -67,6 +67,8 @@ class LocalClusterOptions:
     first_web_port: int = 0
     """The first broker's admin port, the next ones follow; 0: free ports."""
     log_level: str = "warning"
+    faults: bool = False
+    """In one process: whether tests may set faults over HTTP."""
 
     @property
     def history(self) -> Path:

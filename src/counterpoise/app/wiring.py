@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from counterpoise.broker.broker import AdminServer, AdminServerFactory, Broker
 from counterpoise.broker.config import BrokerConfig
@@ -15,6 +16,9 @@ from counterpoise.metadata.open import open_store
 from counterpoise.names.options import Option, all_options, from_conf
 from counterpoise.names.properties import Properties
 from counterpoise.storage.port import LedgerStore
+
+if TYPE_CHECKING:
+    from counterpoise.admin.rest.faults import FaultControl
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +54,12 @@ async def make_broker(
     )
 
 
-def make_web_server(broker: Broker) -> AdminServer:
+def make_web_server(broker: Broker, faults: FaultControl | None = None) -> AdminServer:
     """The server of a broker's admin API; loads it."""
     # Imported late: it brings an HTTP library, which many embedded clusters never need.
     from counterpoise.admin.server import WebServer
 
-    return WebServer(broker, known_settings, check_setting)
+    return WebServer(broker, known_settings, check_setting, faults)
 
 
 def known_settings() -> Iterable[Option]:

@@ -24,6 +24,7 @@ examples:
   counterpoise up --port 6650 --web-port 8080
       brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
   counterpoise up --console                  a web page about the cluster, too
+  counterpoise up --faults                   let tests in any language set faults, over HTTP
   counterpoise up --spark                    Spark decides what is moved, and keeps the history
   counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
   counterpoise up --metadata zk:10.0.0.1:2181/test
@@ -81,6 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=0,
         metavar="PORT",
         help="serve a web page about the cluster, too (default port: free)",
+    )
+    parser.add_argument(
+        "--faults",
+        action="store_true",
+        help="let tests set faults over HTTP, at /admin/v2/faults of the admin URL",
     )
     add_json_argument(parser, "the addresses")
     add_log_level_argument(parser)

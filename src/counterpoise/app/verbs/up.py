@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     on_spark = args.balance and (args.spark or in_processes)
     if args.balance_option and not on_spark:
         raise UserError("--balance-option is for the balancer on Spark: add --spark.")
+    if args.faults and in_processes:
+        raise UserError("--faults needs all brokers in one process: leave --metadata out.")
     if on_spark:
         _require_spark()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -69,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         first_port=args.port,
         first_web_port=args.web_port,
         log_level=args.log_level,
+        faults=args.faults,
     )
     if in_processes:
         return _run_processes(args, options)
@@ -123,7 +126,11 @@ def _cluster(options: LocalClusterOptions) -> Cluster:
         # Two who move bundles would undo each other's work.
         config["loadBalancerSheddingEnabled"] = False
     return Cluster(
-        options.brokers, config=config, data=options.data, balance_every_s=options.balance_every_s
+        options.brokers,
+        config=config,
+        data=options.data,
+        balance_every_s=options.balance_every_s,
+        faults_over_http=options.faults,
     )
 
 
@@ -135,6 +142,10 @@ def _shown(
     with _console(cluster, options, args) as console_url:
         _print_addresses(cluster, options, args, console_url)
         yield
+
+
+def _faults(cluster: LaunchedCluster, options: LocalClusterOptions) -> str:
+    return f"{cluster.admin_url}/admin/v2/faults" if options.faults else "off"
 
 
 def _balancer(options: LocalClusterOptions) -> str:
@@ -253,6 +264,7 @@ def _print_addresses(
             f"  metadata     {cluster.metadata_url}\n"
             f"  data, logs   {options.data} ({fate})\n"
             f"  balancer     {_balancer(options)}\n"
+            f"  faults       {_faults(cluster, options)}\n"
             f"  console      {console or 'none (--console serves a web page)'}\n\n"
             f"try it:\n"
             f"  pulsar-admin --admin-url {cluster.admin_url} brokers list standalone\n"

@@ -1,0 +1,165 @@
+"""``/admin/v2/faults``: what a test has go wrong; there only if the cluster was started so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from counterpoise.admin import route
+from counterpoise.admin.access import AccessRule, Audience
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.request import answer, no_content, object_of_body
+from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of, text, whole
+
+BASE: Final = "/admin/v2/faults"
+FAULT: Final = Shape(
+    object_of(
+        {
+            "operation": text(),
+            "topic": text(),
+            "client": text(),
+            "broker": text(),
+            "effect": text("error", "delay", "drop", "disconnect"),
+            "code": text(),
+            "message": text(),
+            "seconds": NUMBER,
+            "times": whole(),
+            "every": whole(),
+            "probability": NUMBER,
+            "seed": whole(),
+        },
+        required=("operation", "effect"),
+    )
+)
+AT_BROKER: Final = Shape(
+    object_of(
+        {"broker": text(), "fault": text(), "seconds": NUMBER, "end": FLAG},
+        required=("broker", "fault"),
+    )
+)
+PLACE: Final = Shape(object_of({"topic": text(), "broker": text()}, required=("topic", "broker")))
+EXPECT: Final = Shape(
+    object_of(
+        {
+            "what": text("moved", "redelivered", "nothing-lost"),
+            "topic": text(),
+            "subscription": text(),
+            "times": whole(),
+            "within_s": NUMBER,
+        },
+        required=("what", "topic"),
+    )
+)
+_SUPER: Final = AccessRule(Audience.SUPER_USER)
+
+
+class FaultControl(Protocol):
+    """The faults of a cluster, as JSON.
+
+    Each raises ValueError for what cannot be, LookupError for what is not there, and AssertionError
+    for what did not happen.
+    """
+
+    def faults(self) -> Sequence[Json]:
+        """Every fault of operations that is set, and how often it struck."""
+
+    def events(self) -> Sequence[Json]:
+        """What happened, in order."""
+
+    async def set(self, wanted: Mapping[str, Json]) -> Json:
+        """Set a fault of operations."""
+
+    async def remove(self, number: int) -> None:
+        """Remove one of them."""
+
+    async def clear(self) -> None:
+        """Remove all of them, and end those of brokers."""
+
+    async def at_broker(self, wanted: Mapping[str, Json]) -> None:
+        """Begin a fault of a broker, or end it."""
+
+    async def place(self, topic: str, broker: str) -> None:
+        """Have a broker serve a topic."""
+
+    async def expect(self, wanted: Mapping[str, Json]) -> None:
+        """Wait for what is expected."""
+
+
+CONTROL: Final = web.AppKey("faults", FaultControl)
+
+
+def routes() -> Iterable[route.Route]:
+    """The paths of this resource."""
+    for method, path, handler, body in (
+        ("GET", BASE, listed, None),
+        ("POST", BASE, post, FAULT),
+        ("GET", f"{BASE}/events", events, None),
+        ("POST", f"{BASE}/brokers", at_broker, AT_BROKER),
+        ("POST", f"{BASE}/place", place, PLACE),
+        ("POST", f"{BASE}/expect", expect, EXPECT),
+    ):
+        yield route.Route(method, path, handler, body, access=_SUPER)
+    yield route.Route("DELETE", BASE, remove, None, {"number": whole()}, _SUPER)
+
+
+async def listed(request: web.Request) -> web.Response:
+    """Every fault of operations that is set, and how often it struck."""
+    return answer(request.app[CONTROL].faults())
+
+
+async def post(request: web.Request) -> web.Response:
+    """Set a fault; the answer has its number."""
+    with refusals():
+        return answer(await request.app[CONTROL].set(object_of_body(request)))
+
+
+async def remove(request: web.Request) -> web.Response:
+    """Remove the fault of this ``number``; without one all of them, and end those of brokers."""
+    number, control = request.query.get("number"), request.app[CONTROL]
+    with refusals():
+        await (control.clear() if number is None else control.remove(int(number)))
+    return no_content()
+
+
+async def events(request: web.Request) -> web.Response:
+    """What happened, in order."""
+    return answer(request.app[CONTROL].events())
+
+
+async def at_broker(request: web.Request) -> web.Response:
+    """Begin a fault of a broker, or end it."""
+    with refusals():
+        await request.app[CONTROL].at_broker(object_of_body(request))
+    return no_content()
+
+
+async def place(request: web.Request) -> web.Response:
+    """Have a broker serve a topic and the others of its bundle."""
+    wanted = object_of_body(request)
+    with refusals():
+        await request.app[CONTROL].place(wanted["topic"], wanted["broker"])
+    return no_content()
+
+
+async def expect(request: web.Request) -> web.Response:
+    """Wait until something happened; 409 with all that happened instead."""
+    with refusals():
+        await request.app[CONTROL].expect(object_of_body(request))
+    return no_content()
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Answer what cannot be, what is not there and what did not happen."""
+    try:
+        yield
+    except LookupError as error:
+        raise RestError(HTTPStatus.NOT_FOUND, str(error)) from None
+    except ValueError as error:
+        raise RestError(HTTPStatus.BAD_REQUEST, str(error)) from None
+    except AssertionError as error:
+        raise RestError(HTTPStatus.CONFLICT, str(error)) from None

@@ -1,0 +1,124 @@
+"""The faults of an embedded cluster over HTTP: JSON to faults, and what came of them to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from counterpoise.app.broker_faults import BrokerFault
+from counterpoise.app.cluster_faults import ClusterFaults, faults_of
+from counterpoise.app.cluster_log import EventKind, Expectation, Happened, NothingLost
+from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.faults import (
+    ALWAYS,
+    EffectKind,
+    Fault,
+    FaultEffect,
+    FaultTarget,
+    InvalidFault,
+    SetFault,
+    full_name,
+    operation_named,
+)
+
+JsonMap = Mapping[str, Any]
+EXPECT_MAX_S = 60.0
+
+
+class EmbeddedFaultControl:
+    """See `FaultControl`: what HTTP clients may ask of an embedded cluster."""
+
+    def __init__(self, brokers: EmbeddedBrokers) -> None:
+        self._brokers = brokers
+
+    @property
+    def _faults(self) -> ClusterFaults:
+        return faults_of(self._brokers)
+
+    def faults(self) -> Sequence[JsonMap]:
+        """See `FaultControl`."""
+        return [_shown(each) for each in self._faults.engine.faults]
+
+    def events(self) -> Sequence[JsonMap]:
+        """See `FaultControl`."""
+        return [
+            {
+                "at_s": round(each.at_s, 6),
+                "kind": each.kind.value,
+                "text": each.text,
+                "topic": each.topic,
+                "broker": each.broker,
+                "client": each.client,
+            }
+            for each in self._faults.log.events
+        ]
+
+    async def set(self, wanted: JsonMap) -> JsonMap:
+        """See `FaultControl`."""
+        return _shown(await self._faults.set(fault_of(wanted)))
+
+    async def remove(self, number: int) -> None:
+        """See `FaultControl`."""
+        self._faults.engine.remove(number)
+
+    async def clear(self) -> None:
+        """See `FaultControl`."""
+        await self._faults.clear()
+
+    async def at_broker(self, wanted: JsonMap) -> None:
+        """See `FaultControl`."""
+        broker, name = self._brokers.find(wanted["broker"]), wanted["fault"]
+        if name == "lose-session":
+            await self._faults.lose_session(broker)
+        elif name == "drop-connections":
+            await self._faults.drop_connections(broker)
+        elif name not in set(BrokerFault):
+            known = ", ".join((*BrokerFault, "lose-session", "drop-connections"))
+            raise InvalidFault(f"there is no fault {name!r} of a broker: choose one of {known}")
+        elif wanted.get("end"):
+            await self._faults.end(broker, BrokerFault(name))
+        else:
+            await self._faults.begin(broker, BrokerFault(name), wanted.get("seconds") or 0)
+
+    async def place(self, topic: str, broker: str) -> None:
+        """See `FaultControl`."""
+        await self._brokers.place(topic, self._brokers.find(broker))
+
+    async def expect(self, wanted: JsonMap) -> None:
+        """See `FaultControl`."""
+        within_s = wanted.get("within_s", 10.0)
+        if not 0 <= within_s <= EXPECT_MAX_S:
+            raise InvalidFault(f"within_s={within_s}: choose 0 to {EXPECT_MAX_S:g} seconds")
+        await self._faults.log.expect(self._expectation(wanted), within_s)
+
+    def _expectation(self, wanted: JsonMap) -> Expectation:
+        log, topic = self._faults.log, full_name(wanted["topic"])
+        if wanted["what"] == "nothing-lost":
+            if not wanted.get("subscription"):
+                raise InvalidFault("nothing-lost needs the name of a subscription")
+            return NothingLost(log, topic, wanted["subscription"])
+        return Happened(log, EventKind(wanted["what"]), topic, wanted.get("times") or 1)
+
+
+def fault_of(wanted: JsonMap) -> Fault:
+    """A fault from JSON; raises `InvalidFault`."""
+    kind = EffectKind(wanted["effect"])
+    effect = FaultEffect(kind)
+    if kind is EffectKind.ERROR:
+        effect = FaultEffect.error(wanted.get("code") or "", wanted.get("message") or "")
+    elif kind is EffectKind.DELAY:
+        effect = FaultEffect.delay(wanted.get("seconds") or 0)
+    schedule = ALWAYS.but(times=wanted.get("times"), every=wanted.get("every"))
+    if wanted.get("probability") is not None:
+        schedule = schedule.but(probability=wanted["probability"], seed=wanted.get("seed") or 0)
+    target = FaultTarget(wanted.get("topic"), wanted.get("client"), wanted.get("broker"))
+    return Fault(operation_named(wanted["operation"]), effect, target, schedule)
+
+
+def _shown(fault: SetFault) -> JsonMap:
+    return {
+        "number": fault.number,
+        "fault": str(fault.fault),
+        "matched": fault.matched,
+        "struck": fault.struck,
+    }

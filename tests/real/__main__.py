@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 from tests.real.alarms import raise_alarms
+from tests.real.compare import compare
 from tests.real.failures import endure
 from tests.real.harmless import judge_requests
 from tests.real.record import record
@@ -41,6 +42,13 @@ def main() -> int:
     )
     parser.add_argument(
         "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
+    )
+    parser.add_argument(
+        "--compare",
+        type=float,
+        default=0.0,
+        metavar="MINUTES",
+        help="instead, let Pulsar's strategies and ours play for so long each, side by side",
     )
     parser.add_argument(
         "--failures",
@@ -74,6 +82,8 @@ def main() -> int:
             failed += soak(lib, home / manager, manager, args.soak)
         elif args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
+        elif args.compare:
+            failed += compare(lib, home / manager, manager, args.compare, args.seed)
         elif args.failures:
             failed += endure(lib, home / manager, manager)
         elif args.record:

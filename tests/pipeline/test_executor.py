@@ -68,20 +68,6 @@ async def test_an_unload_without_an_answer_says_which_broker_gave_none(
         assert f"unload: {one.source} gave no answer within 0.2 s" in one.error
 
 
-async def test_a_failed_move_is_tried_again_after_a_pause_that_grows(
-    uneven: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    clock = asyncio.get_running_loop().time
-    executor = Executor(http, lambda: START, replace(DO_IT, again_after_s=0.05))
-    began = clock()
-    await executor.pause_before(1)
-    await executor.pause_before(2)
-    second = clock()
-    assert second - began >= 0.05
-    await executor.pause_before(3)
-    assert clock() - second >= 0.1
-
-
 async def test_an_unload_that_changes_nothing_is_a_failure(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: History
 ) -> None:

@@ -234,6 +234,20 @@ async def test_a_record_that_names_no_broker_that_is_alive_is_repaired_in_a_seco
     assert await leader.owner() == "b8:80"
 
 
+@on_jumping_loop
+async def test_each_of_the_records_that_were_written_is_checked() -> None:
+    leader = Leader()
+    await leader.start()
+    for number, broker in enumerate((ME, "b9:80", OTHER)):
+        path = f"{RECORDS}/{NAMESPACE}/0x0000000{number}_0x0000000{number + 1}"
+        record = ServiceUnitStateData(
+            ServiceUnitState.OWNED, broker, timestamp_ms=now_ms(), version=1
+        )
+        await leader.another.put(path, record.to_json())
+    await pass_time(2)
+    assert leader.repairs.repaired == 1
+
+
 @pytest.mark.parametrize("successor", [ME, None])
 @on_jumping_loop
 async def test_a_repaired_bundle_goes_to_a_successor_or_is_free(successor: str | None) -> None:

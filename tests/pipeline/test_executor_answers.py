@@ -1,0 +1,201 @@
+"""What becomes of a move by what the cluster answers, in time that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
+import pytest
+
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, move_id
+from counterpoise.decide.plan import Decision, DecisionKind
+from counterpoise.pipeline import executor as module
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.quota import SECOND_NS
+from tests.load.story import START
+from tests.pipeline.fake_cluster import bundle_name
+from tests.quota.jumping import now_ns, on_jumping_loop
+
+SOURCE, TO, OTHER = "b1:80", "b2:80", "b3:80"
+AWAY = aiohttp.ClientConnectionError("connection refused")
+OPTIONS = ExecutorOptions(execute=True)
+
+
+def move(to: str = TO, number: int = 0) -> Move:
+    bundle = bundle_name(number)
+    decision = Decision(DecisionKind.UNLOAD, bundle, SOURCE, to or None, "x", "x")
+    return Move(move_id(START, bundle), START, decision, "")
+
+
+class Cluster:
+    """Names these owners one after the other, the last for ever, and answers unloads so."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *owners: str | Exception, status: int = 204
+    ) -> None:
+        self._owners = [*owners]
+        self._status = status
+        self.unloads: list[dict[str, str]] = []
+        self.reasons: list[str] = []
+        monkeypatch.setattr(module, "BundleLookup", lambda *_: self)
+
+    def _next(self) -> str:
+        found = self._owners.pop(0) if len(self._owners) > 1 else self._owners[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def owner(self, *_: object, **__: object) -> str:
+        return self._next()
+
+    async def named_by(self, *_: object) -> str:
+        return self._next()
+
+    @asynccontextmanager
+    async def put(self, _: str, *, params: dict[str, str], **__: object) -> AsyncIterator[Any]:
+        self.unloads.append(params)
+
+        async def text() -> str:
+            return "its reason"
+
+        yield SimpleNamespace(status=self._status, text=text)
+
+    async def held(self) -> str:
+        return self.reasons.pop(0) if self.reasons else ""
+
+    async def outcome(
+        self, made: Move, options: ExecutorOptions = OPTIONS, *, late_ms: int = 0
+    ) -> MoveOutcome:
+        outcomes: list[MoveOutcome] = []
+
+        async def done(outcome: MoveOutcome) -> None:
+            outcomes.append(outcome)
+
+        clock: Callable[[], int] = lambda: START + late_ms + now_ns() // 1_000_000  # noqa: E731
+        session = cast("aiohttp.ClientSession", self)
+        await Executor(session, clock, options, self.held).carry_out([made], [TO, OTHER], done)
+        (outcome,) = outcomes
+        return outcome
+
+
+@pytest.mark.parametrize(
+    ("owners", "to", "status", "unloads"),
+    [
+        ((SOURCE, TO), TO, MoveStatus.MOVED, 1),
+        ((SOURCE, SOURCE, "", TO), TO, MoveStatus.MOVED, 1),
+        ((SOURCE, OTHER), TO, MoveStatus.ELSEWHERE, 1),
+        ((SOURCE, OTHER), "", MoveStatus.MOVED, 1),
+        (("", TO), TO, MoveStatus.MOVED, 0),
+        ((SOURCE, ""), TO, MoveStatus.UNOWNED, 1),
+        ((TO,), TO, MoveStatus.ALREADY_THERE, 0),
+        ((OTHER,), TO, MoveStatus.GONE, 0),
+        ((SOURCE,), TO, MoveStatus.FAILED, OPTIONS.unloads),
+        # What was not known while the bundle changed hands says nothing of how it ended.
+        ((SOURCE, AWAY, ""), TO, MoveStatus.UNOWNED, 1),
+        ((SOURCE, AWAY), TO, MoveStatus.FAILED, 1),
+        ((SOURCE, AWAY, TO), TO, MoveStatus.MOVED, 1),
+        ((AWAY,), TO, MoveStatus.FAILED, 0),
+        ((ValueError("no broker's name"),), TO, MoveStatus.FAILED, 0),
+        ((SOURCE, ValueError("no broker's name"), TO), TO, MoveStatus.MOVED, 1),
+    ],
+)  # fmt: skip
+def test_a_move_ends_as_the_owners_show(
+    monkeypatch: pytest.MonkeyPatch,
+    owners: tuple[str | Exception, ...],
+    to: str,
+    status: MoveStatus,
+    unloads: int,
+) -> None:
+    cluster = Cluster(monkeypatch, *owners)
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        outcome = await cluster.outcome(move(to))
+        assert outcome.status is status, outcome.error
+        assert bool(outcome.error) is (status is MoveStatus.FAILED)
+        assert cluster.unloads == [{"destinationBroker": to} if to else {}] * unloads
+
+    carried_out()
+
+
+@pytest.mark.parametrize("status", [300, 307, 400, 404, 412, 500])
+def test_an_unload_that_is_not_accepted_fails_with_the_clusters_words(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    cluster = Cluster(monkeypatch, SOURCE, TO, status=status)
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        outcome = await cluster.outcome(move())
+        assert (outcome.status, len(cluster.unloads)) == (MoveStatus.FAILED, 1)
+        assert f"HTTP {status} its reason" in outcome.error
+
+    carried_out()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "unloads"), [(["a person paused it"], 0), (["", "followed"], 0), (["", "", "x"], 1)]
+)
+def test_nothing_is_unloaded_once_there_is_a_reason_to_hold(
+    monkeypatch: pytest.MonkeyPatch, reasons: list[str], unloads: int
+) -> None:
+    """It is asked for before the move, and again before each unload."""
+    cluster = Cluster(monkeypatch, SOURCE)
+    cluster.reasons = list(reasons)
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        outcome = await cluster.outcome(move())
+        assert (outcome.status, outcome.error) == (MoveStatus.WITHHELD, reasons[-1])
+        assert len(cluster.unloads) == unloads
+
+    carried_out()
+
+
+@pytest.mark.parametrize("executes", [True, False])
+@pytest.mark.parametrize(
+    ("late_s", "owner", "status"),
+    [
+        (120.0, SOURCE, None),
+        (120.001, SOURCE, MoveStatus.STALE),
+        (-120.001, SOURCE, MoveStatus.STALE),
+        (200.0, AWAY, MoveStatus.STALE),
+        (200.0, ValueError("odd"), MoveStatus.STALE),
+        (200.0, TO, MoveStatus.ALREADY_THERE),
+        (200.0, OTHER, MoveStatus.GONE),
+    ],
+)
+def test_an_old_decision_is_not_carried_out_and_what_came_of_it_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+    late_s: float,
+    owner: str | Exception,
+    status: MoveStatus | None,
+    executes: bool,
+) -> None:
+    cluster = Cluster(monkeypatch, owner, TO)
+    fresh = MoveStatus.MOVED if executes else MoveStatus.DRY_RUN
+    expected = status or fresh if executes else MoveStatus.STALE if status else fresh
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        options = replace(OPTIONS, execute=executes)
+        outcome = await cluster.outcome(move(), options, late_ms=round(1000 * late_s))
+        assert outcome.status is expected, outcome.error
+        assert len(cluster.unloads) == (status is None and executes)
+
+    carried_out()
+
+
+@on_jumping_loop
+async def test_pauses_before_further_attempts_double() -> None:
+    executor = Executor(cast("aiohttp.ClientSession", None), lambda: START, OPTIONS)
+    pauses = []
+    for attempt in range(1, 5):
+        began = now_ns()
+        await executor.pause_before(attempt)
+        pauses.append((now_ns() - began) / SECOND_NS)
+    assert pauses == pytest.approx([0, 2, 4, 8])

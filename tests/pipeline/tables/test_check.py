@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from counterpoise.app.main import main
-from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
@@ -123,12 +123,18 @@ def test_what_is_dated_in_the_future_is_set_aside(tmp_path: Path) -> None:
     polls = written(tmp_path)
     writer = take_over(open_location(tmp_path))
     ahead = landed(writer, 10**9, 5000)
+    JournalWriter(writer).record_round(Round(ahead, "any", 1.0, 2, 3, (), (), RoundMemory()))
     assert main(["history", "repair", str(tmp_path)]) == 0
     assert polls_of(tmp_path) == polls
-    assert len(list((tmp_path / "ahead").rglob("*.parquet"))) == 1
+    assert len(list((tmp_path / "ahead").rglob("*.parquet"))) == 2
     again = take_over(open_location(tmp_path))
     assert newest_poll(again) == polls[-1] < ahead
     landed(again, 99, 5000)
+    journal = JournalWriter(again)
+    assert journal.is_complete(polls[0])
+    assert journal.is_decided(polls[-1])
+    assert not journal.is_decided(ahead)
+    assert journal.cut_off() is None
 
 
 def test_tables_of_a_later_version_are_left_alone(tmp_path: Path) -> None:

@@ -106,7 +106,8 @@ def _vacuum(args: argparse.Namespace, location: Location) -> int:
             return sum([await asyncio.to_thread(writer.vacuum, table) for table in TABLES])
 
     sys.stdout.write(
-        f"{asyncio.run(alone()):,} files are gone that were dropped a day ago or longer\n"
+        f"{asyncio.run(alone()):,} files are gone that were dropped longer ago than tables can be "
+        "read as they were (--time-travel-days of the balancer)\n"
     )
     return 0
 

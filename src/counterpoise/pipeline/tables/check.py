@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 from counterpoise.pipeline.tables.data_files import DataFile, parsed
 from counterpoise.pipeline.tables.faults import DamagedError, HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
+from counterpoise.pipeline.tables.journal import DECIDED, ENDED
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import move_plain, names_below, read_plain
 from counterpoise.pipeline.tables.reports import LANDED
-from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, TABLES
+from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, TABLES
 from counterpoise.pipeline.tables.states import FOLD, read_state
 
 ASIDE = "damaged"
@@ -86,7 +87,12 @@ def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
         gone = writer.files(table) if table == FOLD_STATE else list(dict.fromkeys(bad))
         left = [file for file in writer.files(table) if file not in gone]
         newest = max((file.last_poll for file in left), default=0)
-        transactions = {FOLD_STATE: {FOLD: 0}, REPORTS: {LANDED: newest}}.get(table, {})
+        # What was decided stays decided, but for rounds of the future: no other would follow.
+        rounds = {
+            name: min(writer.transaction(JOURNAL, name) or 0, now_ms) for name in (DECIDED, ENDED)
+        }
+        numbers = {FOLD_STATE: {FOLD: 0}, REPORTS: {LANDED: newest}, JOURNAL: rounds}
+        transactions = numbers.get(table, {})
         writer.commit(table, [], removed=gone, transactions=transactions)
         for file in gone:
             to = AHEAD if file in found.ahead else ASIDE

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+
+from counterpoise.names.callbacks import SentenceSink
 
 
 def say(sentence: str) -> None:
@@ -19,7 +20,7 @@ def say_with_time(sentence: str) -> None:
     say(f"{time.strftime('%H:%M:%S')} {sentence}")
 
 
-def surviving_closed_output(write: Callable[[str], None]) -> Callable[[str], None]:
+def surviving_closed_output(write: SentenceSink) -> SentenceSink:
     """``write``, for work that goes on though the reader of its output is gone (``… | head``)."""
 
     def write_or_discard(sentence: str) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.names.callbacks import Clock
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +27,7 @@ class LeaderProgram:
     parent, so the child dies with it.
     """
 
-    def __init__(
-        self, spec: Callable[[], ChildSpec], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, spec: Callable[[], ChildSpec], clock: Clock = time.monotonic) -> None:
         """``spec`` is asked at each start, because ports may be known only then.
 
         ``clock``: seconds, by which a run counts as steady.

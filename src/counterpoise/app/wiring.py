@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from counterpoise.broker.leadership import LeadershipProgram, no_program
 from counterpoise.broker.load import SharedProcess
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.open import open_store
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.options import Option, all_options, from_conf
 from counterpoise.names.properties import Properties
 from counterpoise.storage.port import LedgerStore
@@ -103,9 +104,7 @@ def config_of(
     return with_own_shedder(from_conf(BrokerConfig, values), Properties(values))
 
 
-def broker_config(
-    properties: Properties, conf: str | None, warn: Callable[[str], None]
-) -> BrokerConfig:
+def broker_config(properties: Properties, conf: str | None, warn: SentenceSink) -> BrokerConfig:
     """A broker's configuration from the file ``conf`` and settings on top of it.
 
     ``warn`` gets a sentence about settings that do nothing. Raises :class:`ConfigError`.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from counterpoise.broker.assembly import assemble
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.callbacks import StopListening
 from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.shedding import LeaderShedding
@@ -30,6 +29,7 @@ from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
+from counterpoise.names.callbacks import StopListening
 from counterpoise.names.options import ConfigError
 from counterpoise.ownership.records import LeaderBroker
 from counterpoise.storage.port import LedgerStore

@@ -17,11 +17,11 @@ from typing import Final, TypeVar
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataStore, Notification, StoreUnavailable
+from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.options import ConfigError, with_dynamic
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ import aiohttp
 from counterpoise.console.roles import Operator
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.picture.action_plans import ActionPlan
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
@@ -56,7 +57,7 @@ class Activity:
 
 
 Work = Callable[[Activity, aiohttp.ClientSession], Awaitable[ActionState]]
-DrainWith = Callable[[aiohttp.ClientSession, Callable[[str], None]], BrokerDrain]
+DrainWith = Callable[[aiohttp.ClientSession, SentenceSink], BrokerDrain]
 
 
 class BusyError(RuntimeError):
@@ -68,7 +69,7 @@ class Actions:
 
     def __init__(
         self,
-        clock_ms: Callable[[], int],
+        clock_ms: MillisecondClock,
         ended: Callable[[MoveOutcome], None],
         trail: ActionTrail | None = None,
     ) -> None:

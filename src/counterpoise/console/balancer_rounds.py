@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from typing import Protocol
 
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary
 from counterpoise.picture.treemap import TileKind
@@ -38,7 +38,7 @@ class RoundReader(Protocol):
 class BalancerRounds:
     """Polls what a balancer keeps, and passes on what an operator wants of it."""
 
-    def __init__(self, reader: RoundReader | None, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, reader: RoundReader | None, clock_ms: MillisecondClock) -> None:
         self._reader = reader
         self._clock_ms = clock_ms
         self.summaries: tuple[RoundSummary, ...] = ()

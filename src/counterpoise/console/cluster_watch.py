@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import aiohttp
@@ -20,6 +20,7 @@ from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, GAP, ReportRows
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.picture.cluster_picture import ClusterPicture, CompletedMove
 from counterpoise.picture.observed import ObservedHistory
 from counterpoise.picture.reached_limits import ReachedLimit
@@ -49,7 +50,7 @@ class ClusterWatch:
     """Looks again and again, and keeps what was seen last; pages read it when they want."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: Callable[[], int]
+        self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: MillisecondClock
     ) -> None:
         self.options = options
         self.picture = ClusterPicture.nothing()

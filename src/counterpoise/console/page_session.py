@@ -11,6 +11,7 @@ from counterpoise.console.balancer_rounds import BalancerRounds
 from counterpoise.console.cluster_watch import ClusterWatch
 from counterpoise.console.options import ConsoleOptions
 from counterpoise.console.roles import Operator
+from counterpoise.names.callbacks import MillisecondClock, Notify, SentenceSink
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.trades import Trade
 from counterpoise.picture.treemap import Area, Tile, TileKind, treemap
@@ -25,7 +26,7 @@ class Sources:
     rounds: BalancerRounds
     trades: Callable[[], Sequence[tuple[str, Sequence[Trade]]]]
     """Backtests by the name of their file."""
-    clock_ms: Callable[[], int]
+    clock_ms: MillisecondClock
 
     @property
     def options(self) -> ConsoleOptions:
@@ -39,12 +40,12 @@ class PageSession:
 
     sources: Sources
     operator: Operator
-    announce: Callable[[str], None] = lambda sentence: None
+    announce: SentenceSink = lambda sentence: None
     """Announces a sentence to screen readers, and shows it for a moment."""
     what: TileKind | None = None
     key: str = ""
     """The broker or bundle that is chosen."""
-    on_choice: list[Callable[[], None]] = field(default_factory=list)
+    on_choice: list[Notify] = field(default_factory=list)
 
     @property
     def picture(self) -> ClusterPicture:

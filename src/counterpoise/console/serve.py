@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
 
 import aiohttp
 import uvicorn
@@ -22,6 +21,7 @@ from counterpoise.console.page import Page
 from counterpoise.console.page_session import Sources
 from counterpoise.console.roles import Operator
 from counterpoise.console.trade_files import TradeFiles
+from counterpoise.names.callbacks import MillisecondClock, Notify
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.tables.location import open_location
 
@@ -38,8 +38,8 @@ async def serve(
     listening: socket.socket,
     options: ConsoleOptions,
     reader: RoundReader | None,
-    clock_ms: Callable[[], int],
-    ready: Callable[[], None],
+    clock_ms: MillisecondClock,
+    ready: Notify,
 ) -> None:
     """Serve on a bound socket until SIGINT or SIGTERM; `ready` is called when pages are served.
 

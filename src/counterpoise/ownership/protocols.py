@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.channel import StateChannel
 from counterpoise.ownership.lock import LockAndRedirect
 from counterpoise.ownership.port import BundleProtocol, OwnershipOptions
 
-Make: TypeAlias = Callable[[OwnershipOptions, Callable[[], int]], BundleProtocol[Any]]
+Make: TypeAlias = Callable[[OwnershipOptions, MillisecondClock], BundleProtocol[Any]]
 """Makes a protocol from its options and the wall clock in milliseconds."""
 
 PROTOCOLS: Final[dict[str, Make]] = {

@@ -5,7 +5,7 @@ each step checks what is kept already, so that a step that was cut off anywhere 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, PastMove
@@ -15,6 +15,7 @@ from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import FoldState, without_brokers
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.drive.action_trail import (
     ActionTrail,
     OperatorAction,
@@ -43,7 +44,7 @@ class Balancer:
         strategy: Strategy,
         history: History,
         executor: Executor,
-        log: Callable[[str], None],
+        log: SentenceSink,
         *,
         rules: ApprovalRules | None = None,
         moved_before: Iterable[PastMove] = (),

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.balancing.snapshot import newest_poll as newest_poll_of
 from counterpoise.load.fold import FoldState, merged
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
@@ -104,7 +104,7 @@ class SparkBalancer:
         self,
         settings: RunSettings,
         strategy: Strategy,
-        log: Callable[[str], None],
+        log: SentenceSink,
         *,
         spark: "SparkSession | None" = None,
     ) -> None:

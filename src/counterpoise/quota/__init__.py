@@ -8,7 +8,7 @@ cluster among its brokers. `RateLimiter` lets asyncio tasks wait; it alone knows
 from __future__ import annotations
 
 from counterpoise.quota.aio import RateLimiter
-from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket, Clock
+from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket
 from counterpoise.quota.limit import NO_LIMIT, LimitLevel, RateLimit
 from counterpoise.quota.shares import GroupUsage, shares
 from counterpoise.quota.throttle import LimitedFlow, PublishFlow, Throttle
@@ -18,7 +18,6 @@ __all__ = [
     "RESOLUTION_NS",
     "SECOND_NS",
     "Bucket",
-    "Clock",
     "GroupUsage",
     "LimitLevel",
     "LimitedFlow",

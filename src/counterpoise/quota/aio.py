@@ -10,7 +10,8 @@ import time
 from collections import deque
 from types import TracebackType
 
-from counterpoise.quota.bucket import SECOND_NS, Bucket, Clock
+from counterpoise.names.callbacks import NanosecondClock
+from counterpoise.quota.bucket import SECOND_NS, Bucket
 
 
 class RateLimiter:
@@ -36,7 +37,7 @@ class RateLimiter:
         per_s: float = 1.0,
         *,
         burst: int | None = None,
-        clock: Clock = time.monotonic_ns,
+        clock: NanosecondClock = time.monotonic_ns,
     ) -> None:
         self._clock = clock
         self._bucket = Bucket(

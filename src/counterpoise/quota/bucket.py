@@ -9,15 +9,11 @@ Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Final
 
 SECOND_NS: Final = 1_000_000_000
 RESOLUTION_NS: Final = 16_000_000
 """How often what was earned is added, unless the exact balance is asked for (Pulsar's 16 ms)."""
-
-Clock = Callable[[], int]
-"""Nanoseconds of a clock that does not go backwards, such as ``time.monotonic_ns``."""
 
 
 class Bucket:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from counterpoise.names.callbacks import Clock
 from counterpoise.names.options import ConfigError
 from counterpoise.security.options import TlsOptions
 
@@ -39,8 +40,8 @@ class TlsPort:
         *,
         protocols: Sequence[str],
         ciphers: Sequence[str],
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
     ) -> None:
         """Raises `ConfigError` for files that cannot be used."""
         self._options = options

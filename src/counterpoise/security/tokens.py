@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key, load_pem_public_key
 from jwt.types import Options
 
+from counterpoise.names.callbacks import Clock
 from counterpoise.names.options import ConfigError
 from counterpoise.security.identity import AuthenticationError, Credentials, Principal
 from counterpoise.security.keys import read_named
@@ -47,9 +48,7 @@ class TokenProvider:
 
     method = "token"
 
-    def __init__(
-        self, options: AuthenticationOptions, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, options: AuthenticationOptions, clock: Clock = time.time) -> None:
         """Reads the key; raises `ConfigError`. ``clock`` gives seconds since the epoch."""
         self._options = options
         self._clock = clock

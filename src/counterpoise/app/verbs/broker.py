@@ -22,10 +22,10 @@ from counterpoise.app.processes import READY, ChildSpec
 from counterpoise.app.settings.table import read_by_balancer
 from counterpoise.app.supervisor import LeaderProgram
 from counterpoise.app.wiring import broker_config, make_broker, shedding_by_others
-from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.metadata import MetadataError
+from counterpoise.names.callbacks import Notify
 from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
 
 T = TypeVar("T")

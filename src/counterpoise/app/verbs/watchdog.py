@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -20,6 +20,7 @@ from counterpoise.app.packages import needed_by
 from counterpoise.app.signals import until_signal
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.load.fields import to_json
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.bundle_lookup import BundleLookup
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
@@ -82,7 +83,7 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     return _report(args, watchdog, say)
 
 
-def _report(args: argparse.Namespace, watchdog: Watchdog, say: Callable[[str], None]) -> int:
+def _report(args: argparse.Namespace, watchdog: Watchdog, say: SentenceSink) -> int:
     if args.json:
         sys.stdout.write(json.dumps([to_json(each) for each in watchdog.findings], indent=2) + "\n")
     elif not watchdog.findings:
@@ -95,7 +96,7 @@ async def _watchdog(
     args: argparse.Namespace,
     session: aiohttp.ClientSession,
     addresses: tuple[str, ...],
-    say: Callable[[str], None],
+    say: SentenceSink,
     metrics: Metrics,
 ) -> AsyncIterator[Watchdog]:
     channel = None

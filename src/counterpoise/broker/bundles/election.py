@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
+from counterpoise.names.callbacks import StopListening
 from counterpoise.ownership import election
 from counterpoise.ownership.election import LEADER_NODE, Election
 from counterpoise.ownership.events import Command, NodeChange, NodeChanged, SessionChanged
@@ -51,7 +51,7 @@ class LeaderElection:
         self._decided = asyncio.Event()
         self._resigned = asyncio.Event()
         self._running = False
-        self._unsubscribe: list[Callable[[], None]] = []
+        self._unsubscribe: list[StopListening] = []
 
     def report_to(self, listener: LeadershipListener) -> None:
         """Report every change from now on to a listener, the only one."""

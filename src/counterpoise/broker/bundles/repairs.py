@@ -23,6 +23,7 @@ from counterpoise.metadata import (
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.errors import BadVersion, NotFound
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.callbacks import MillisecondClock, StopListening
 from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
 from counterpoise.ownership.port import BundleProtocol, Repair
 
@@ -60,7 +61,7 @@ class OwnershipRepairs:
         background: BackgroundTasks,
         namespaces: NamespaceList,
         tally: BundleTally | None = None,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
         """``at_once``: how many bundles are repaired at the same time.
 
@@ -87,7 +88,7 @@ class OwnershipRepairs:
         self._wary_until = 0.0
         self._sound = True
         self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
-        self._unsubscribe: list[Callable[[], None]] = []
+        self._unsubscribe: list[StopListening] = []
         self.repaired = 0
         """How many bundles this broker has repaired."""
 

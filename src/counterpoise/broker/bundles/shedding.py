@@ -22,6 +22,7 @@ from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTall
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, Round, RoundMemory
 from counterpoise.decide.plan import Rejection
 from counterpoise.metadata import MetadataError
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import InvalidName
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class LeaderShedding:
         config: Callable[[], SheddingConfig],
         background: BackgroundTasks,
         tally: BundleTally,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
         """``source`` is made for the first round.
 

@@ -21,6 +21,7 @@ from counterpoise.decide.shedding import SHEDDERS, Shedder
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import InvalidName
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class LoadStoreSheddingSource:
         registry: BrokerRegistry,
         placer: PolicyPlacer,
         ownership: BundleOwnership,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
         self._stores = stores
         self._registry = registry

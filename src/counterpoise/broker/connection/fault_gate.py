@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.consumers import ClientConsumers
 from counterpoise.broker.connection.handshake import NO_REQUEST
@@ -21,6 +20,7 @@ from counterpoise.broker.connection.outbox import FrameWriter
 from counterpoise.broker.connection.ports import Handlers
 from counterpoise.broker.connection.producers import ClientProducers
 from counterpoise.faults import EffectKind, FaultEffect, Occurrence, Operation
+from counterpoise.names.callbacks import Notify
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, encode_peers, events

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from counterpoise.broker.base.callbacks import Notify
+from counterpoise.names.callbacks import Notify
 
 UNREAD_PINGS: Final = 6
 """Pings an interval for a client that is not being read."""

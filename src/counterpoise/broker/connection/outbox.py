@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.base.traffic import Traffic
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
+from counterpoise.names.callbacks import Notify
 
 MIB: Final = 1024 * 1024
 HIGH_WATER: Final = MIB

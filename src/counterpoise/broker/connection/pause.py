@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from enum import StrEnum
 
-from counterpoise.broker.base.callbacks import Clock, Notify
+from counterpoise.names.callbacks import Clock, Notify
 
 
 class PauseReason(StrEnum):

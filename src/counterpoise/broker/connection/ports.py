@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.topic.topic import Topic
+from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from counterpoise.broker.base.callbacks import Notify
+from counterpoise.names.callbacks import Notify
 
 T = TypeVar("T")
 

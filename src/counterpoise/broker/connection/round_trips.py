@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from counterpoise.broker.base.callbacks import Notify
+from counterpoise.names.callbacks import Notify
 
 
 class RoundTrips:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from counterpoise.names.callbacks import NanosecondClock
 from counterpoise.quota import SECOND_NS, Bucket, RateLimit
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class _Episode:
 class LimitEpisodes:
     """The spans in which limits are reached, each until no flow waited for `QUIET_S`."""
 
-    def __init__(self, clock_ns: Callable[[], int], quiet_s: float = QUIET_S) -> None:
+    def __init__(self, clock_ns: NanosecondClock, quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
         self._quiet_s = quiet_s
         self._open: dict[RateLimit, _Episode] = {}

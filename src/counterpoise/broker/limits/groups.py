@@ -24,6 +24,7 @@ from counterpoise.broker.limits.rates import Rate, Use, group_rate
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound, StoreUnavailable
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
+from counterpoise.names.callbacks import NanosecondClock
 from counterpoise.names.options import INT64_MAX
 from counterpoise.quota import SECOND_NS, GroupUsage, RateLimit, shares
 
@@ -88,7 +89,7 @@ class ResourceGroupShares:
         source: GroupSource,
         publish: PublishLimits,
         interval_s: Callable[[], float],
-        clock_ns: Callable[[], int],
+        clock_ns: NanosecondClock,
     ) -> None:
         self._broker = broker
         self._store = store

@@ -20,6 +20,7 @@ from counterpoise.broker.limits.rates import (
     rates_of,
 )
 from counterpoise.metadata import MetadataStore, Notification, SessionEvent
+from counterpoise.names.callbacks import NanosecondClock, StopListening
 from counterpoise.names.topic import TopicName
 
 _FOLLOWED: Final = tuple(
@@ -56,7 +57,7 @@ class LimitPolicies:
         policies: RatePolicies,
         options: Callable[[], RateOptions],
         *,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        clock_ns: NanosecondClock = time.monotonic_ns,
     ) -> None:
         """``options`` gives the settings that hold now; say `settings_changed` after a change."""
         self._cluster = cluster
@@ -76,7 +77,7 @@ class LimitPolicies:
         self._changed = asyncio.Event()
         #: Paths of the metadata store that changed; None for everything.
         self._paths: set[str | None] = set()
-        self._unsubscribe: tuple[Callable[[], None], ...] = ()
+        self._unsubscribe: tuple[StopListening, ...] = ()
 
     def follow_too(self, follower: PolicyFollower) -> None:
         """Call a part of the broker, too, when policies of topics have changed."""

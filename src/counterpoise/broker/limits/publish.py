@@ -21,6 +21,7 @@ from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.broker.limits.runner import LimitRunner
 from counterpoise.broker.limits.snapshot import LimitSnapshot, of_dispatch, of_publish
 from counterpoise.broker.limits.subscribe import SubscribeLimits
+from counterpoise.names.callbacks import NanosecondClock
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import LimitLevel, PublishFlow, RateLimit
 
@@ -61,7 +62,7 @@ class PublishLimits:
         broker: str,
         rates_of: Callable[[TopicName], Awaitable[TopicRates]],
         *,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        clock_ns: NanosecondClock = time.monotonic_ns,
     ) -> None:
         """``rates_of``: the rates of a topic as the policies have them now."""
         self._rates_of = rates_of

@@ -6,7 +6,8 @@ import asyncio
 from typing import Final
 
 from counterpoise.broker.limits.episodes import LimitEpisodes
-from counterpoise.quota import SECOND_NS, Clock, LimitedFlow, PublishFlow, RateLimit, Throttle
+from counterpoise.names.callbacks import NanosecondClock
+from counterpoise.quota import SECOND_NS, LimitedFlow, PublishFlow, RateLimit, Throttle
 
 TIMER_S: Final = 0.001
 """The shortest timer: event loops count in milliseconds."""
@@ -21,7 +22,7 @@ class LimitRunner:
     There is one timer for each limit that flows wait for, and none otherwise.
     """
 
-    def __init__(self, clock_ns: Clock) -> None:
+    def __init__(self, clock_ns: NanosecondClock) -> None:
         self.now = clock_ns
         self.throttle = Throttle()
         self.episodes = LimitEpisodes(clock_ns)

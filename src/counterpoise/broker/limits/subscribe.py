@@ -8,11 +8,11 @@ Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. Stored topics only, as there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.rates import Rate
+from counterpoise.names.callbacks import NanosecondClock
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import SECOND_NS, Bucket
 from counterpoise.wire.errors import ServerError
@@ -58,7 +58,7 @@ class _SubscribedTopic:
 class SubscribeLimits:
     """The subscribe limits of one broker's topics; a topic without one costs nothing."""
 
-    def __init__(self, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, clock_ns: NanosecondClock) -> None:
         self._now = clock_ns
         self._topics: dict[TopicName, _SubscribedTopic] = {}
 

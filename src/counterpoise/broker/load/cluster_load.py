@@ -33,6 +33,7 @@ from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.view import ClusterView, bundle_namespace, unloaded_mask
 from counterpoise.metadata import MetadataStore
 from counterpoise.names.bundle import namespace_of
+from counterpoise.names.callbacks import MillisecondClock
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class ClusterLoad:
         self,
         registry: BrokerRegistry,
         store: MetadataStore,
-        clock_ms: Callable[[], int],
+        clock_ms: MillisecondClock,
         options: Callable[[], FoldOptions],
     ) -> None:
         """``options.forget_after_ms`` must be longer than brokers may be silent."""

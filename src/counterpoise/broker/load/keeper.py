@@ -19,6 +19,7 @@ from counterpoise.load.ranking import bundle_key
 from counterpoise.metadata import MetadataError, MetadataStore, Notification
 from counterpoise.metadata.errors import NotFound
 from counterpoise.metadata.port import NotificationKind
+from counterpoise.names.callbacks import StopListening
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class LoadKeeper:
         self._stored: set[str] | None = None
         self._brokers: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self._unsubscribe: Callable[[], None] | None = None
+        self._unsubscribe: StopListening | None = None
 
     def start(self) -> None:
         """Begin; this broker's own averages appear at once, without load."""

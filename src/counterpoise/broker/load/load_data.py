@@ -36,6 +36,7 @@ from counterpoise.load.rates import sequential_sum
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.topk import top_bundles
 from counterpoise.metadata import MetadataError
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.system_topics import BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_DATA
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
 
@@ -148,7 +149,7 @@ class LoadDataExchange:
         terms: Callable[[], LoadDataTerms],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],
         background: BackgroundTasks,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
         """``broker_url``: any broker, to find the topics at; ``terms``: as they are now.
 

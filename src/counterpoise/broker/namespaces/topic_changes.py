@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from counterpoise.broker.base import paths
-from counterpoise.broker.base.callbacks import Notify, StopListening
 from counterpoise.metadata import MetadataStore, Notification
+from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.namespace import NamespaceName
 
 

@@ -19,6 +19,7 @@ from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.base.cluster_key import PROPERTY, ClusterKey
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
 from counterpoise.metadata import MetadataError
+from counterpoise.names.callbacks import MillisecondClock, Notify
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
 from counterpoise.wire import requests
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
@@ -57,10 +58,10 @@ class SystemTopicMessage:
 class SystemTopicListener:
     """Callbacks of a link, called in the order of the topic."""
 
-    on_begin: Callable[[], None]
+    on_begin: Notify
     """The topic is read from its beginning (again): what was known may be outdated."""
     on_message: Callable[[SystemTopicMessage], None]
-    on_caught_up: Callable[[], None]
+    on_caught_up: Notify
     """Everything has been read that was there when the reading began."""
 
 
@@ -77,7 +78,7 @@ class SystemTopicLink:
         security: ClientSecurity = ANONYMOUS,
         cluster_key: ClusterKey | None = None,
         schema: Schema | None = None,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
         self.topic: Final = topic
         self._listener = listener

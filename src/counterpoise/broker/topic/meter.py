@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from counterpoise.broker.base.callbacks import Clock
+from counterpoise.names.callbacks import Clock
 
 MIN_SECONDS: Final = 1.0
 """A rate is never taken over less: the first messages of a new topic would count for thousands."""

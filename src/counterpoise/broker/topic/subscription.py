@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any
 
-from counterpoise.broker.base.callbacks import Notify
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.dispatch_flow import DispatchFlow
 from counterpoise.broker.topic.acks import AckState
@@ -21,6 +20,7 @@ from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.topic_rules import TopicRules
+from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, Log, Lost, Position
 from counterpoise.wire.errors import ServerError

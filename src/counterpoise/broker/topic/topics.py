@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.callbacks import Clock
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.limits.publish import PublishLimits
@@ -31,6 +30,7 @@ from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_rules import rules_of
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.callbacks import Clock
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import LedgerIds, LedgerStore, Position, StorageError
 from counterpoise.wire.errors import ServerError

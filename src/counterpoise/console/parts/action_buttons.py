@@ -11,6 +11,7 @@ from counterpoise.console.elements import button
 from counterpoise.console.page_session import PageSession
 from counterpoise.console.parts.confirm import Confirm
 from counterpoise.decide.balancing.moves import Round
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.picture.action_plans import (
     Action,
     ActionPlan,
@@ -93,7 +94,7 @@ class ActionButtons:
         made: list[Round] = []
 
         def drain_with(
-            http: aiohttp.ClientSession, log: Callable[[str], None] = lambda sentence: None
+            http: aiohttp.ClientSession, log: SentenceSink = lambda sentence: None
         ) -> BrokerDrain:
             reader = SnapshotReader(http, options.watch.addresses, session.sources.clock_ms)
             clock_ms = session.sources.clock_ms

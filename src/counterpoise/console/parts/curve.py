@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from nicegui import background_tasks, ui
 
 from counterpoise.console.elements import Text, attributes
 from counterpoise.console.page_session import PageSession
+from counterpoise.names.callbacks import Notify
 from counterpoise.picture.charts import line_options
 from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.recorded_load import RecordedLoad
@@ -28,7 +27,7 @@ Asked = tuple[TileKind | None, str, int]
 class Curve:
     """The chart of whatever is chosen."""
 
-    def __init__(self, session: PageSession, changed: Callable[[], None]) -> None:
+    def __init__(self, session: PageSession, changed: Notify) -> None:
         """`changed` is called when the history has answered."""
         self._session, self._changed = session, changed
         self._drawn: LoadCurve | None = None

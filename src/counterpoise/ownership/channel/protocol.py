@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData, blank
 from counterpoise.ownership.channel.repairs import examine, override
@@ -19,7 +20,7 @@ from counterpoise.ownership.records import InvalidRecord, NamespaceEphemeralData
 class StateChannel:
     """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
 
-    def __init__(self, options: OwnershipOptions, now_ms: Callable[[], int]) -> None:
+    def __init__(self, options: OwnershipOptions, now_ms: MillisecondClock) -> None:
         self.context = ChannelContext(options, now_ms)
 
     @property

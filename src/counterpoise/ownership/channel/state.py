@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.next_action import (
     LocalBundle,
@@ -49,7 +49,7 @@ class ChannelContext:
     """What all bundles of one broker have in common."""
 
     options: OwnershipOptions
-    now_ms: Callable[[], int] = field(repr=False)
+    now_ms: MillisecondClock = field(repr=False)
     """The wall clock, for the records' timestamps."""
 
     @property

@@ -1,12 +1,13 @@
 """What becomes of the bundles from poll to poll, in sentences for a person."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.units import bytes_text
 
 NAMED = 3
@@ -21,7 +22,7 @@ class Changes:
     A bundle that two brokers report belongs to the one whose report is newer.
     """
 
-    def __init__(self, log: Callable[[str], None]) -> None:
+    def __init__(self, log: SentenceSink) -> None:
         self._log = log
         self._owners: dict[str, str] = {}
         self._loads: dict[str, float] = {}

@@ -1,11 +1,12 @@
 """What Prometheus may know of a watcher or a balancer: `counterpoise_balancer_…`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from counterpoise.decide.balancing.moves import MoveOutcome, Round
 from counterpoise.load.rows import GAP, ReportRows
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.pipeline.watch.changes import Changes
 
 PREFIX = "counterpoise_balancer"
@@ -15,7 +16,7 @@ SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60)
 class Metrics:
     """The figures of one process. `health` says whether it does what it is there for."""
 
-    def __init__(self, clock_ms: Callable[[], int], poll_every_s: float) -> None:
+    def __init__(self, clock_ms: MillisecondClock, poll_every_s: float) -> None:
         self._clock_ms = clock_ms
         self._late_after_ms = 3000 * poll_every_s + 10_000
         self._began_ms = clock_ms()

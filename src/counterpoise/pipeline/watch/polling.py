@@ -1,10 +1,11 @@
 """Looks at a cluster again and again: keeps what was seen, says what is new, counts it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from datetime import timedelta
 
 from counterpoise.load.rows import ReportRows
+from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import PollLog
@@ -26,10 +27,10 @@ class Polling:
         self,
         collector: Collector,
         writer: TablesWriter,
-        log: Callable[[str], None],
+        log: SentenceSink,
         metrics: Metrics,
         watchdog: Watchdog | None = None,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
         self._clock_ms = clock_ms
         self._log = log

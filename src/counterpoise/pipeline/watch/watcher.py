@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from counterpoise.load.rows import ReportRows
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
@@ -51,7 +52,7 @@ class ClusterWatcher:
     def __init__(
         self,
         settings: WatchSettings,
-        log: Callable[[str], None],
+        log: SentenceSink,
         after_poll: Callable[[ReportRows], Awaitable[None]] | None = None,
     ) -> None:
         """`after_poll` hears of each poll that was kept."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from counterpoise.names.callbacks import Notify
 from counterpoise.storage.files import committed
 from counterpoise.storage.files.committed import Committed
 from counterpoise.storage.files.disk import LedgerDisk
@@ -78,7 +78,7 @@ class FinishState:
 
     __slots__ = ("_wait",)
 
-    def __init__(self, wait: Callable[[], None]) -> None:
+    def __init__(self, wait: Notify) -> None:
         self._wait = wait
 
     def run(self) -> None:

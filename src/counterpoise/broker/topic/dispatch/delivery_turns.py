@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict, deque
 from typing import Final
 
-from counterpoise.broker.base.callbacks import Notify
+from counterpoise.names.callbacks import Notify
 
 _log = logging.getLogger(__name__)
 

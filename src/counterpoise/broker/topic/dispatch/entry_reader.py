@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.callbacks import Notify
+from counterpoise.names.callbacks import Notify
 from counterpoise.storage.port import Chunk, Log, StorageError
 
 _log = logging.getLogger(__name__)

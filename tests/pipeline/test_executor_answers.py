@@ -40,6 +40,7 @@ class Cluster:
         self._owners = [*owners]
         self._status = status
         self.unloads: list[dict[str, str]] = []
+        self.source_says = ""
         self.reasons: list[str] = []
         monkeypatch.setattr(module, "BundleLookup", lambda *_: self)
 
@@ -53,7 +54,7 @@ class Cluster:
         return self._next()
 
     async def named_by(self, *_: object) -> str:
-        return self._next()
+        return self.source_says or self._next()
 
     @asynccontextmanager
     async def put(self, _: str, *, params: dict[str, str], **__: object) -> AsyncIterator[Any]:
@@ -118,6 +119,22 @@ def test_a_move_ends_as_the_owners_show(
         assert outcome.status is status, outcome.error
         assert bool(outcome.error) is (status is MoveStatus.FAILED)
         assert cluster.unloads == [{"destinationBroker": to} if to else {}] * unloads
+
+    carried_out()
+
+
+def test_a_source_that_names_another_owner_is_not_asked_to_unload_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others know it late."""
+    cluster = Cluster(monkeypatch, SOURCE)
+    cluster.source_says = TO
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        outcome = await cluster.outcome(move())
+        assert (outcome.status, len(cluster.unloads)) == (MoveStatus.FAILED, 1)
+        assert outcome.error == f"{SOURCE} still owns it, though the unload was accepted"
 
     carried_out()
 

@@ -235,6 +235,25 @@ async def test_a_record_that_names_no_broker_that_is_alive_is_repaired_in_a_seco
 
 
 @on_jumping_loop
+async def test_records_that_could_not_be_checked_are_looked_at_all_the_same() -> None:
+    leader = Leader()
+    await leader.start()
+    failed: list[str] = []
+
+    def fails_once(operation: str, path: str) -> bool:
+        if operation == "get" and path == RECORD and not failed:
+            failed.append(path)
+            return True
+        return False
+
+    leader.store.fails = fails_once
+    await leader.own("b9:80", version=2)
+    await pass_time(2)
+    assert failed
+    assert await leader.owner() == ME
+
+
+@on_jumping_loop
 async def test_each_of_the_records_that_were_written_is_checked() -> None:
     leader = Leader()
     await leader.start()

@@ -169,3 +169,8 @@ def test_the_limit_that_is_exceeded_is_named(options: SplitOptions, said: str) -
 def test_even_brokers_without_a_bundle_above_a_limit_need_no_advice() -> None:
     calm: dict[str, Loads | None] = {"b1:80": {WHOLE: 50.0}, "b2:80": {OTHER: 50.0}}
     assert not advise_splits(looked_at(6, calm), SplitOptions())
+
+
+def test_however_little_topics_carry_each_has_its_part_of_the_bundle() -> None:
+    for load in (TopicLoad(msg_throughput_in=0.05), TopicLoad(msg_rate_out=0.05)):
+        assert [each.share for each in advice(dict.fromkeys(NAMES, load)).hottest] == [0.1] * 5

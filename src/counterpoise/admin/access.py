@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 
 
@@ -64,29 +65,12 @@ _NS_POLICY: Final = AccessRule(Audience.NAMESPACE_POLICY)
 _TOPIC_POLICY: Final = AccessRule(Audience.TOPIC_POLICY)
 
 
-def _broker(operation: str) -> AccessRule:
-    return AccessRule(Audience.BROKER, operation)
-
-
-def _cluster(operation: str) -> AccessRule:
-    return AccessRule(Audience.CLUSTER, operation)
-
-
-def _tenant_itself(operation: str) -> AccessRule:
-    return AccessRule(Audience.TENANT_ITSELF, operation)
-
-
-def _tenant(operation: str) -> AccessRule:
-    return AccessRule(Audience.TENANT, operation)
-
-
-def _namespace(operation: str) -> AccessRule:
-    return AccessRule(Audience.NAMESPACE, operation)
-
-
-def _topic(operation: str) -> AccessRule:
-    return AccessRule(Audience.TOPIC, operation)
-
+_broker: Final = partial(AccessRule, Audience.BROKER)
+_cluster: Final = partial(AccessRule, Audience.CLUSTER)
+_tenant_itself: Final = partial(AccessRule, Audience.TENANT_ITSELF)
+_tenant: Final = partial(AccessRule, Audience.TENANT)
+_namespace: Final = partial(AccessRule, Audience.NAMESPACE)
+_topic: Final = partial(AccessRule, Audience.TOPIC)
 
 _LOOK: Final = _topic("LOOKUP")
 _BROKERS: Final = "/admin/v2/brokers"

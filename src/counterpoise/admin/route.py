@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Final
 from urllib.parse import unquote_plus
 
 from aiohttp import web
@@ -26,7 +29,8 @@ from counterpoise.admin.protected import (
 from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 from counterpoise.broker.face import ORDERED_BY_LEADER
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+"""Serves a request; None is 204, done without a body."""
 
 BODY = web.RequestKey("body", object)
 _HOLE = re.compile(r"\{(\w+)(?::(?:[^{}]|\{\d+\})*)?\}")
@@ -88,7 +92,8 @@ class Route:
                 await require_system_topics(request[FACE], request[CALLER], request.match_info)
             if self.body is not None:
                 request[BODY] = shape.read(await request.app[CLIENT_LIMITS].body(request))
-            return await self.handler(request)
+            found = await self.handler(request)
+            return web.Response(status=HTTPStatus.NO_CONTENT) if found is None else found
 
         make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}
         return make[self.method](self.path, enter)
@@ -99,34 +104,12 @@ def get(path: str, handler: Handler, query: Mapping[str, Schema] | None = None) 
     return Route("GET", path, handler, None, query or {})
 
 
-def put(
-    path: str,
-    handler: Handler,
-    body: Shape | None = None,
-    query: Mapping[str, Schema] | None = None,
-) -> Route:
-    """A route that makes something."""
-    return Route("PUT", path, handler, body, query or {})
-
-
-def post(
-    path: str,
-    handler: Handler,
-    body: Shape | None = None,
-    query: Mapping[str, Schema] | None = None,
-) -> Route:
-    """A route that changes something."""
-    return Route("POST", path, handler, body, query or {})
-
-
-def delete(
-    path: str,
-    handler: Handler,
-    body: Shape | None = None,
-    query: Mapping[str, Schema] | None = None,
-) -> Route:
-    """A route that removes something."""
-    return Route("DELETE", path, handler, body, query or {})
+put: Final = partial(Route, "PUT")
+"""A route that makes something."""
+post: Final = partial(Route, "POST")
+"""A route that changes something."""
+delete: Final = partial(Route, "DELETE")
+"""A route that removes something."""
 
 
 def body_of(request: web.Request) -> Json:

@@ -13,7 +13,7 @@ from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.redirect import to_broker_of
-from counterpoise.admin.request import answer, broker_of, no_content, plain
+from counterpoise.admin.request import answer, broker_of, plain
 from counterpoise.admin.shapes import FLAG, whole
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ async def ready(request: web.Request) -> web.Response:
     return await health(request)
 
 
-async def shutdown(request: web.Request) -> web.Response:
+async def shutdown(request: web.Request) -> None:
     """Stop this broker; its bundles go to the others first.
 
     ``maxConcurrentUnloadPerSec`` limits how many begin to move in a second; 0 or none: all at once.
@@ -78,7 +78,6 @@ async def shutdown(request: web.Request) -> web.Response:
         )
     log.warning("%s stops: an administrator asked for its shutdown", broker_of(request).id)
     broker_of(request).request_stop(unloads_per_s)
-    return no_content()
 
 
 async def version(request: web.Request) -> web.Response:
@@ -86,10 +85,9 @@ async def version(request: web.Request) -> web.Response:
     return plain(__version__)
 
 
-async def backlog_quota_check(request: web.Request) -> web.Response:
+async def backlog_quota_check(request: web.Request) -> None:
     """Act upon the backlogs of this broker's topics that exceed their quotas, now."""
     await broker_of(request).upkeep.check_quotas()
-    return no_content()
 
 
 async def internal_configuration(request: web.Request) -> web.Response:

@@ -69,7 +69,7 @@ async def bundles(request: web.Request) -> web.Response:
     return answer(bundles_json(await broker_of(request).namespaces.bundles(namespace)))
 
 
-async def unload(request: web.Request) -> web.Response:
+async def unload(request: web.Request) -> None:
     """Unload a bundle; with ``destinationBroker`` hand it to that broker.
 
     The owner does it, so the request may be redirected. A bundle that no broker owns goes to its
@@ -85,10 +85,9 @@ async def unload(request: web.Request) -> web.Response:
     elif destination is not None:
         await require_leader(request)
         await namespaces.place_unowned(bundle, destination)
-    return no_content()
 
 
-async def split(request: web.Request) -> web.Response:
+async def split(request: web.Request) -> None:
     """Cut a bundle in two or more; the body may hold boundaries."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
@@ -113,7 +112,6 @@ async def split(request: web.Request) -> web.Response:
         boundaries=[int(each) for each in boundaries or ()],
         unload=flag(request, "unload"),
     )
-    return no_content()
 
 
 async def topic_hash_positions(request: web.Request) -> web.Response:
@@ -147,7 +145,7 @@ async def non_persistent_topics(request: web.Request) -> web.Response:
     return answer([str(each) for each in topics if not each.is_persistent and each in bundle])
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Delete a bundle that holds no topics; 409 when it does (``deleteNamespaceBundle``)."""
     await require_namespace(request, namespace_of(request))
     bundle = await bundle_of(request)
@@ -156,7 +154,6 @@ async def delete(request: web.Request) -> web.Response:
         if any(topic in bundle for topic in broker.topics.loaded):
             raise RestError(HTTPStatus.CONFLICT, "Cannot delete non empty bundle")
         await broker.namespaces.unload(bundle, None)
-    return no_content()
 
 
 async def _destination(request: web.Request) -> str | None:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
-from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
+from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
 from counterpoise.broker.face import BadVersion, NotFound
@@ -67,27 +67,25 @@ async def get(request: web.Request) -> web.Response:
     return answer({**CLUSTER_DEFAULTS, **await require_cluster(request)})
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> None:
     """Register a cluster."""
     name, data = request.match_info["cluster"], object_of_body(request)
     try:
         await broker_of(request).policies.put_cluster(name, data, create=True)
     except BadVersion:
         raise conflict("Cluster already exists") from None
-    return no_content()
 
 
-async def update(request: web.Request) -> web.Response:
+async def update(request: web.Request) -> None:
     """Change a cluster's addresses."""
     name, data = request.match_info["cluster"], object_of_body(request)
     try:
         await broker_of(request).policies.put_cluster(name, data, create=False)
     except NotFound:
         raise not_found("Cluster does not exist") from None
-    return no_content()
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Forget a cluster that no namespace uses."""
     await require_cluster(request)
     name, policies = request.match_info["cluster"], broker_of(request).policies
@@ -100,7 +98,6 @@ async def delete(request: web.Request) -> web.Response:
         await policies.delete_cluster(name)
     except NotFound:
         raise not_found("Cluster does not exist") from None
-    return no_content()
 
 
 async def peers(request: web.Request) -> web.Response:
@@ -108,7 +105,7 @@ async def peers(request: web.Request) -> web.Response:
     return answer((await require_cluster(request)).get("peerClusterNames"))
 
 
-async def set_peers(request: web.Request) -> web.Response:
+async def set_peers(request: web.Request) -> None:
     """Say which clusters may stand in for this one: others than itself, and known ones."""
     name, peers = request.match_info["cluster"], body_of(request) or []
     data, policies = await require_cluster(request), broker_of(request).policies
@@ -118,7 +115,6 @@ async def set_peers(request: web.Request) -> web.Response:
         if await policies.cluster(peer) is None:
             raise precondition_failed(f"Peer cluster {peer} does not exist")
     await policies.put_cluster(name, {**data, "peerClusterNames": peers}, create=False)
-    return no_content()
 
 
 async def require_cluster(request: web.Request) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import precondition_failed
-from counterpoise.admin.request import answer, broker_of, no_content
+from counterpoise.admin.request import answer, broker_of
 from counterpoise.names.options import Option, options_of, sections_of
 
 BASE = "/admin/v2/brokers/configuration"
@@ -44,7 +44,7 @@ async def values(request: web.Request) -> web.Response:
     return answer(await broker_of(request).policies.dynamic_settings())
 
 
-async def set_value(request: web.Request) -> web.Response:
+async def set_value(request: web.Request) -> None:
     """Change a setting for every broker of the cluster."""
     name, value = request.match_info["name"], request.match_info["value"]
     option = _dynamic(request).get(name)
@@ -56,10 +56,9 @@ async def set_value(request: web.Request) -> web.Response:
     request.app[CHECK](name, value)
     await broker.policies.set_dynamic_setting(name, value)
     await broker.live.refresh()
-    return no_content()
 
 
-async def delete_value(request: web.Request) -> web.Response:
+async def delete_value(request: web.Request) -> None:
     """Give a setting back the value that each broker's own configuration has."""
     name = request.match_info["name"]
     if name not in _dynamic(request):
@@ -67,7 +66,6 @@ async def delete_value(request: web.Request) -> web.Response:
     broker = broker_of(request)
     await broker.policies.set_dynamic_setting(name, None)
     await broker.live.refresh()
-    return no_content()
 
 
 def _dynamic(request: web.Request) -> dict[str, Option]:

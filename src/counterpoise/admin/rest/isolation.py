@@ -13,7 +13,7 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, conflict, not_found
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
+from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.rest.clusters import CLUSTER, require_cluster
 from counterpoise.admin.shapes import Json, Shape, list_of, map_of, object_of, text
 from counterpoise.broker.face import NotFound
@@ -76,7 +76,7 @@ async def isolation_policy(request: web.Request) -> web.Response:
     return answer(found[name])
 
 
-async def put_isolation_policy(request: web.Request) -> web.Response:
+async def put_isolation_policy(request: web.Request) -> None:
     """Create or replace an isolation policy."""
     await require_cluster(request)
     policy = object_of_body(request)
@@ -96,17 +96,15 @@ async def put_isolation_policy(request: web.Request) -> web.Response:
     await broker_of(request).policies.update_isolation_policies(
         cluster, lambda found: {**found, name: policy}
     )
-    return no_content()
 
 
-async def delete_isolation_policy(request: web.Request) -> web.Response:
+async def delete_isolation_policy(request: web.Request) -> None:
     """Remove an isolation policy."""
     await require_cluster(request)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
     await broker_of(request).policies.update_isolation_policies(
         cluster, lambda found: {each: found[each] for each in found if each != name}
     )
-    return no_content()
 
 
 async def isolated_brokers(request: web.Request) -> web.Response:
@@ -144,7 +142,7 @@ async def failure_domain(request: web.Request) -> web.Response:
     return answer({"brokers": brokers})
 
 
-async def put_failure_domain(request: web.Request) -> web.Response:
+async def put_failure_domain(request: web.Request) -> None:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
     await require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
@@ -154,17 +152,15 @@ async def put_failure_domain(request: web.Request) -> web.Response:
         if other != name and broker in wanted:
             raise conflict(f"[{broker}] already exists in {other}")
     await policies.put_failure_domain(cluster, name, wanted)
-    return no_content()
 
 
-async def delete_failure_domain(request: web.Request) -> web.Response:
+async def delete_failure_domain(request: web.Request) -> None:
     """Remove a failure domain."""
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     try:
         await broker_of(request).policies.delete_failure_domain(cluster, name)
     except NotFound:
         raise _no_such_domain(request) from None
-    return no_content()
 
 
 async def _policies(request: web.Request) -> dict[str, Json]:

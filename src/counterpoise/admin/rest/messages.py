@@ -14,7 +14,7 @@ from counterpoise.admin import route
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.request import answer, no_content, number_of
+from counterpoise.admin.request import answer, number_of
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
     on_partitions,
@@ -102,16 +102,15 @@ async def id_at(request: web.Request) -> web.Response:
     )
 
 
-async def expire(request: web.Request) -> web.Response:
+async def expire(request: web.Request) -> None:
     """Acknowledge for a subscription what is older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     if not await on_partitions(request, topic, None):
         found = await require_subscription(request, topic)
         await found.expire(_before(age_s))
-    return no_content()
 
 
-async def expire_for_all(request: web.Request) -> web.Response:
+async def expire_for_all(request: web.Request) -> None:
     """Acknowledge for every subscription what is older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"
@@ -119,17 +118,15 @@ async def expire_for_all(request: web.Request) -> web.Response:
         loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             await each.expire(_before(age_s))
-    return no_content()
 
 
-async def truncate(request: web.Request) -> web.Response:
+async def truncate(request: web.Request) -> None:
     """Acknowledge everything for every subscription, so that it can be deleted."""
     topic = await storing_topic(request)
     if not await _repeat(request, topic, "DELETE", "truncate"):
         loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             each.skip(None)
-    return no_content()
 
 
 async def _repeat(request: web.Request, topic: TopicName, method: str, tail: str) -> bool:

@@ -11,7 +11,7 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.redirect import ask
-from counterpoise.admin.request import broker_of, bundle_of, namespace_of, no_content
+from counterpoise.admin.request import broker_of, bundle_of, namespace_of
 from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics, require_namespace
 from counterpoise.admin.rest.topics import path_of
 from counterpoise.names.topic import TopicName
@@ -25,25 +25,22 @@ def routes() -> Iterable[route.Route]:
         yield route.post(f"{scope}/unsubscribe/{{subscription}}", unsubscribe)
 
 
-async def clear_all(request: web.Request) -> web.Response:
+async def clear_all(request: web.Request) -> None:
     """Acknowledge everything, for every subscription."""
     for topic in await _topics(request):
         path = path_of(topic)
         for name in await ask(request, "GET", f"{path}/subscriptions"):
             await _once(request, "POST", f"{path}/subscription/{quote(name, safe='')}/skip_all")
-    return no_content()
 
 
-async def clear_one(request: web.Request) -> web.Response:
+async def clear_one(request: web.Request) -> None:
     """Acknowledge everything, for the subscription of this name wherever there is one."""
     await _each(request, "POST", "/skip_all")
-    return no_content()
 
 
-async def unsubscribe(request: web.Request) -> web.Response:
+async def unsubscribe(request: web.Request) -> None:
     """Delete the subscription of this name wherever there is one; 412 if it is in use."""
     await _each(request, "DELETE", "")
-    return no_content()
 
 
 async def _each(request: web.Request, method: str, tail: str) -> None:

@@ -17,7 +17,6 @@ from counterpoise.admin.request import (
     answer,
     broker_of,
     namespace_of,
-    no_content,
 )
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
@@ -48,13 +47,12 @@ def routes() -> Iterable[route.Route]:
     yield route.post(f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", set_resource_group)
 
 
-async def add_properties(request: web.Request) -> web.Response:
+async def add_properties(request: web.Request) -> None:
     """Note more of a namespace; what has another name stays."""
     given = body_of(request)
     await update(
         request, lambda it: it.update(properties={**(it.get("properties") or {}), **given})
     )
-    return no_content()
 
 
 async def anti_affinity(request: web.Request) -> web.Response:
@@ -64,7 +62,7 @@ async def anti_affinity(request: web.Request) -> web.Response:
     return answer(found.get(ANTI_AFFINITY))
 
 
-async def set_anti_affinity(request: web.Request) -> web.Response:
+async def set_anti_affinity(request: web.Request) -> None:
     """Put the namespace in such a group."""
     namespace, group = namespace_of(request), body_of(request)
     if not isinstance(group, str) or not group.strip():
@@ -74,10 +72,9 @@ async def set_anti_affinity(request: web.Request) -> web.Response:
     await broker_of(request).policies.update_local_policies(
         namespace, lambda local: {**local, ANTI_AFFINITY: group}
     )
-    return no_content()
 
 
-async def remove_anti_affinity(request: web.Request) -> web.Response:
+async def remove_anti_affinity(request: web.Request) -> None:
     """Take the namespace out of its group."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
@@ -86,7 +83,6 @@ async def remove_anti_affinity(request: web.Request) -> web.Response:
         namespace,
         lambda local: {name: value for name, value in local.items() if name != ANTI_AFFINITY},
     )
-    return no_content()
 
 
 async def of_anti_affinity_group(request: web.Request) -> web.Response:
@@ -104,13 +100,12 @@ async def of_anti_affinity_group(request: web.Request) -> web.Response:
     return answer(found)
 
 
-async def set_resource_group(request: web.Request) -> web.Response:
+async def set_resource_group(request: web.Request) -> None:
     """Put the namespace in a resource group."""
     group = request.match_info["resourcegroup"]
     if await broker_of(request).policies.resource_group(group) is None:
         raise precondition_failed("ResourceGroup does not exist")
     await update(request, lambda it: it.update({RESOURCE_GROUP.name: group}))
-    return no_content()
 
 
 class _Namespaces(PolicyHolder):

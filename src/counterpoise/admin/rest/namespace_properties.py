@@ -31,11 +31,10 @@ async def get(request: web.Request) -> web.Response:
     return no_content() if found is None else plain(found)
 
 
-async def put(request: web.Request) -> web.Response:
+async def put(request: web.Request) -> None:
     """Set it."""
     key, value = request.match_info["key"], request.match_info["value"]
     await update(request, lambda it: it.update(properties={**_of(it), key: value}))
-    return no_content()
 
 
 async def remove(request: web.Request) -> web.Response:

@@ -18,7 +18,6 @@ from counterpoise.admin.request import (
     broker_of,
     flag,
     namespace_of,
-    no_content,
     object_of_body,
 )
 from counterpoise.admin.shapes import FLAG, Json, text
@@ -66,7 +65,7 @@ async def get(request: web.Request) -> web.Response:
     return answer({**policies, "bundles": bundles_json(bundles)})
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> None:
     """Make a namespace; its body may bring policies and bundles."""
     namespace, broker = namespace_of(request), broker_of(request)
     wanted = object_of_body(request)
@@ -93,10 +92,9 @@ async def create(request: web.Request) -> web.Response:
         await broker.policies.create_namespace(namespace, policies)
     except BadVersion:
         raise conflict("Namespace already exists") from None
-    return no_content()
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Remove a namespace; with ``force=true`` its topics too."""
     namespace, broker = namespace_of(request), broker_of(request)
     await require_namespace(request, namespace)
@@ -122,7 +120,6 @@ async def delete(request: web.Request) -> web.Response:
         raise not_found("Namespace does not exist") from None
     except NotEmpty:
         raise conflict("Cannot delete non empty namespace") from None
-    return no_content()
 
 
 async def topics(request: web.Request) -> web.Response:
@@ -138,12 +135,11 @@ async def topics(request: web.Request) -> web.Response:
     return answer(sorted(found))
 
 
-async def unload(request: web.Request) -> web.Response:
+async def unload(request: web.Request) -> None:
     """Unload every bundle of a namespace, wherever it is."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     await _unload_bundles(request, namespace)
-    return no_content()
 
 
 async def require_namespace(request: web.Request, namespace: NamespaceName) -> dict[str, Json]:

@@ -21,7 +21,6 @@ from counterpoise.admin.request import (
     broker_of,
     flag,
     namespace_of,
-    no_content,
     topic_of,
 )
 from counterpoise.admin.rest.namespaces import require_namespace
@@ -84,7 +83,7 @@ async def get(request: web.Request) -> web.Response:
     return answer({"partitions": count, "deleted": False})
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> None:
     """Make a partitioned topic and its partitions."""
     topic, broker = topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
@@ -104,10 +103,9 @@ async def create(request: web.Request) -> web.Response:
     except BadVersion:
         raise conflict("This topic already exists") from None
     await _create_partitions(request, topic, count)
-    return no_content()
 
 
-async def update(request: web.Request) -> web.Response:
+async def update(request: web.Request) -> None:
     """Give a partitioned topic more partitions."""
     topic, count = topic_of(request), _partitions(body_of(request))
     _require_count(request, count)
@@ -122,10 +120,9 @@ async def update(request: web.Request) -> web.Response:
     except NotFound:
         raise _not_partitioned(topic) from None
     await _create_partitions(request, topic, count)
-    return no_content()
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Remove a partitioned topic with its partitions."""
     topic = topic_of(request)
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
@@ -142,7 +139,6 @@ async def delete(request: web.Request) -> web.Response:
     except NotFound:
         raise not_found(f"Partitioned Topic not found: {topic}") from None
     await broker_of(request).policies.delete_topic_policies(topic)
-    return no_content()
 
 
 async def stats(request: web.Request) -> web.StreamResponse:
@@ -178,14 +174,13 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
     return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
-async def create_missed(request: web.Request) -> web.Response:
+async def create_missed(request: web.Request) -> None:
     """Make those partitions that are missing."""
     topic = topic_of(request)
     if await broker_of(request).policies.partitioned_topic(topic) is None:
         raise not_found(f"Topic {topic} does not exist")
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     await _create_partitions(request, topic, count)
-    return no_content()
 
 
 async def _of_partitions(

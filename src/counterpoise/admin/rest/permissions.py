@@ -8,7 +8,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import precondition_failed
-from counterpoise.admin.request import answer, namespace_of, no_content, topic_of
+from counterpoise.admin.request import answer, namespace_of, topic_of
 from counterpoise.admin.rest.namespace_policies import update
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
 from counterpoise.admin.rest.topics import TOPIC
@@ -55,18 +55,16 @@ async def of_topic(request: web.Request) -> web.Response:
     return answer(found)
 
 
-async def grant(request: web.Request) -> web.Response:
+async def grant(request: web.Request) -> None:
     """Let a role do something; what it may do altogether is what the body says."""
     role, actions = request.match_info["role"], _actions(request)
     await update(request, lambda it: _set_of_namespace(it, role, actions))
-    return no_content()
 
 
-async def revoke(request: web.Request) -> web.Response:
+async def revoke(request: web.Request) -> None:
     """Let a role do nothing any more."""
     role = request.match_info["role"]
     await update(request, lambda it: _set_of_namespace(it, role, None))
-    return no_content()
 
 
 async def of_subscriptions(request: web.Request) -> web.Response:
@@ -75,14 +73,13 @@ async def of_subscriptions(request: web.Request) -> web.Response:
     return answer(_auth(policies).get("subscription_auth_roles") or {})
 
 
-async def grant_subscription(request: web.Request) -> web.Response:
+async def grant_subscription(request: web.Request) -> None:
     """Let these roles, and no others, consume from a subscription."""
     subscription, roles = request.match_info["subscription"], body_of(request) or []
     await update(request, lambda it: _set_of_subscription(it, subscription, lambda _: roles))
-    return no_content()
 
 
-async def revoke_subscription(request: web.Request) -> web.Response:
+async def revoke_subscription(request: web.Request) -> None:
     """Let a role not consume from a subscription any more."""
     subscription, role = request.match_info["subscription"], request.match_info["role"]
     await update(
@@ -91,7 +88,6 @@ async def revoke_subscription(request: web.Request) -> web.Response:
             it, subscription, lambda roles: [each for each in roles if each != role]
         ),
     )
-    return no_content()
 
 
 def _set_of_subscription(
@@ -106,20 +102,18 @@ def _set_of_subscription(
     }
 
 
-async def grant_topic(request: web.Request) -> web.Response:
+async def grant_topic(request: web.Request) -> None:
     """Let a role do something with one topic."""
     await _set_of_topic(request, _actions(request))
-    return no_content()
 
 
-async def revoke_topic(request: web.Request) -> web.Response:
+async def revoke_topic(request: web.Request) -> None:
     """Let a role do nothing more with one topic; 412 if the topic never had grants of its own."""
     topic = topic_of(request)
     auth = _auth(await require_namespace(request, topic.namespace_name))
     if str(topic) not in (auth.get("destination_auth") or {}):
         raise precondition_failed("Permissions are not set at the topic level")
     await _set_of_topic(request, None)
-    return no_content()
 
 
 async def _set_of_topic(request: web.Request, actions: Json) -> None:

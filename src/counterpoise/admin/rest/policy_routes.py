@@ -13,7 +13,7 @@ from counterpoise.admin import route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
-from counterpoise.admin.request import answer, broker_of, no_content, nothing
+from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json, Schema, Shape, nullable, text
 
@@ -63,16 +63,14 @@ class PolicyHolder(ABC):
         async def read(request: web.Request) -> web.Response:
             return answer(await self.value(request, member) or {})
 
-        async def write(request: web.Request) -> web.Response:
+        async def write(request: web.Request) -> None:
             kind, quota = _quota_type(request), body_of(request)
             quota = {name: _number(it) for name, it in quota.items()}
             await self.update(request, lambda it: it.setdefault(member, {}).update({kind: quota}))
-            return no_content()
 
-        async def remove(request: web.Request) -> web.Response:
+        async def remove(request: web.Request) -> None:
             kind = _quota_type(request)
             await self.update(request, lambda it: it.setdefault(member, {}).pop(kind, None))
-            return no_content()
 
         yield route.get(f"{self.base}/backlogQuotaMap", read, self._query)
         yield route.post(f"{self.base}/backlogQuota", write, Shape(BACKLOG_QUOTA), query)
@@ -91,7 +89,7 @@ class PolicyHolder(ABC):
     def _writer(self, policy: Policy) -> route.Handler:
         remove = self.remover(policy)
 
-        async def write(request: web.Request) -> web.StreamResponse:
+        async def write(request: web.Request) -> web.StreamResponse | None:
             value = _given(request, policy)
             if value is None:
                 return await remove(request)
@@ -107,14 +105,14 @@ class PolicyHolder(ABC):
                 await self.update(request, lambda it: it.setdefault(policy.name, {}).update(value))
             else:
                 await self.update(request, lambda it: it.update({policy.name: value}))
-            return no_content()
+            return None
 
         return write
 
     def remover(self, policy: Policy) -> route.Handler:
         """What removes a policy."""
 
-        async def remove(request: web.Request) -> web.Response:
+        async def remove(request: web.Request) -> None:
             if policy.name in self._per_cluster:
                 cluster = broker_of(request).config.cluster_name
                 await self.update(
@@ -122,7 +120,6 @@ class PolicyHolder(ABC):
                 )
             else:
                 await self.update(request, lambda it: it.pop(policy.name, None))
-            return no_content()
 
         return remove
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.errors import not_found, precondition_failed
-from counterpoise.admin.request import answer, broker_of, no_content, object_of_body
+from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.shapes import INT64, Shape, object_of, whole
 from counterpoise.broker.face import NotFound
 
@@ -49,15 +49,14 @@ async def get(request: web.Request) -> web.Response:
     return answer(found)
 
 
-async def put(request: web.Request) -> web.Response:
+async def put(request: web.Request) -> None:
     """Make a resource group, or change the values that are given."""
     given = {name: value for name, value in object_of_body(request).items() if value is not None}
     name = request.match_info["resourcegroup"]
     await broker_of(request).policies.update_resource_group(name, given)
-    return no_content()
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Forget a resource group that no namespace is in."""
     name, policies = request.match_info["resourcegroup"], broker_of(request).policies
     for tenant in await policies.tenants():
@@ -69,4 +68,3 @@ async def delete(request: web.Request) -> web.Response:
         await policies.delete_resource_group(name)
     except NotFound:
         raise not_found("ResourceGroup does not exist") from None
-    return no_content()

@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.request import answer, broker_of, bundle_of, no_content, object_of_body
+from counterpoise.admin.request import answer, broker_of, bundle_of, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of
 
 BASE: Final = "/admin/v2/resource-quotas"
@@ -44,10 +44,9 @@ async def get_default(request: web.Request) -> web.Response:
     return answer(await broker_of(request).policies.resource_quota() or INITIAL)
 
 
-async def set_default(request: web.Request) -> web.Response:
+async def set_default(request: web.Request) -> None:
     """Set the quota of bundles that have none of their own."""
     await broker_of(request).policies.put_resource_quota(_whole(object_of_body(request)))
-    return no_content()
 
 
 async def get(request: web.Request) -> web.Response:
@@ -57,17 +56,15 @@ async def get(request: web.Request) -> web.Response:
     return answer(found or INITIAL)
 
 
-async def put(request: web.Request) -> web.Response:
+async def put(request: web.Request) -> None:
     """Set the quota of a bundle: its initial load, if no broker reports it yet."""
     bundle, quota = await bundle_of(request), _whole(object_of_body(request))
     await broker_of(request).policies.put_resource_quota(quota, str(bundle))
-    return no_content()
 
 
-async def reset(request: web.Request) -> web.Response:
+async def reset(request: web.Request) -> None:
     """Forget the quota of a bundle: the default one holds again."""
     await broker_of(request).policies.delete_resource_quota(str(await bundle_of(request)))
-    return no_content()
 
 
 def _whole(given: dict[str, Json]) -> dict[str, Json]:

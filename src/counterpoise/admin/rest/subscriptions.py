@@ -15,7 +15,6 @@ from counterpoise.admin.request import (
     answer,
     broker_of,
     flag,
-    no_content,
     number_of,
 )
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded, topic_in_namespace
@@ -81,7 +80,7 @@ async def names(request: web.Request) -> web.Response:
     return answer(sorted(name for name, each in loaded.subscriptions.items() if each.durable))
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> None:
     """Make a subscription; the body may hold the message id where it starts (default: the end).
 
     A topic that is not there is made, as for a consumer, where policies let clients create topics.
@@ -95,7 +94,7 @@ async def create(request: web.Request) -> web.Response:
             raise
         raise precondition_failed("Topic does not exist and cannot be auto-created") from None
     if await on_partitions(request, topic, start):
-        return no_content()
+        return
     await require_topic_owner(request, topic)
     loaded = await broker.topics.get(topic, create=True)
     if name in loaded.subscriptions:
@@ -110,24 +109,22 @@ async def create(request: web.Request) -> web.Response:
         await require_stored(loaded).create_subscription(name, at, properties)
     else:
         await require_stored(loaded).create_subscription(name, initial, properties)
-    return no_content()
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Remove a subscription; 412 while consumers are attached, unless ``force=true``."""
     topic = await topic_in_namespace(request)
     if await on_partitions(request, topic, None):
-        return no_content()
+        return
     found = await require_subscription(request, topic)
     if found.consumers and not flag(request, "force"):
         raise RestError(
             HTTPStatus.PRECONDITION_FAILED, "Subscription has active connected consumers"
         )
     await found.unsubscribe(None, force=True)
-    return no_content()
 
 
-async def skip(request: web.Request) -> web.Response:
+async def skip(request: web.Request) -> None:
     """Acknowledge the next ``count`` entries of the backlog."""
     topic = await topic_in_namespace(request)
     count = number_of(request, "count")
@@ -137,29 +134,26 @@ async def skip(request: web.Request) -> web.Response:
             "Skip messages on a partitioned topic is not allowed",
         )
     (await require_subscription(request, topic)).skip(count)
-    return no_content()
 
 
-async def skip_all(request: web.Request) -> web.Response:
+async def skip_all(request: web.Request) -> None:
     """Acknowledge the whole backlog."""
     topic = await topic_in_namespace(request)
     if await on_partitions(request, topic, None):
-        return no_content()
+        return
     (await require_subscription(request, topic)).skip(None)
-    return no_content()
 
 
-async def reset_to_time(request: web.Request) -> web.Response:
+async def reset_to_time(request: web.Request) -> None:
     """Go on with the first message published at or after a time (milliseconds)."""
     topic = await topic_in_namespace(request)
     at = number_of(request, "timestamp")
     if await on_partitions(request, topic, None):
-        return no_content()
+        return
     await (await require_subscription(request, topic)).seek_to_time(at)
-    return no_content()
 
 
-async def reset_to_position(request: web.Request) -> web.Response:
+async def reset_to_position(request: web.Request) -> None:
     """Go on with a message id; ``isExcluded`` starts after it."""
     topic, wanted = await topic_in_namespace(request), body_of(request)
     if await partitions_of(request, topic):
@@ -170,7 +164,6 @@ async def reset_to_position(request: web.Request) -> web.Response:
     entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
     position = EARLIEST._replace(ledger_id=int(wanted["ledgerId"]), entry_id=entry)
     await (await require_subscription(request, topic)).seek_to(position)
-    return no_content()
 
 
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:

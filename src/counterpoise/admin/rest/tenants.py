@@ -9,7 +9,7 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask
-from counterpoise.admin.request import answer, broker_of, flag, no_content, object_of_body
+from counterpoise.admin.request import answer, broker_of, flag, object_of_body
 from counterpoise.admin.shapes import Json, Shape, list_of, object_of, text
 from counterpoise.broker.face import BadVersion, NotEmpty, NotFound
 
@@ -42,7 +42,7 @@ async def get(request: web.Request) -> web.Response:
     return answer(found)
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> None:
     """Make a tenant."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
@@ -53,10 +53,9 @@ async def create(request: web.Request) -> web.Response:
         await policies.put_tenant(name, info, create=True)
     except BadVersion:
         raise conflict("Tenant already exist") from None
-    return no_content()
 
 
-async def update(request: web.Request) -> web.Response:
+async def update(request: web.Request) -> None:
     """Change a tenant's clusters and administrators."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
@@ -64,10 +63,9 @@ async def update(request: web.Request) -> web.Response:
         await policies.put_tenant(name, info, create=False)
     except NotFound:
         raise not_found(f"Tenant {name} not found") from None
-    return no_content()
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Remove a tenant; with ``force=true`` its namespaces and their topics too."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     if await policies.tenant(name) is None:
@@ -83,7 +81,6 @@ async def delete(request: web.Request) -> web.Response:
         raise not_found("Tenant doesn't exist") from None
     except NotEmpty:
         raise conflict("The tenant still has active namespaces") from None
-    return no_content()
 
 
 async def _checked(request: web.Request) -> dict[str, Json]:

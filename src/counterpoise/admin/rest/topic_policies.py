@@ -15,7 +15,7 @@ from counterpoise.admin import route
 from counterpoise.admin.applied import applied_by_broker
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.policies import DISPATCH_RATE, TOPIC_POLICIES
-from counterpoise.admin.request import answer, broker_of, flag, no_content, nothing, topic_of
+from counterpoise.admin.request import answer, broker_of, flag, nothing, topic_of
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
 from counterpoise.admin.rest.topics import TOPIC
@@ -64,10 +64,9 @@ def routes() -> Iterable[route.Route]:
     yield route.delete(path, remove_subscription_rate, query=QUERY)
 
 
-async def delete_all(request: web.Request) -> web.Response:
+async def delete_all(request: web.Request) -> None:
     """Remove all policies of a topic."""
     await broker_of(request).policies.delete_topic_policies(await topic_with_policies(request))
-    return no_content()
 
 
 async def subscription_rate(request: web.Request) -> web.Response:
@@ -78,24 +77,22 @@ async def subscription_rate(request: web.Request) -> web.Response:
     return nothing() if rate is None else answer(rate)
 
 
-async def set_subscription_rate(request: web.Request) -> web.Response:
+async def set_subscription_rate(request: web.Request) -> None:
     """Set a subscription's own dispatch rate."""
-    rate = body_of(request)
+    name, rate = request.match_info["subscription"], body_of(request)
     if rate is None:
-        return await remove_subscription_rate(request)
-    name = request.match_info["subscription"]
+        await remove_subscription_rate(request)
+        return
     await TOPICS.update(
         request,
         lambda it: it.setdefault(OF_SUBSCRIPTIONS, {}).update({name: {"dispatchRate": rate}}),
     )
-    return no_content()
 
 
-async def remove_subscription_rate(request: web.Request) -> web.Response:
+async def remove_subscription_rate(request: web.Request) -> None:
     """Remove a subscription's own dispatch rate."""
     name = request.match_info["subscription"]
     await TOPICS.update(request, lambda it: it.setdefault(OF_SUBSCRIPTIONS, {}).pop(name, None))
-    return no_content()
 
 
 async def topic_with_policies(request: web.Request) -> TopicName:

@@ -9,7 +9,7 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.redirect import require_topic_owner
-from counterpoise.admin.request import answer, broker_of, no_content
+from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.rest.subscriptions import SUBSCRIPTION, on_partitions, require_subscription
 from counterpoise.admin.rest.topics import PROPERTIES, TOPIC, require_loaded, topic_in_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
@@ -43,21 +43,19 @@ async def get(request: web.Request) -> web.Response:
     return answer(dict(record.properties) if record is not None else {})
 
 
-async def update(request: web.Request) -> web.Response:
+async def update(request: web.Request) -> None:
     """Note more of a topic; what has another name stays."""
     properties = body_of(request) or {}
     await _change(request, lambda now: {**now, **properties})
-    return no_content()
 
 
-async def remove(request: web.Request) -> web.Response:
+async def remove(request: web.Request) -> None:
     """Forget what was noted under a name, or without one everything."""
     key = request.query.get("key")
     await _change(
         request,
         lambda now: {name: value for name, value in now.items() if key and name != key},
     )
-    return no_content()
 
 
 async def of_subscription(request: web.Request) -> web.Response:
@@ -66,12 +64,11 @@ async def of_subscription(request: web.Request) -> web.Response:
     return answer(dict(found.properties))
 
 
-async def set_of_subscription(request: web.Request) -> web.Response:
+async def set_of_subscription(request: web.Request) -> None:
     """Note this of a subscription, and nothing that was noted before."""
     topic, properties = await topic_in_namespace(request), body_of(request) or {}
     if not await on_partitions(request, topic, properties):
         (await require_subscription(request, topic)).note(properties)
-    return no_content()
 
 
 async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:

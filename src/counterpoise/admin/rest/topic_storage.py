@@ -12,7 +12,7 @@ from counterpoise.admin.errors import RestError
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
-from counterpoise.admin.request import answer, broker_of, no_content
+from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
     SUBSCRIPTION,
@@ -90,14 +90,13 @@ async def analyze(request: web.Request) -> web.Response:
     )
 
 
-async def trim(request: web.Request) -> web.Response:
+async def trim(request: web.Request) -> None:
     """Delete what every subscription is done with, now instead of before long."""
     topic = await storing_topic(request)
     partitions = await partitions_of(request, topic)
     await ask_each(request, "POST", [f"{path_of(each)}/trim" for each in partitions])
     if not partitions:
         (await stored(request, topic)).trim()
-    return no_content()
 
 
 async def terminate(request: web.Request) -> web.Response:

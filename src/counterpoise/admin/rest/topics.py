@@ -18,7 +18,6 @@ from counterpoise.admin.request import (
     broker_of,
     flag,
     namespace_of,
-    no_content,
     topic_of,
 )
 from counterpoise.admin.rest.namespaces import require_namespace
@@ -77,7 +76,7 @@ async def names(request: web.Request) -> web.Response:
     return answer([str(each) for each in found])
 
 
-async def create(request: web.Request) -> web.Response:
+async def create(request: web.Request) -> None:
     """Make a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
     if await broker.policies.namespace(topic.namespace_name) is None:
@@ -96,7 +95,6 @@ async def create(request: web.Request) -> web.Response:
             await require_room(request, topic, 1)
         await broker.policies.create_topic(topic, body_of(request))
     await broker.topics.get(topic, create=True)
-    return no_content()
 
 
 async def require_room(request: web.Request, topic: TopicName, count: int) -> None:
@@ -107,7 +105,7 @@ async def require_room(request: web.Request, topic: TopicName, count: int) -> No
         raise precondition_failed(error.message) from None
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(request: web.Request) -> None:
     """Remove a topic; clients and subscriptions refuse it unless ``force=true``."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
     if await broker.policies.partitioned_topic(topic) is not None:
@@ -126,21 +124,19 @@ async def delete(request: web.Request) -> web.Response:
         raise precondition_failed(error.message) from None
     if not topic.is_persistent and topic.partition_index < 0:
         await broker.policies.delete_topic_policies(topic)
-    return no_content()
 
 
-async def unload(request: web.Request) -> web.Response:
+async def unload(request: web.Request) -> None:
     """Close a topic here; its clients reconnect and open it again."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
     partitioned = await broker.policies.partitioned_topic(topic)
     if partitioned is not None:
         for index in range(int(partitioned["partitions"])):
             await ask(request, "PUT", f"{path_of(topic.partition(index))}/unload")
-        return no_content()
+        return
     await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     await broker.topics.unload_topic(topic)
-    return no_content()
 
 
 async def stats(request: web.Request) -> web.StreamResponse:

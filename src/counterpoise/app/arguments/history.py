@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("describe", "list tables and views, with versions, sizes and places"),
         ("export", "write a table or a view to a file"),
         ("sql", "print the SQL that makes tables and views for DuckDB or Spark"),
-        ("vacuum", "remove data files that were dropped a day ago or longer"),
+        ("vacuum", "remove data files that were dropped longer ago than time travel goes"),
         ("migrate", "copy a history of an older counterpoise into tables of today"),
     ):
         verb = inner.add_parser(name, help=text, description=text)

@@ -164,6 +164,9 @@ async def test_a_broker_that_is_cut_off_or_follows_repairs_nothing() -> None:
     await leader.start()
     leader.brokers.discard(OTHER)
     leader.leads = False
+    await leader.own(OTHER, version=2)
+    await pass_time(2 * EVERY_S)
+    assert not leader.tally.cleanups, "a record is checked by the leader alone"
     await leaves(leader)
     await pass_time(2 * EVERY_S)
     assert await leader.owner() == OTHER

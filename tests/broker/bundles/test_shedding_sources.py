@@ -23,7 +23,7 @@ from counterpoise.ownership.port import BundleLocation
 from counterpoise.ownership.records import NamespaceEphemeralData
 
 ALIVE, OTHER, GONE = "b1:80", "b2:80", "b9:80"
-OWNED, LEAVING = (f"public/default/0x{n:08x}_0x{n + 1:08x}" for n in range(2))
+OWNED, LEAVING, LOST = (f"public/default/0x{n:08x}_0x{n + 1:08x}" for n in range(3))
 ODD = "public/default/no-range"
 
 
@@ -37,7 +37,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.brokers = dict.fromkeys((ALIVE, OTHER, GONE), BrokerLoadData())
-        self.top_bundles = {ALIVE: top(OWNED, LEAVING, ODD), GONE: top(OWNED)}
+        self.top_bundles = {ALIVE: top(OWNED, LEAVING, ODD), GONE: top(LOST)}
         self.refreshed = False
         self.recent: Collection[str] = ()
 

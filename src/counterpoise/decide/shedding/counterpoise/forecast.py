@@ -1,10 +1,11 @@
 """Each bundle's load for the time ahead, from what was seen of it.
 
 Level and trend are Holt's (1957), the trend damped (Gardner and McKenzie 1985); the first samples
-are averaged exactly. A sample far from its forecast counts only as far as the usual deviation
-reaches (Huber 1964), so a burst does not move the level; when samples stay on one side for longer
-than bursts do, the level follows them. The spread is the mean absolute deviation of samples from
-their forecasts: noise widens the band instead of moving bundles.
+are averaged exactly. How load grows by the hour of the day is learnt beside them (`season.py`). A
+sample far from its forecast counts only as far as the usual deviation reaches (Huber 1964), so a
+burst does not move the level; when samples stay on one side for longer than bursts do, the level
+follows them. The spread is the mean absolute deviation of samples from their forecasts: noise
+widens the band instead of moving bundles.
 """
 
 import math
@@ -13,6 +14,8 @@ from typing import Final
 import numpy as np
 
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Floats32, Tracks
+from counterpoise.decide.shedding.counterpoise.season import growth
+from counterpoise.decide.shedding.counterpoise.season import learnt as learn_day
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView, Masks
 
@@ -62,21 +65,25 @@ def figures(view: ClusterView) -> Floats32:
 
 
 def advance(
-    before: Tracks, average: Floats32, sample: Floats32, elapsed_ms: int, held: Masks
+    before: Tracks, average: Floats32, sample: Floats32, times_ms: tuple[int, int], held: Masks
 ) -> Tracks:
     """The tracks with the ``sample`` that unfolds from this ``average``; owners stay as they are.
 
-    ``elapsed_ms`` have passed since the last one; 0 for the first. The levels of ``held`` bundles
-    stay: what an ill broker serves is not what clients want.
+    ``times_ms`` are that of the last sample (0 for none) and of this one. The levels of ``held``
+    bundles stay: what an ill broker serves is not what clients want.
     """
     # A bundle that carried nothing is forecast to carry nothing, however long it has been seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
     # Figures that stay the same are a report read twice, or, after a while, a constant load.
+    last_ms, now_ms = times_ms
+    elapsed_ms = now_ms - last_ms if last_ms else 0
     again = elapsed_ms >= MEASURED_MS
     fresh = (first | again | (average != before.average).any(axis=1)) & ~held
     minutes = max(0.05, elapsed_ms / MINUTE_MS) if elapsed_ms else 1.0
     level, trend = before.level, before.trend
-    expected = (level + trend * minutes).clip(0.0, LARGEST)
+    day = learn_day(before.day, carried(level.T), last_ms, now_ms)
+    grown = growth(day, before.spread, now_ms - elapsed_ms, now_ms)
+    expected = _grown(level, trend * minutes, grown).clip(0.0, LARGEST)
     error = sample - expected
     size = np.maximum(expected.sum(axis=1), 1e-9)
     miss = np.abs(error).sum(axis=1) / size
@@ -107,7 +114,15 @@ def advance(
         outliers.astype(np.int32),
         before.owner,
         before.moved_ms,
+        day,
     )
+
+
+def _grown(level: Floats32, more: Floats32, grown: Floats32) -> Floats32:
+    """The level, grown as the day has it; by its trend where the day is not known."""
+    known = (grown > 0)[:, np.newaxis]
+    found: Floats32 = np.where(known, level * grown[:, np.newaxis], level + more)
+    return found
 
 
 def samples(view: ClusterView, before: Tracks, average: Floats32) -> Floats32:
@@ -134,14 +149,16 @@ def samples(view: ClusterView, before: Tracks, average: Floats32) -> Floats32:
     return np.where(chosen[:, np.newaxis], unfolded, average)
 
 
-def predicted(tracks: Tracks, minutes: float, sample: Floats32) -> Floats32:
+def predicted(tracks: Tracks, minutes: float, sample: Floats32, now_ms: int) -> Floats32:
     """By figure, span and bundle: the load of the next minutes, and the mean of all ``minutes``.
 
     What is out of the ordinary now, and was a moment ago, is taken to last for the first span; no
     trend is followed beyond three times the level.
     """
     level = tracks.level
-    ahead = level + tracks.trend * (minutes / 2.0)
+    middle_ms = round(minutes * MINUTE_MS / 2.0)
+    grown = growth(tracks.day, tracks.spread, now_ms, now_ms + middle_ms)
+    ahead = _grown(level, tracks.trend * (minutes / 2.0), grown)
     bursting = (np.abs(tracks.outliers) >= BURST_SAMPLES)[:, np.newaxis]
     soon = np.where(bursting, sample, level)
     return np.stack([soon.T, ahead.clip(0.3 * level, 3.0 * level).T], axis=1)

@@ -12,15 +12,18 @@ from counterpoise.load.fields import LoadDataError, read_integer, read_number, r
 
 Floats32 = npt.NDArray[np.float32]
 Integers32 = npt.NDArray[np.int32]
+Floats16 = npt.NDArray[np.float16]
 Times = npt.NDArray[np.int64]
 
 RATES: Final = 3
 """Figures of a bundle: messages/s, bytes/s in, bytes/s out."""
 
+HOURS: Final = 24
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """One entry per bundle of ``CounterpoiseMemory.bundles``: 60 bytes each."""
+    """One entry per bundle of ``CounterpoiseMemory.bundles``: 108 bytes each."""
 
     level: Floats32
     """Smoothed load, without noise."""
@@ -38,6 +41,8 @@ class Tracks:
     """The broker that served it, an index into ``CounterpoiseMemory.brokers``; -1 for none."""
     moved_ms: Times
     """When it was first seen on that broker; 0 when it was always there."""
+    day: Floats16
+    """By hour of the day (UTC): the logarithm of its load then; 0 for an hour not seen yet."""
 
     @staticmethod
     def empty(count: int) -> "Tracks":
@@ -51,6 +56,7 @@ class Tracks:
             np.zeros(count, np.int32),
             np.full(count, -1, np.int32),
             np.zeros(count, np.int64),
+            np.zeros((count, HOURS), np.float16),
         )
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Tracks":

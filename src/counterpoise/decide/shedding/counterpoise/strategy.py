@@ -102,9 +102,9 @@ class Counterpoise:
         ill = _ill(view, suspects(view, sample, before.level), memory, now_ms)
         held = _on(view, [name for name, since in ill.items() if now_ms - since < HELD_MS])
         elapsed_ms = now_ms - memory.seen_ms if memory.seen_ms else 0
-        tracks = advance(before, average, sample, elapsed_ms, held)
+        tracks = advance(before, average, sample, (memory.seen_ms, now_ms), held)
         tracks = _owned(view, tracks, memory, now_ms)
-        load = predicted(tracks, options.horizon_minutes, sample)
+        load = predicted(tracks, options.horizon_minutes, sample, now_ms)
         ahead = load[:, -1]
         unknown = (float("nan"),) * len(ahead)
         remembered = np.array([memory.capacity.get(name, unknown) for name in view.brokers])

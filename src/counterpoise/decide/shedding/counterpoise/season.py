@@ -1,0 +1,60 @@
+"""The time of day: how a bundle's load grows from one hour to another, by its own days.
+
+A seasonal factor for each hour, smoothed from day to day (Winters 1960), as a logarithm, so that
+load may grow and fall in proportion. An hour that was never seen says nothing: on its first day a
+bundle is forecast by level and trend alone.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from counterpoise.decide.shedding.counterpoise.memory import HOURS, Floats16, Floats32
+
+HOUR_MS: Final = 3_600_000
+DAY_COUNTS: Final = 0.2
+"""What part of an hour's figure the newest day is."""
+MOST: Final = math.log(3.0)
+"""No growth beyond three times the load is foreseen."""
+NOISE: Final = 0.25
+"""What part of a spread an hour's figure is wrong by: a level is the mean of many samples."""
+LEAST: Final = 1.0
+"""Bytes/s (or messages/s) below which a bundle counts as idle at an hour."""
+
+
+def learnt(day: Floats16, load: Floats32, last_ms: int, now_ms: int) -> Floats16:
+    """The figures of the day once the hour of ``last_ms`` is over, whose ``load`` is known then."""
+    if not last_ms or last_ms // HOUR_MS == now_ms // HOUR_MS:
+        return day
+    hour = last_ms // HOUR_MS % HOURS
+    before = day[:, hour].astype(np.float32)
+    newest = np.log(np.maximum(load, LEAST) * math.e)  # above 0, which means not seen
+    made = day.copy()
+    made[:, hour] = np.where(before > 0, before + DAY_COUNTS * (newest - before), newest)
+    return made
+
+
+def growth(day: Floats16, spread: Floats32, from_ms: int, to_ms: int) -> Floats32:
+    """By what factor each bundle's load grows between two times, as its days have it; 0: unknown.
+
+    Less so much of its ``spread`` as an hour's figure is wrong by, and so nothing of what is noise.
+    """
+    hours = abs(to_ms - from_ms) / HOUR_MS
+    before, after = _at(day, from_ms), _at(day, to_ms)
+    grown = after - before
+    sure = np.maximum(np.abs(grown) - NOISE * spread * hours, 0.0)
+    factor = np.exp(np.sign(grown) * np.minimum(sure, MOST))
+    found: Floats32 = np.where((before > 0) & (after > 0), factor, 0.0).astype(np.float32)
+    return found
+
+
+def _at(day: Floats16, at_ms: int) -> Floats32:
+    """The figure at a time, on the line between the middles of two hours; 0 if one is unknown."""
+    place = at_ms / HOUR_MS - 0.5
+    low = math.floor(place)
+    first, second = (day[:, hour % HOURS].astype(np.float32) for hour in (low, low + 1))
+    part = np.float32(place - low)
+    known = (first > 0) & ((second > 0) | (part == 0))
+    found: Floats32 = np.where(known, first + part * (second - first), np.float32(0.0))
+    return found

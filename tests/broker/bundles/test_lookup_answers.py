@@ -16,6 +16,7 @@ from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedir
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.metadata import StoreUnavailable
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.events import Assign
 from counterpoise.ownership.port import BundleLocation
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
 from counterpoise.quota import SECOND_NS
@@ -43,6 +44,8 @@ class Cluster:
     active_ids: set[str] = field(default_factory=lambda: {ME, OTHER, THIRD})
     locates: Callable[[], Awaitable[None]] | None = None
     waited_for: list[BundleName] = field(default_factory=list)
+    after_assign: BundleLocation = field(default_factory=lambda: BundleLocation(owner(THIRD)))
+    assigned: list[str] = field(default_factory=list)
     changes_by_record: bool = False
     my_id: str = ME
     tally: BundleTally = field(default_factory=BundleTally)
@@ -86,6 +89,10 @@ class Cluster:
 
     async def acquire(self, bundle: BundleName) -> None:
         self.where = self.after_acquire
+
+    async def request(self, bundle: BundleName, request: Assign) -> None:
+        self.assigned.append(request.broker)
+        self.where = self.after_assign
 
     async def wait_until_served(self, bundle: BundleName) -> None:
         await pass_time(1)
@@ -256,3 +263,45 @@ async def test_topics_of_the_leader_are_found_at_the_leader(
     else:
         with pytest.raises(BrokerError, match="no broker leads"):
             await service.at_leader()
+
+
+# Where each change of a bundle is first written into its record, any broker assigns.
+
+
+@pytest.mark.parametrize(
+    ("found", "answer", "result"),
+    [
+        (BundleLocation(owner(THIRD)), connect(THIRD), "Success"),
+        (BundleLocation(None, successor=THIRD, changing=True), connect(THIRD), "Success"),
+        (BundleLocation(owner(OTHER)), connect(OTHER), "Skip"),
+        (NOWHERE, None, "Failure"),
+    ],
+)
+@on_jumping_loop
+async def test_lookups_that_wait_share_one_assignment_by_record(
+    found: BundleLocation, answer: object, result: str
+) -> None:
+    cluster = Cluster(changes_by_record=True, after_assign=found)
+    service = cluster.service()
+    looked_up = await asyncio.gather(
+        *(service.lookup_bundle(BUNDLE) for _ in range(3)), return_exceptions=True
+    )
+    if answer is None:
+        assert all("has no owner yet" in str(each) for each in looked_up)
+    else:
+        assert looked_up == [answer] * 3
+    # What found no owner is tried once more, for those that came while it was under way.
+    times = 2 if answer is None else 1
+    assert (cluster.assigned, cluster.tally.assigned) == ([THIRD] * times, {result: times})
+
+
+@on_jumping_loop
+async def test_a_bundle_on_its_way_to_a_broker_that_is_gone_waits_for_the_leaders_repair() -> None:
+    cluster = Cluster(changes_by_record=True)
+    cluster.where = BundleLocation(None, successor=GONE, changing=True)
+    looking = asyncio.ensure_future(cluster.service().lookup_bundle(BUNDLE))
+    await pass_time(1)
+    assert not looking.done()
+    cluster.where = BundleLocation(owner(OTHER))
+    assert await looking == connect(OTHER)
+    assert cluster.assigned == []

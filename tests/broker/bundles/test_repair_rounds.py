@@ -46,6 +46,7 @@ class Leader:
         self.brokers = {ME, OTHER}
         self.successor: str | None = ME
         self.tally = BundleTally()
+        self.background = BackgroundTasks()
         options = OwnershipOptions(NamespaceEphemeralData("pulsar://b1:1", "http://b1:80"))
         self.repairs = OwnershipRepairs(
             self.store,
@@ -56,7 +57,7 @@ class Leader:
             every_s=EVERY_S,
             at_once=lambda: 4,
             wary_s=WARY_S,
-            background=BackgroundTasks(),
+            background=self.background,
             namespaces=self,
             tally=self.tally,
             clock_ms=now_ms,
@@ -266,8 +267,12 @@ async def test_each_of_the_records_that_were_written_is_checked() -> None:
             ServiceUnitState.OWNED, broker, timestamp_ms=now_ms(), version=1
         )
         await leader.another.put(path, record.to_json())
+    gone = f"{RECORDS}/{NAMESPACE}/0x00000008_0x00000009"
+    await leader.another.put(gone, b"{}")
+    await leader.another.delete(gone)
     await pass_time(2)
     assert leader.repairs.repaired == 1
+    assert not leader.background.failures
 
 
 @pytest.mark.parametrize("successor", [ME, None])

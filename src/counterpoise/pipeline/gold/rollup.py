@@ -1,7 +1,7 @@
 """Rolls a history up into its gold tables, a week at a time; a day without news is left alone."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -76,16 +76,22 @@ def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
 
 
 def roll_up(
-    spark: "SparkSession", location: Location, days: DaysToRollUp, now_ms: int, log: RollupLog
+    spark: "SparkSession",
+    location: Location,
+    days: DaysToRollUp,
+    now_ms: int,
+    log: RollupLog,
+    at_once: int = DAYS_AT_ONCE,
 ) -> None:
-    """Replace these days of the gold tables, a week of them by one job for each table.
+    """Replace these days of the gold tables, so many of them by one job for each table.
 
     Raises `HistoryFaultError`.
     """
     for name, value in OF_SESSION.items():
         spark.conf.set(name, value)
     ship_code(spark)
-    for week in _weeks(days.old):
+    left = list(days.old)
+    for week in (left[n : n + at_once] for n in range(0, len(left), at_once)):
         with ExitStack() as stack:
             frames = _frames_of(spark, location, week, stack)
             for table in GOLD_TABLES:
@@ -163,11 +169,6 @@ def _hours_of_weeks(
     first, last = _start_ms(days[0]) - WEEK_MS, _start_ms(days[-1])
     before = frame_of(spark, location, HOURS, first, last, days=kept)
     return before.select(new.columns).unionByName(new)
-
-
-def _weeks(days: Iterable[str]) -> Iterator[Sequence[str]]:
-    left = list(days)
-    return (left[n : n + DAYS_AT_ONCE] for n in range(0, len(left), DAYS_AT_ONCE))
 
 
 def _start_ms(day: str) -> int:

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pulsar
 import pytest
@@ -417,6 +418,44 @@ def test_a_broker_that_loses_its_session_goes_on(
         cluster.lose_session(owner)
         send(producer, 1)
     assert received(consumer, 2) == [b"0", b"0"]
+
+
+# The clock.
+
+
+def test_a_delayed_message_is_due_when_it_is_later(
+    cluster: Cluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s", pulsar.ConsumerType.Shared)
+    client.create_producer(topic).send(b"0", deliver_after=timedelta(hours=1))
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(100)
+    cluster.clock.advance(1800)
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(100)
+    cluster.clock.advance(1801)
+    assert received(consumer, 1) == [b"0"]
+
+
+def test_messages_expire_when_it_is_later() -> None:
+    settings = {"ttlDurationDefaultInSeconds": 3600}
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    with Cluster(brokers=1, config=settings) as cluster:
+        client = pulsar.Client(cluster.service_url, logger=logger)
+        client.subscribe("old", "s").close()
+        producer = client.create_producer("old")
+        producer.send(b"expires")
+        cluster.clock.advance(3601)
+        # A message published now is of the client's own time: it would expire at once, if asked.
+        producer.send(b"stays")
+        assert received(client.subscribe("old", "s"), 1) == [b"stays"]
+        client.close()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_time_goes_forward_only(cluster: Cluster, seconds: float) -> None:
+    with pytest.raises(InvalidFault, match="s later: choose more than 0"):
+        cluster.clock.advance(seconds)
 
 
 def test_what_cannot_be_is_refused_before_anything_is_set(cluster: Cluster, topic: str) -> None:

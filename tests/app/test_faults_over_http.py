@@ -90,6 +90,7 @@ def test_a_broker_is_chosen_frozen_and_thawed(
         ),
         ("/brokers", {"broker": "x:1", "fault": "freeze"}, 404, "no broker 'x:1'"),
         ("/place", {"topic": "t3"}, 400, "broker"),
+        ("/clock", {"advance_s": -1}, 400, "choose more than 0"),
         ("/expect", {"what": "moved", "topic": "t3", "within_s": 0}, 409, "t3 was moved 0 times"),
         ("/expect", {"what": "moved", "topic": "t3", "within_s": 999}, 400, "choose 0 to 60"),
         ("/expect", {"what": "nothing-lost", "topic": "t3"}, 400, "name of a subscription"),

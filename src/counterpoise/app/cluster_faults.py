@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from counterpoise.app import broker_faults
 from counterpoise.app.broker_faults import BrokerFault
-from counterpoise.app.cluster_log import ClusterLog
+from counterpoise.app.cluster_log import ClusterLog, EventKind
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.embedded_brokers import EmbeddedBrokers
 from counterpoise.faults import (
@@ -12,9 +14,12 @@ from counterpoise.faults import (
     Fault,
     FaultEffect,
     FaultEngine,
+    InvalidFault,
     Occurrence,
     SetFault,
 )
+
+ADVANCE_MAX_S: Final = 10 * 366 * 86_400.0
 
 
 class BrokerInterceptor:
@@ -78,6 +83,18 @@ class ClusterFaults:
     async def drop_connections(self, broker: EmbeddedBroker) -> None:
         """Cut all clients of a broker off; they may connect again."""
         broker_faults.drop_connections(self.log, broker)
+
+    async def advance(self, seconds: float) -> None:
+        """Have it be so much later for the topics of all brokers; raises `InvalidFault`."""
+        # Not a number is refused, too: no comparison with it is true.
+        if not 0 < seconds <= ADVANCE_MAX_S:
+            raise InvalidFault(f"{seconds} s later: choose more than 0, at most {ADVANCE_MAX_S:g}")
+        for each in self.brokers.alive:
+            each.running.topics.put_forward(seconds)
+        for each in self.brokers.alive:
+            await each.running.upkeep.expire_messages()
+            await each.running.upkeep.check_quotas()
+        self.log.add(EventKind.CLOCK, f"it is {seconds:g} s later")
 
     async def clear(self) -> None:
         """Remove and end all of it."""

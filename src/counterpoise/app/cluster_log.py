@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     REDELIVERED = "redelivered"
     DISCONNECTED = "connection lost"
     BROKER = "broker"
+    CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)

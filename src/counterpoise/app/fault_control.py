@@ -84,6 +84,10 @@ class EmbeddedFaultControl:
         """See `FaultControl`."""
         await self._brokers.place(topic, self._brokers.find(broker))
 
+    async def advance(self, seconds: float) -> None:
+        """See `FaultControl`."""
+        await self._faults.advance(seconds)
+
     async def expect(self, wanted: JsonMap) -> None:
         """See `FaultControl`."""
         within_s = wanted.get("within_s", 10.0)

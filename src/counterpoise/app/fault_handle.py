@@ -181,3 +181,18 @@ class BrokerFaultHandle:
 
     def __repr__(self) -> str:
         return f"<{self._fault} of {self._broker}>"
+
+
+class ClusterClock:
+    """The clock by which messages expire, delayed ones are due and backlogs grow old."""
+
+    def __init__(self, cluster: WatchedCluster) -> None:
+        self._cluster = cluster
+
+    def advance(self, seconds: float) -> None:
+        """Have it be so many seconds later; returns when what expired is acknowledged.
+
+        Messages expire by ``messageTTL``, delayed ones are delivered, and backlogs are
+        held to quotas of age. Rates, time-outs of clients and connections go by their own clocks.
+        """
+        self._cluster.do(self._cluster.watch().advance(seconds))

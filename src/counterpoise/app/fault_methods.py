@@ -10,7 +10,7 @@ from counterpoise.app.cluster_faults import ClusterFaults, faults_of
 from counterpoise.app.cluster_log import ClusterEvent, EventKind, Expectation, Happened, NothingLost
 from counterpoise.app.embedded_broker import EmbeddedBroker
 from counterpoise.app.embedded_brokers import EmbeddedBrokers
-from counterpoise.app.fault_handle import BrokerFaultHandle, FaultChoice
+from counterpoise.app.fault_handle import BrokerFaultHandle, ClusterClock, FaultChoice
 from counterpoise.faults import FaultTarget, InvalidFault, Operation, full_name, operation_named
 
 T = TypeVar("T")
@@ -83,6 +83,11 @@ class ClusterWithFaults:
         """Cut all clients of a broker off; they may connect again."""
         found = self._brokers.find(broker)
         self.do(self.watch().drop_connections(found))
+
+    @property
+    def clock(self) -> ClusterClock:
+        """The clock of the brokers' topics: ``cluster.clock.advance(3600)``."""
+        return ClusterClock(self)
 
     def clear_faults(self) -> None:
         """Remove every fault of operations, and end every fault of brokers."""

@@ -41,6 +41,7 @@ AT_BROKER: Final = Shape(
         required=("broker", "fault"),
     )
 )
+CLOCK: Final = Shape(object_of({"advance_s": NUMBER}, required=("advance_s",)))
 PLACE: Final = Shape(object_of({"topic": text(), "broker": text()}, required=("topic", "broker")))
 EXPECT: Final = Shape(
     object_of(
@@ -85,6 +86,9 @@ class FaultControl(Protocol):
     async def place(self, topic: str, broker: str) -> None:
         """Have a broker serve a topic."""
 
+    async def advance(self, seconds: float) -> None:
+        """Have it be later for the topics of all brokers."""
+
     async def expect(self, wanted: Mapping[str, Json]) -> None:
         """Wait for what is expected."""
 
@@ -100,6 +104,7 @@ def routes() -> Iterable[route.Route]:
         ("GET", f"{BASE}/events", events, None),
         ("POST", f"{BASE}/brokers", at_broker, AT_BROKER),
         ("POST", f"{BASE}/place", place, PLACE),
+        ("POST", f"{BASE}/clock", clock, CLOCK),
         ("POST", f"{BASE}/expect", expect, EXPECT),
     ):
         yield route.Route(method, path, handler, body, access=_SUPER)
@@ -142,6 +147,13 @@ async def place(request: web.Request) -> web.Response:
     wanted = object_of_body(request)
     with refusals():
         await request.app[CONTROL].place(wanted["topic"], wanted["broker"])
+    return no_content()
+
+
+async def clock(request: web.Request) -> web.Response:
+    """Have it be later for the topics of all brokers."""
+    with refusals():
+        await request.app[CONTROL].advance(object_of_body(request)["advance_s"])
     return no_content()
 
 

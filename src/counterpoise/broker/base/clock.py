@@ -1,4 +1,4 @@
-"""The wall clock in Pulsar's unit."""
+"""The wall clock in Pulsar's unit, and one that a test may put forward."""
 
 import time
 
@@ -6,3 +6,20 @@ import time
 def wall_clock_ms() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+class WallClock:
+    """The time of day of one broker's topics, in seconds since 1970."""
+
+    __slots__ = ("_ahead_s",)
+
+    def __init__(self) -> None:
+        self._ahead_s = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return time.time() + self._ahead_s
+
+    def advance(self, seconds: float) -> None:
+        """Be so much later from now on."""
+        self._ahead_s += seconds

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at
@@ -72,13 +72,14 @@ class Backlog:
 
     log: Log[Any]
     subscriptions: Collection[LaggingSubscription]
+    wall: WallClock
 
     async def exceeded(self, quotas: Iterable[BacklogQuota]) -> BacklogQuota | None:
         """The first quota that it exceeds; None if it keeps them."""
         for quota in quotas:
             if quota.is_age:
                 oldest = await self._oldest_ms()
-                if oldest is not None and time.time() * 1000 - oldest >= quota.limit * 1000:
+                if oldest is not None and self.wall() * 1000 - oldest >= quota.limit * 1000:
                     return quota
             elif self._bytes() >= quota.limit:
                 return quota
@@ -105,7 +106,7 @@ class Backlog:
 
     async def expire(self, age_s: int) -> None:
         """Acknowledge what was published longer ago."""
-        before_ms = int((time.time() - age_s) * 1000)
+        before_ms = int((self.wall() - age_s) * 1000)
         self._advance(await first_published_at(self.log, before_ms))
 
     def _advance(self, first: int) -> None:

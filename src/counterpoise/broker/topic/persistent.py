@@ -83,7 +83,8 @@ class PersistentTopic(Topic):
 
     def backlog(self) -> Backlog:
         """What its durable subscriptions have not acknowledged."""
-        return Backlog(self.log, [each for each in self._subscriptions.values() if each.durable])
+        durable = [each for each in self._subscriptions.values() if each.durable]
+        return Backlog(self.log, durable, self.commons.wall)
 
     async def make_ready(self, request: ProducerRequest) -> None:
         """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.meter import RateClock
@@ -20,3 +21,5 @@ class SharedByTopics:
     turns: DeliveryTurns
     limits: PublishLimits
     new_producer_name: Callable[[], str]
+    wall: WallClock
+    """When messages expire, and delayed ones are due."""

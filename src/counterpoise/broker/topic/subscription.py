@@ -156,6 +156,7 @@ class Subscription:
                 request,
             )
         )
+        made.wall = commons.wall
         made.flow = self.flow = commons.limits.dispatch.join(self.topic, self.name, made)
         return made
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.limits.publish import PublishLimits
@@ -95,8 +96,21 @@ class TopicRegistry:
         self.clock = RateClock(now)
         self.limits = limits or PublishLimits(owner, no_rates)
         self._commons = SharedByTopics(
-            options, self.clock, DeliveryTurns(), self.limits, self._new_producer_name
+            options,
+            self.clock,
+            DeliveryTurns(),
+            self.limits,
+            self._new_producer_name,
+            WallClock(),
         )
+
+    def put_forward(self, seconds: float) -> None:
+        """Have the topics' clock be so many seconds later: delayed messages may be due."""
+        self._commons.wall.advance(seconds)
+        for topic in self._topics.values():
+            for subscription in topic.subscriptions.values():
+                if subscription.dispatcher is not None:
+                    subscription.dispatcher.time_passed()
 
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.limits.dispatch_flow import DeliveryBudget, Unlimited
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
@@ -39,6 +40,8 @@ class Dispatcher(ABC):
         self._waits = False
         #: What dispatch limits leave it; the subscription replaces it.
         self.flow: DeliveryBudget = Unlimited()
+        #: By what delayed messages are due; the subscription replaces it.
+        self.wall = WallClock()
         self._feed = EntryReader(log, self.dispatch)
 
     @property
@@ -60,6 +63,9 @@ class Dispatcher(ABC):
             # Where several clients share it, the one that has been here longest waits for all.
             oldest = next(iter(self.consumers), None)
             self.turns.wait(self._go_on, oldest and oldest.sink)
+
+    def time_passed(self) -> None:  # noqa: B027
+        """The clock was put forward; most dispatchers go by none."""
 
     def _go_on(self) -> None:
         self._waits = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any
@@ -308,7 +307,7 @@ class SharedDispatcher(Dispatcher):
             due = metadata_of(entry).deliver_at_time
         except BadEntry:
             return False
-        if due <= time.time() * 1000:
+        if due <= self.wall() * 1000:
             return False
         heappush(self._delayed, (due, index))
         if self._delayed[0] == (due, index):
@@ -320,11 +319,15 @@ class SharedDispatcher(Dispatcher):
             self._timer.cancel()
         self._timer = None
         if self._delayed:
-            wait = max(self._delayed[0][0] / 1000 - time.time(), 0)
+            wait = max(self._delayed[0][0] / 1000 - self.wall(), 0)
             self._timer = asyncio.get_running_loop().call_later(wait, self._due)
 
+    def time_passed(self) -> None:
+        """See `Dispatcher`: delayed messages may be due."""
+        self._arm()
+
     def _due(self) -> None:
-        now = time.time() * 1000
+        now = self.wall() * 1000
         for _ in range(BURST_ENTRIES):
             if not self._delayed or self._delayed[0][0] > now:
                 break

@@ -90,7 +90,12 @@ class ClusterFaults:
         if not 0 < seconds <= ADVANCE_MAX_S:
             raise InvalidFault(f"{seconds} s later: choose more than 0, at most {ADVANCE_MAX_S:g}")
         for each in self.brokers.alive:
-            each.running.topics.put_forward(seconds)
+            topics = each.running.topics
+            topics.wall.advance(seconds)
+            for topic in topics.loaded.values():
+                for subscription in topic.subscriptions.values():
+                    if subscription.dispatcher is not None:
+                        subscription.dispatcher.time_passed()
         for each in self.brokers.alive:
             await each.running.upkeep.expire_messages()
             await each.running.upkeep.check_quotas()

@@ -147,13 +147,7 @@ class Subscription:
         commons = self._commons
         made = DISPATCHERS[request.type](
             DispatcherSpec(
-                self.topic,
-                self.log,
-                self.acks,
-                commons.options,
-                rules,
-                commons.turns,
-                request,
+                self.topic, self.log, self.acks, commons.options, rules, commons.turns, request
             )
         )
         made.wall = commons.wall

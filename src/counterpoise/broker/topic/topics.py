@@ -95,22 +95,10 @@ class TopicRegistry:
         self._policies, self._live = policies, live or (lambda: options)
         self.clock = RateClock(now)
         self.limits = limits or PublishLimits(owner, no_rates)
+        self.wall = WallClock()
         self._commons = SharedByTopics(
-            options,
-            self.clock,
-            DeliveryTurns(),
-            self.limits,
-            self._new_producer_name,
-            WallClock(),
+            options, self.clock, DeliveryTurns(), self.limits, self._new_producer_name, self.wall
         )
-
-    def put_forward(self, seconds: float) -> None:
-        """Have the topics' clock be so many seconds later: delayed messages may be due."""
-        self._commons.wall.advance(seconds)
-        for topic in self._topics.values():
-            for subscription in topic.subscriptions.values():
-                if subscription.dispatcher is not None:
-                    subscription.dispatcher.time_passed()
 
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:

@@ -1,5 +1,7 @@
 """The judge of a soak notices what it is for."""
 
+import json
+
 import pytest
 
 from tests.real.soak_judgement import (
@@ -10,6 +12,7 @@ from tests.real.soak_judgement import (
     alerts_in,
     early_returns,
     false_alarms,
+    figures_of,
     unexplained_changes,
 )
 
@@ -67,3 +70,21 @@ def test_a_change_of_owner_is_a_move_or_follows_the_end_of_its_broker(
     change: OwnerChange, known: bool
 ) -> None:
     assert unexplained_changes([change], [MOVE], [AWAY], SETTLE_MS) == ([] if known else [change])
+
+
+@pytest.mark.parametrize(("said", "off"), [(100.0, False), (120.0, False), (121.0, True)])
+def test_a_figure_of_a_decision_is_held_against_the_last_report_before_it(
+    said: float, off: bool
+) -> None:
+    def report(poll: int, kind: str, name: str, throughput: float) -> dict[str, str]:
+        row = {"poll_id": str(poll), "kind": kind, "broker": "b1:80", "bundle": "", kind: name}
+        return {**row, "msg_throughput_in": str(throughput), "msg_throughput_out": "40.0"}
+
+    reports = [
+        report(1, "bundle", "t/n/1", 900.0), report(2, "bundle", "t/n/1", 60.0),
+        report(2, "broker", "b1:80", 960.0), report(4, "bundle", "t/n/1", 900.0),
+    ]  # fmt: skip
+    basis = {"basis": {"measured": [said, 0.0], "source": [1000.0, 0.0]}}
+    decision = {"poll_id": "3", "bundle": "t/n/1", "source": "b1:80", "destination": "b2:80"}
+    found = figures_of([{**decision, "figures": json.dumps(basis)}], reports)
+    assert [(each.subject, each.is_off) for each in found] == [("t/n/1", off), ("b1:80", False)]

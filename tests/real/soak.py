@@ -32,6 +32,7 @@ from tests.real.soak_judgement import (
     alerts_in,
     early_returns,
     false_alarms,
+    figures_of,
     unexplained_changes,
 )
 
@@ -313,6 +314,10 @@ class Soak:
         unknown = unexplained_changes(changes, moves, self.outages, settle_ms)
         self.check(f"each of {len(changes)} changes of owner was a move, or a broker's end",
                    not unknown, unknown[:5])  # fmt: skip
+        figures = figures_of(self._table("decisions"), self._table("reports"))
+        off = [each for each in figures if each.is_off]
+        self.check(f"each of {len(figures)} figures of decisions is what was measured", not off,
+                   off[:5])  # fmt: skip
         failed = [row for row in self._table("outcomes") if row["status"] == "failed"]
         for row in failed:
             self._say(f"failed: {row['bundle']} {row['source']} -> {row['destination']}: "

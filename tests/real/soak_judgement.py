@@ -1,11 +1,13 @@
 """What a soak holds against a balancer: pure functions of what was recorded."""
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ALERT = re.compile(r"ALERT (\S+): (.*)")
 BROKER = re.compile(r"\b[\w.-]+:\d+\b")
+MOST_OFF = 1.2
 ANSWERS_WITHIN_MS = 30_000
 """A poll that began when a broker was away may be judged so much later."""
 
@@ -42,6 +44,20 @@ class SoakMove(NamedTuple):
     ended_ms: int
 
 
+class Figure(NamedTuple):
+    """What a decision says is measured of a bundle or a broker, and what was reported then."""
+
+    subject: str
+    said: float
+    reported: float
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the one is more than `MOST_OFF` times the other."""
+        low, high = sorted((self.said, self.reported))
+        return high > MOST_OFF * low
+
+
 class OwnerChange(NamedTuple):
     """A bundle that another broker reports from a poll on."""
 
@@ -55,6 +71,29 @@ def alerts_in(lines: Iterable[tuple[int, str]]) -> list[Alert]:
     """The alerts among stamped lines."""
     found = ((at_ms, ALERT.search(line)) for at_ms, line in lines)
     return [Alert(at_ms, match[1], match[2]) for at_ms, match in found if match]
+
+
+def figures_of(
+    decisions: Iterable[Mapping[str, str]], reports: Sequence[Mapping[str, str]]
+) -> list[Figure]:
+    """Each measurement that a decision names, beside the last report until then; bytes/s."""
+    found = []
+    for made in decisions:
+        basis, poll = json.loads(made["figures"]).get("basis") or {}, int(made["poll_id"])
+        for part, kind, column, subject in (
+            ("measured", "bundle", "bundle", made["bundle"]),
+            ("source", "broker", "broker", made["source"]),
+            ("destination", "broker", "broker", made["destination"]),
+        ):
+            if basis.get(part):
+                known = [
+                    float(row["msg_throughput_in"]) + float(row["msg_throughput_out"])
+                    for row in reports
+                    if row["kind"] == kind and row[column] == subject
+                    and int(row["poll_id"]) <= poll
+                ]  # fmt: skip
+                found.append(Figure(subject, float(basis[part][0]), known[-1] if known else 0.0))
+    return found
 
 
 def early_returns(moves: Sequence[SoakMove], grace_ms: int) -> list[tuple[SoakMove, SoakMove]]:

@@ -21,7 +21,3 @@ class Story:
             f"{now:9.3f}  {line % details if details else line}"
             for now, line, details in self._lines
         )
-
-    def fingerprint(self) -> int:
-        """Equal for two runs of a seed."""
-        return hash(self.text())

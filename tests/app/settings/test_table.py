@@ -33,7 +33,7 @@ def pulsar_defaults():
     ("conf", "kind", "default", "dynamic", "deprecated"), list(pulsar_defaults())
 )
 def test_every_setting_has_pulsars_default(conf, kind, default, dynamic, deprecated):
-    assert table()[conf].why
+    assert table()[conf].why.endswith(".")
     option = table()[conf].option
     assert option.deprecated == (deprecated == "deprecated")
     assert option.dynamic == (dynamic == "dynamic")

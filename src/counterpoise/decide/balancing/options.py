@@ -9,49 +9,25 @@ from counterpoise.names.options import option
 class BalanceOptions:
     """The settings around the strategy (`ModularLoadManagerImpl.doLoadShedding`)."""
 
-    enabled: bool = option(
-        True,
-        conf="loadBalancerEnabled",
-        why="off, nothing is balanced at all",
-    )
-    shedding_enabled: bool = option(
-        True,
-        conf="loadBalancerSheddingEnabled",
-        dynamic=True,
-        why="off, load is watched and averaged but no bundle is moved",
-    )
+    enabled: bool = option(True, "loadBalancerEnabled")
+    """Off, nothing is balanced at all."""
+    shedding_enabled: bool = option(True, "loadBalancerSheddingEnabled", dynamic=True)
+    """Off, load is watched and averaged but no bundle is moved."""
     interval_minutes: int = option(
-        1,
-        conf="loadBalancerSheddingIntervalMinutes",
-        unit="minutes",
-        low=1,
-        dynamic=True,
-        why="how often the strategy is asked",
+        1, "loadBalancerSheddingIntervalMinutes", "minutes", low=1, dynamic=True
     )
+    """How often the strategy is asked."""
     grace_minutes: int = option(
-        30,
-        conf="loadBalancerSheddingGracePeriodMinutes",
-        unit="minutes",
-        low=0,
-        dynamic=True,
-        why="how long a bundle that was moved is left alone",
+        30, "loadBalancerSheddingGracePeriodMinutes", "minutes", low=0, dynamic=True
     )
+    """How long a bundle that was moved is left alone."""
     report_interval_ms: int = option(
-        5000,
-        conf="loadBalancerReportUpdateMinIntervalMillis",
-        unit="ms",
-        low=10,
-        dynamic=True,
-        why="how often brokers measure; what was measured before the last moves is not acted on",
+        5000, "loadBalancerReportUpdateMinIntervalMillis", "ms", low=10, dynamic=True
     )
-    stats_s: int = option(
-        60,
-        conf="statsUpdateFrequencyInSecs",
-        unit="s",
-        low=1,
-        why="how often Apache Pulsar's brokers measure rates; until then reports repeat old ones, "
-        "and after a move they are waited for, twice as long at most",
-    )
+    """How often brokers measure; what was measured before the last moves is not acted on."""
+    stats_s: int = option(60, "statsUpdateFrequencyInSecs", "s", low=1)
+    """How often Apache Pulsar's brokers measure rates; until then reports repeat old ones, and
+    after a move they are waited for, twice as long at most."""
     interval_ms: int | None = None
     """Overrides `interval_minutes`, for clusters that live for minutes only."""
     grace_ms: int | None = None

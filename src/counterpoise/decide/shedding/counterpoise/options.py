@@ -11,35 +11,15 @@ class CounterpoiseOptions:
     """What Counterpoise reads."""
 
     move_price: float = option(
-        0.3,
-        conf="counterpoiseMovePrice",
-        unit="imbalance hours of one broker",
-        low=0.0,
-        dynamic=True,
-        why="what a move must win: one broker this much above the mean, for an hour, is worth one",
+        0.3, "counterpoiseMovePrice", "imbalance hours of one broker", low=0.0, dynamic=True
     )
-    horizon_minutes: int = option(
-        60,
-        conf="counterpoiseHorizonMinutes",
-        unit="minutes",
-        low=1,
-        dynamic=True,
-        why="how far ahead load is predicted, and for how long a move is taken to pay",
-    )
-    max_moves: int = option(
-        1000,
-        conf="counterpoiseMaxMovesPerRound",
-        unit="bundles",
-        low=0,
-        dynamic=True,
-        why="most bundles that one round moves",
-    )
+    """What a move must win: one broker this much above the mean, for an hour, is worth one."""
+    horizon_minutes: int = option(60, "counterpoiseHorizonMinutes", "minutes", low=1, dynamic=True)
+    """How far ahead load is predicted, and for how long a move is taken to pay."""
+    max_moves: int = option(1000, "counterpoiseMaxMovesPerRound", "bundles", low=0, dynamic=True)
+    """Most bundles that one round moves."""
     grace_minutes: int = option(
-        30,
-        conf="loadBalancerSheddingGracePeriodMinutes",
-        unit="minutes",
-        low=0,
-        dynamic=True,
-        why="how long a bundle that was moved is left alone",
+        30, "loadBalancerSheddingGracePeriodMinutes", "minutes", low=0, dynamic=True
     )
+    """How long a bundle that was moved is left alone."""
     weights: ResourceWeights = DEFAULT_WEIGHTS

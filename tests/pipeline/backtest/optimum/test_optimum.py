@@ -91,3 +91,12 @@ def test_players_are_above_the_bound_and_a_dearer_move_is_made_less_often() -> N
         assert points[1].imbalance <= points[0].imbalance
         for point in points:
             assert point.imbalance >= least_imbalance(windows, point.moves) - 1e-6
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_dominated_cluster_is_as_uneven_as_its_largest_bundle(seed: int) -> None:
+    windows = windows_of(SyntheticTrace("dominated", seed, 10, 60, 1.0), 3)
+    assert windows.least.mean() == pytest.approx(1.39, abs=0.05)
+    few = np.sort(windows.load, axis=1)[:, -4:]
+    assert (few[:, 1:] > 0.95).all()
+    assert (few[:, 0] < 0.95).all()

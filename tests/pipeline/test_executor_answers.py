@@ -216,3 +216,19 @@ async def test_pauses_before_further_attempts_double() -> None:
         await executor.pause_before(attempt)
         pauses.append((now_ns() - began) / SECOND_NS)
     assert pauses == pytest.approx([0, 2, 4, 8])
+
+
+def test_bundles_of_brokers_own_topics_are_never_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, SOURCE, TO)
+    made = move()
+    own = replace(
+        made, decision=made.decision._replace(bundle="pulsar/system/0x00000000_0xffffffff")
+    )
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        outcome = await cluster.outcome(own)
+        assert (outcome.status, cluster.unloads) == (MoveStatus.WITHHELD, [])
+        assert "bundles of pulsar/system are never moved" in outcome.error
+
+    carried_out()

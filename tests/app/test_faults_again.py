@@ -9,7 +9,7 @@ from counterpoise.faults import ACK, LOOKUP, MESSAGE, RECEIPT, SEND
 
 pytestmark = pytest.mark.client
 REPETITIONS = 20
-"""A thousand of them had one story, too."""
+"""Two hundred and fifty of them had one story, too: a thousand take ten minutes."""
 FULL = "persistent://public/default/"
 
 

@@ -88,7 +88,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a lost session changes nothing for bundles",
         "broker/bundles/ownership.py",
-        "                self._runner.feed(bundle, SessionChanged())\n",
+        "                self._runner.feed(bundle, events.SessionChanged())\n",
         "                pass\n",
         f"{_BAD_DAYS}::test_a_lost_session_is_noticed_without_news_of_the_deleted_lock",
     ),
@@ -102,8 +102,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "what a lost session has left is taken for owned",
         "ownership/lock/table.py",
-        "        SessionChanged: session,\n",
-        "        SessionChanged: do.stay,\n",
+        "        events.SessionChanged: session,\n",
+        "        events.SessionChanged: do.stay,\n",
         "tests/ownership/lock",
     ),
     Fault(
@@ -119,11 +119,11 @@ IN_BROKERS: tuple[Fault, ...] = (
         "        node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),\n"
         "        session=do.unsettle,\n"
         "        timer=do.end_pause,\n"
-        "        results={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
+        "        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},\n",
         "        node=do.on_node(withdrawn=do.hear_withdrawal),\n"
         "        session=do.unsettle,\n"
         "        timer=do.end_pause,\n"
-        "        results={**_ABOUT_THE_LOCK, CommandFailed: do.trying(TRIES, do.free)},\n",
+        "        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(

@@ -12,7 +12,9 @@ import pytest
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.faults import HistoryInUseError, SupersededError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.plain_files import read_plain
 from counterpoise.pipeline.tables.reports import land
 from tests.load.story import poll
 
@@ -104,10 +106,24 @@ def test_a_heartbeat_that_cannot_be_read_keeps_no_writer_away(
 async def test_a_writer_that_stood_still_is_notified_and_refused(location: Location) -> None:
     lost = asyncio.Event()
     async with writing(location, lost.set, QUICK) as first:
-        left(location, at_ms=0)  # as if it had stood still for long, and another had come
+        second = take_over(location)  # as if the first had stood still for long
+        left(location, at_ms=0)
         async with asyncio.timeout(10):
             await lost.wait()
-        async with writing(location, lambda: None, QUICK) as second:
-            with pytest.raises(SupersededError):
-                land(first, poll(1, {"a:1": {}}))
-            land(second, poll(1, {"a:1": {}}))
+        with pytest.raises(SupersededError):
+            land(first, poll(1, {"a:1": {}}))
+        land(second, poll(1, {"a:1": {}}))
+
+
+async def test_a_heartbeat_that_an_earlier_writer_wrote_late_ends_no_other(
+    location: Location,
+) -> None:
+    """It stood still between reading and writing the file."""
+    lost = asyncio.Event()
+    async with writing(location, lost.set, QUICK) as writer:
+        left(location)
+        async with asyncio.timeout(10):
+            while b'"w"' in (await asyncio.to_thread(read_plain, location, "writer") or b""):
+                assert not lost.is_set()
+        writer.expect_held()
+    assert not lost.is_set()

@@ -92,7 +92,7 @@ async def writing(
         writer = await asyncio.to_thread(take_over, location)
     except SupersededError:
         raise _in_use(location, None) from None
-    renewing = asyncio.create_task(mine.keep(lost))
+    renewing = asyncio.create_task(mine.keep(writer, lost))
     try:
         yield writer
     finally:
@@ -140,17 +140,20 @@ class _Heart:
         )
         write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
 
-    async def keep(self, lost: Callable[[], None]) -> None:
-        """Renew it until another writer's is found, of which `lost` is notified."""
+    async def keep(self, writer: TablesWriter, lost: Callable[[], None]) -> None:
+        """Renew it until another writer has taken the history over, of which `lost` is notified."""
         pause_s = self._options.renew_every_s
         while True:
             await asyncio.sleep(pause_s)
             try:
                 if self._is_anothers(await self._read()):
-                    lost()
-                    return
+                    # It may be that of an earlier writer, which stood still while it renewed it.
+                    await asyncio.to_thread(writer.expect_held)
                 await asyncio.to_thread(self.beat)
                 pause_s = self._options.renew_every_s
+            except SupersededError:
+                lost()
+                return
             except HistoryFaultError:
                 # The store cannot be reached: the next commit reports it.
                 pause_s = self._options.renew_every_s / 10

@@ -107,10 +107,10 @@ def test_who_came_while_it_could_not_be_loaded_is_answered_when_it_can(
 ) -> None:
     make, tries = lazy_web_server.make_web_server, iter((True, False))
 
-    def failing_once(broker: object) -> object:
+    def failing_once(*of_server: object) -> object:
         if next(tries):
             raise OSError(24, "Too many open files")
-        return make(broker)  # type: ignore[arg-type]
+        return make(*of_server)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lazy_web_server, "make_web_server", failing_once)
     with Cluster(brokers=1) as cluster:

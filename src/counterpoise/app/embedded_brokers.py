@@ -136,6 +136,9 @@ class EmbeddedBrokers:
         if not broker.alive:
             return
         broker.alive = False
+        watch = self._watches.get(broker.id)
+        if watch is not None and watch is not asyncio.current_task():
+            watch.cancel()  # No administrator will ask it to stop any more.
         if kill:
             await broker.running.kill()
         else:

@@ -61,6 +61,11 @@ class Cluster:
         self.begin(after=leaving)
         await leaving
 
+    async def steal(self) -> None:
+        """Go on elsewhere though the former owner still believes it is one."""
+        self.begin()
+        await self.here.get(NAME)
+
     async def close(self) -> None:
         await self.here.close()
         for store in self.stores:

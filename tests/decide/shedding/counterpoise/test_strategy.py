@@ -92,7 +92,9 @@ class Cluster:
 
 @dataclass
 class OneHost(Cluster):
-    """Brokers that share a processor, of which half is used whatever they carry."""
+    """Brokers that share a processor, half of it in use; each may report its own part of that."""
+
+    each_its_own: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -102,6 +104,9 @@ class OneHost(Cluster):
         view = super().view()
         usage = np.zeros_like(view.broker.usage)
         usage[:, 0] = 50.0
+        if self.each_its_own:
+            carried = view.broker.traffic.throughput()
+            usage[:, 0] *= (carried / carried.sum()).astype(np.float32)
         traffic, sample = (
             replace(each, rate_in=each.throughput_in / 1000)
             for each in (view.broker.traffic, view.bundle.short)
@@ -139,9 +144,11 @@ def test_an_uneven_cluster_is_even_after_few_rounds(seed: int) -> None:
     assert len(cluster.moved) < len(cluster.owners) / 2
 
 
-def test_brokers_of_one_host_are_not_taken_for_the_stronger_the_more_they_carry() -> None:
+@pytest.mark.parametrize("each_its_own", [False, True])
+def test_brokers_of_one_host_are_equal_parts_of_it(each_its_own: bool) -> None:
     apart = random_cluster(0)
-    cluster = OneHost([owner // 2 for owner in apart.owners], apart.load, apart.brokers)
+    owners = [owner if row % 3 else 0 for row, owner in enumerate(apart.owners)]
+    cluster = OneHost(owners, apart.load, apart.brokers, each_its_own=each_its_own)
     assert cluster.ratio() > 1.9
     for _ in range(10):
         cluster.round()

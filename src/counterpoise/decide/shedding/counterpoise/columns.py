@@ -92,16 +92,18 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
 
     Messages/s stand for the processor. Where a use is too small to say, or no number, what was
     ``remembered`` counts (0 or NaN: nothing), else the median of the others; 0 where a figure has
-    no weight or no broker says anything. Brokers of one host report what the host uses, so they
-    are equal parts of what it can carry.
+    no weight or no broker says anything. Brokers of one host report what the host uses, or each its
+    own part of that: either way they are equal parts of what it can carry.
     """
     traffic = view.broker.traffic
     carried = _evened_by_host(
         np.stack([traffic.rate(), traffic.throughput_in, traffic.throughput_out], axis=1),
         view.brokers,
     )
-    use = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
     with np.errstate(all="ignore"):
+        reported = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
+        known_use = np.where(np.isfinite(reported), reported, 0.0)
+        use = _evened_by_host(known_use, view.brokers)
         seen = carried / use
     seen[~((use > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
     # A tenth of what is new: a use is measured over another span than the traffic.

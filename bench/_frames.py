@@ -83,6 +83,9 @@ def sends(
 class FrameConnection:
     """One connection; what is asked is answered before anything else is sent."""
 
+    unasked: frozenset[int] = frozenset()
+    """Commands that may come from the broker before an answer."""
+
     def __init__(self, url: str, token: str = "") -> None:
         where = urlsplit(url)
         self._socket = socket.create_connection((where.hostname, where.port), 30)
@@ -103,7 +106,8 @@ class FrameConnection:
         for kind, frame in self._frames():
             if kind == answer:
                 return
-            raise SystemExit(f"{_Type.Name(command.type)} was answered with {frame!r}")
+            if kind not in self.unasked:
+                raise SystemExit(f"{_Type.Name(command.type)} was answered with {frame!r}")
 
     def _frames(self) -> Iterator[tuple[int, BaseCommand]]:
         while True:

@@ -37,6 +37,8 @@ ACKS = {"individual": CommandAck.Individual, "cumulative": CommandAck.Cumulative
 class ConsumingConnection(FrameConnection):
     """One connection with any number of consumers of one subscription, or of one each."""
 
+    unasked = frozenset({_Type.ACTIVE_CONSUMER_CHANGE})
+
     def __init__(
         self, url: str, topic: str, kind: str, consumers: int, *, subscriptions: int = 1
     ) -> None:
@@ -74,15 +76,6 @@ class ConsumingConnection(FrameConnection):
                     answers.append(_flow(consumer, used.pop(consumer)))
             self._socket.sendall(b"".join(answers))
         return time.perf_counter() - began
-
-    def _ask(self, command: BaseCommand, answer: BaseCommand.Type.ValueType) -> None:
-        """As its base; a broker says besides which consumer is the active one."""
-        self._socket.sendall(framed(command))
-        for kind, frame in self._frames():
-            if kind == answer:
-                return
-            if kind != _Type.ACTIVE_CONSUMER_CHANGE:
-                raise SystemExit(f"{_Type.Name(command.type)} was answered with {frame!r}")
 
     def _arrived(self) -> dict[int, list[tuple[int, int]]]:
         """The ids of the entries that one read of the socket completes, by consumer."""

@@ -58,7 +58,7 @@ async def test_a_broker_that_is_back_at_once_ends_what_it_began(
     await successor.metadata.put(path, record.to_json())
     await brokers.start(load_report=IDLE, web_service_port=port)
     store_of(successor).release_notifications()
-    await usable(brokers, bundle)
+    assert await usable(brokers, bundle) is successor
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
@@ -115,6 +115,7 @@ async def test_a_leader_that_lost_its_session_repairs_as_soon_as_it_may(
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
     leader.parts.bundles.repairs._due.clear()
     await until(lambda: leader.parts.bundles.repairs.repaired > 0, "it is repaired")
+    assert await usable(brokers, bundle) is leader
 
 
 async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOnBadDays) -> None:

@@ -234,6 +234,7 @@ async def test_ownership_that_no_broker_took_survives_a_lost_session(
     await holds(owner, lock_of(str(bundle)))
     await holds(owner, paths.broker(owner.id))
     await until(lambda: owner.is_leader, "it leads again")
+    assert owner.parts.ownership.bundles.serves(bundle)
 
 
 async def test_ownership_taken_meanwhile_is_given_up(brokers: BrokersOfTest) -> None:

@@ -122,8 +122,8 @@ class FaultyBrokers(BrokersOfTest):
         self.hanging.append(fault)
         return fault
 
-    async def moves_on(self, bundle: BundleName) -> None:
-        """Exactly one broker serves a bundle, and hands it to another one when it is unloaded."""
+    async def moves_on(self, bundle: BundleName) -> list[bool]:
+        """Move a bundle from the one broker that serves it: whether each of both serves it then."""
 
         def served_once() -> bool:
             return sum(each.parts.ownership.bundles.serves(bundle) for each in self.all) == 1
@@ -136,6 +136,7 @@ class FaultyBrokers(BrokersOfTest):
         await until(
             lambda: successor.parts.ownership.bundles.serves(bundle), f"{bundle} is moved on"
         )
+        return [each.parts.ownership.bundles.serves(bundle) for each in (owner, successor)]
 
     async def owned_bundle(self, owner: Broker) -> tuple[BundleName, TopicName]:
         """A bundle that a broker owns, and a topic in it."""

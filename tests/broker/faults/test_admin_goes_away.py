@@ -148,7 +148,7 @@ async def test_an_unload(admin: Admin) -> None:
         path = f"namespaces/{topic.namespace_name}/0x00000000_0xffffffff/unload"
         stopped = await admin.leave_at(step, broker, "PUT", path)
         await usable(admin, topic)
-        await admin.until(broker, {204}, "PUT", path)
+        assert await admin.until(broker, {204}, "PUT", path) == 204
         await usable(admin, topic)
         return stopped
 
@@ -174,7 +174,9 @@ async def test_a_split(admin: Admin) -> None:
         for each in admin.brokers.all:
             await until_two(each, name)
         await usable(admin, topic)
-        for each in await bundles(broker, name):
+        parts = await bundles(broker, name)
+        assert len(parts) == 2
+        for each in parts:
             path = f"namespaces/{name}/{each.range}/unload"
             await admin.until(broker, {204, 412}, "PUT", path)
         await usable(admin, topic)

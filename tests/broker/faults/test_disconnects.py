@@ -110,4 +110,4 @@ async def test_a_client_that_leaves_in_the_middle(
             lambda each=each: not any(s.consumers for s in each.subscriptions.values()),
             "no consumer is left",
         )
-    await brokers.moves_on(bundle)
+    assert await brokers.moves_on(bundle) == [False, True]

@@ -42,7 +42,7 @@ async def test_a_store_that_is_away_while_the_disk_hangs(
         assert publisher.by.get(owner.service_url) == acknowledged
         hanging.released.set()
     await brokers.lost_nothing(publisher)
-    await brokers.moves_on(bundle)
+    assert await brokers.moves_on(bundle) == [False, True]
 
 
 async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
@@ -67,7 +67,7 @@ async def test_a_publish_hangs_while_its_broker_loses_the_session_and_the_topic(
     brokers.store_of(owner).come_back()
     await brokers.lost_nothing(publisher)
     await brokers.lost_nothing(other)
-    await brokers.moves_on(bundle)
+    assert await brokers.moves_on(bundle) == [False, True]
 
 
 @pytest.mark.parametrize("whose", ["owner", "both"])
@@ -89,7 +89,7 @@ async def test_a_disk_that_is_full_during_an_unload(
     full.on = False
     await asyncio.gather(unloading, return_exceptions=True)
     await brokers.lost_nothing(publisher)
-    await brokers.moves_on(bundle)
+    assert await brokers.moves_on(bundle) == [False, True]
 
 
 @pytest.mark.parametrize("session", ["kept", "lost"])
@@ -112,5 +112,5 @@ async def test_a_successor_that_dies_while_the_store_is_away_from_the_former_own
     store.come_back()
     await asyncio.gather(unloading, return_exceptions=True)
     await brokers.lost_nothing(publisher)
-    await brokers.moves_on(bundle)
+    assert await brokers.moves_on(bundle) == [False, True]
     assert brokers.owner(bundle) in {owner, third}

@@ -32,7 +32,7 @@ class Room:
 
 
 _QUICK = ["-m", "not spark and not zookeeper and not browser"]
-_WITHOUT_THE_HISTORY = [
+_WITHOUT_SPARK_OR_TABLES = [
     f"--ignore=tests/pipeline/{each}"
     for each in "tables test_fold_of_shards.py test_kills.py".split()
 ]
@@ -49,11 +49,17 @@ ROOMS: dict[str, Room] = {
     "load": Room(_LOAD),
     "decide/advice": Room(["tests/decide/advice", "tests/pipeline/drive", *_QUICK]),
     "decide/balancing": Room(["tests/decide/balancing", "tests/pipeline/drive", *_QUICK]),
+    "decide/shedding": Room(["tests/decide/shedding", "tests/decide/balancing", *_QUICK]),
+    "decide/placement": Room(["tests/decide/placement", "tests/decide/balancing", *_QUICK]),
+    "decide/splitting": Room(["tests/decide/splitting"]),
+    "decide/filters": Room(["tests/decide/filters", "tests/decide/balancing", *_QUICK]),
+    "decide/watchdog": Room(["tests/decide/watchdog", "tests/pipeline/watchdog", *_QUICK]),
     "storage": Room(["tests/storage", "tests/broker/topic/test_damage.py"]),
     "ownership/channel": Room(_CHANNEL),
     "ownership": Room(_CHANNEL, ("channel",)),
     "metadata": Room(["tests/metadata"]),
     "wire": Room(["tests/wire"]),
+    "faults": Room(["tests/faults"]),
     "security": Room(["tests/security", *_QUICK]),
     "admin": Room(["tests/admin", *_QUICK]),
     "app": Room(["tests/app", *_QUICK]),
@@ -61,8 +67,14 @@ ROOMS: dict[str, Room] = {
     "broker/connection": Room(["tests/broker/connection"]),
     "broker/bundles": Room(["tests/broker/bundles", *_QUICK]),
     "broker/limits": Room(["tests/broker/limits"]),
+    "broker/load": Room(["tests/broker/load", *_QUICK]),
+    "broker/base": Room(["tests/broker/base", *_QUICK]),
+    "broker/namespaces": Room(["tests/broker/namespaces", "tests/broker/bundles", *_QUICK]),
+    "broker/peers": Room(["tests/broker/peers", "tests/broker/load", *_QUICK]),
+    "broker/schemas": Room(["tests/broker/schemas"]),
+    "pipeline/tables": Room(["tests/pipeline/tables", *_QUICK]),
     "pipeline": Room(
-        ["tests/pipeline", *_QUICK, *_WITHOUT_THE_HISTORY], ("history", "stream", "runner.py")
+        ["tests/pipeline", *_QUICK, *_WITHOUT_SPARK_OR_TABLES], ("tables", "stream", "runner.py")
     ),
 }
 

@@ -160,11 +160,11 @@ class RateLimit:
         )
 
     def left(self, now: int) -> tuple[int, int]:
-        """The messages and bytes that may pass now."""
+        """The messages and bytes that may pass now; none where it is 0 or less."""
         messages, size = self.messages, self.bytes
         return (
-            NO_LIMIT if messages is None else max(0, messages.settle(now, consistent=True)),
-            NO_LIMIT if size is None else max(0, size.settle(now, consistent=True)),
+            NO_LIMIT if messages is None else messages.settle(now, consistent=True),
+            NO_LIMIT if size is None else size.settle(now, consistent=True),
         )
 
     def admits(self, now: int) -> bool:

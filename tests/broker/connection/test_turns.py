@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection import topic_queries, topic_watches
 from counterpoise.broker.connection.client_link import REQUESTS_MAX
 from counterpoise.broker.connection.connection import STEP
@@ -385,7 +386,17 @@ def test_whom_too_much_waits_for_is_disconnected(
     assert "bytes wait for it to read them" in caplog.text
 
 
-def test_watches_are_limited(client: RawClient) -> None:
+def test_watches_are_limited(
+    broker: OneBroker, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreachable(*_: object) -> list[TopicName]:
+        raise BrokerError(ServerError.ServiceNotReady, "the store cannot be reached")
+
+    watch = {"namespace": "public/default", "topics_pattern": "x", "request_id": 1}
+    with monkeypatch.context() as patched:
+        patched.setattr(broker.everything, "topics_of", unreachable)
+        client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", watcher_id=999, **watch)
+        assert client.receive(Type.ERROR).error.error == ServerError.ServiceNotReady
     for number in range(WATCHES_MAX + 1):
         client.command(
             Type.WATCH_TOPIC_LIST,

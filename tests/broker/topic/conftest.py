@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 
+from counterpoise.broker.base import clock
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, SubscribeRequest
@@ -246,3 +248,11 @@ def store() -> MemoryLedgerStore:
 @pytest.fixture
 async def world(store: MemoryLedgerStore) -> World:
     return World(store)
+
+
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of day, as topics see it."""
+    now_s = [1_000.0]
+    monkeypatch.setattr(clock, "time", SimpleNamespace(time=lambda: now_s[0]))
+    return now_s

@@ -1,7 +1,6 @@
 """Cursors that are moved, restored and trimmed; who is active; what blocks."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -15,7 +14,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
-from tests.broker.topic.conftest import Wire, World, batch, publish
+from tests.broker.topic.conftest import Wire, World, batch, payload, publish
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 FAILOVER = SubscriptionType.Failover
@@ -183,19 +182,45 @@ async def test_a_better_priority_is_served_first(world: World) -> None:
     assert world.wire.payloads(low) == ["c", "d"]
 
 
-async def test_a_message_waits_for_its_time(world: World) -> None:
+async def test_a_message_waits_for_its_time_to_the_millisecond(
+    world: World, now_s: list[float]
+) -> None:
     producer = await world.producer()
     consumer = await world.consumer(SHARED)
-    due = int(time.time() * 1000) + 60
-    await world.publish(producer, "later", deliver_at_time=due)
-    await world.publish(producer, "now")
+    for body, after_ms in (("much later", 3_600_000), ("now", 0), ("third", 2), ("second", 1)):
+        due = int(now_s[0] * 1000) + after_ms
+        await world.publish(producer, body, deliver_at_time=due)
     assert world.wire.payloads(consumer) == ["now"]
-    assert (consumer.subscription.delayed, consumer.subscription.backlog) == (1, 2)
+    assert (consumer.subscription.delayed, consumer.subscription.backlog) == (3, 4)
     shown = await subscription_json(consumer.subscription)
-    assert (shown["msgDelayed"], shown["msgBacklogNoDelayed"]) == (1, 1)
-    await world.wire.until(lambda: world.wire.payloads(consumer) == ["now", "later"])
-    assert time.time() * 1000 >= due - 1
-    assert consumer.subscription.delayed == 0
+    assert (shown["msgDelayed"], shown["msgBacklogNoDelayed"]) == (3, 1)
+    for arrived in (["now", "second"], ["now", "second", "third"]):
+        now_s[0] += 0.001
+        await world.wire.until(lambda: len(world.wire.deliveries) >= len(arrived))  # noqa: B023
+        assert world.wire.payloads(consumer) == arrived
+    assert consumer.subscription.delayed == 1
+
+
+async def test_to_the_first_consumer_that_comes_nothing_was_ever_sent(
+    world: World, now_s: list[float]
+) -> None:
+    """Whatever others held, had returned, or waited for."""
+    producer = await world.producer()
+    leaving = await world.consumer(SHARED)
+    await world.publish(producer, "later", deliver_at_time=int(now_s[0] * 1000) + 1)
+    await world.publish(producer, *"ab")
+    leaving.redeliver(None)
+    leaving.close()
+    now_s[0] += 1
+    next_one = await world.consumer(SHARED)
+    await world.publish(producer, "end", deliver_at_time=int(now_s[0] * 1000) + 1)
+    now_s[0] += 1
+    await world.wire.until(lambda: "end" in world.wire.payloads())
+    bodies = ["later", "a", "b", "end"]
+    assert world.wire.payloads(next_one) == bodies
+    next_one.redeliver(None)
+    again = [(m[2], payload(m[3])) for _, m in world.wire.deliveries[-4:]]
+    assert again == [(1, body) for body in bodies]
 
 
 async def test_a_subscription_that_waits_for_acknowledgements_says_so(

@@ -122,7 +122,5 @@ class Backlog:
 
     async def _oldest_ms(self) -> int | None:
         """When the oldest message was published."""
-        lagging = [each for each in self.subscriptions if each.backlog]
-        if not lagging:
-            return None
-        return await earliest_in_backlog(min(lagging, key=lambda it: it.acks.unacked(1)))
+        slowest = min(self.subscriptions, key=lambda it: it.acks.unacked(1), default=None)
+        return None if slowest is None else await earliest_in_backlog(slowest)

@@ -322,7 +322,6 @@ class Subscription:
         self.save()
         consumers = list(self.consumers)
         if self.dispatcher is not None:
-            self.dispatcher.rewind(index)
             for consumer in consumers:
                 consumer.closed = True
             self._retire(self.dispatcher)

@@ -123,7 +123,7 @@ class Dispatcher(ABC):
         """Every entry up to ``index`` was acknowledged."""
 
     def rewind(self, index: int) -> None:
-        """Start again at ``index``: the cursor was moved."""
+        """The last consumer has left: begin at ``index`` with the next one."""
         self.read_index = index
 
     def apply(self, rules: TopicRules) -> None:  # noqa: B027  most have no such limit

@@ -174,19 +174,12 @@ class SharedDispatcher(Dispatcher):
             self._enter(recipient)
 
     def rewind(self, index: int) -> None:
-        """Start again at ``index``: nothing is held or waiting any more."""
+        """Start again at ``index``: nothing waits any more."""
         super().rewind(index)
-        self._holder.clear()
         self._replay.clear()
         self._replay_set.clear()
         self._delayed.clear()
         self.redeliveries.clear()
-        self.unacked = 0
-        for recipient in self.consumers:
-            recipient.pending.clear()
-            recipient.unacked = 0
-            recipient.blocked = False
-            self._enter(recipient)
 
     def close(self) -> None:
         """Send nothing more."""

@@ -42,7 +42,7 @@ follow in its batch, and whether it is a chunk."""
 
 @settings(deadline=None, max_examples=80)
 @given(st.lists(STEP, max_size=20))
-def test_each_message_is_stored_once_whoever_owns_the_topic(
+def test_each_message_is_stored_once_by_all_owners_together(
     script: list[str | tuple[str, int, int, bool]],
 ) -> None:
     asyncio.run(_play(script))

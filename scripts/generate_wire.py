@@ -1,4 +1,4 @@
-"""Regenerate the protobuf modules of ``counterpoise.wire.proto`` from its ``.proto`` files.
+"""Regenerate the protobuf modules of ``counterpoise`` from its ``.proto`` files.
 
 Run it after changing a definition; the generated files are committed, so that using the package
 needs no compiler.
@@ -11,13 +11,13 @@ import grpc_tools
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-DEFINITIONS = Path("counterpoise", "wire", "proto")
+DEFINITIONS = "counterpoise/*/proto/*.proto"
 
 
 def main(source: Path) -> int:
     """Compile the definitions below ``source``; the modules are written beside them."""
     builtin = Path(grpc_tools.__file__).parent / "_proto"
-    definitions = sorted(str(path) for path in (source / DEFINITIONS).glob("*.proto"))
+    definitions = sorted(str(path) for path in source.glob(DEFINITIONS))
     return int(
         protoc.main(
             [

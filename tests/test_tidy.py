@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "ownership": frozenset({"names"}),
     "metadata": frozenset({"names"}),
     "storage": frozenset({"names"}),
+    "bookkeeper": frozenset({"names", "wire", "metadata"}),
     "security": frozenset({"names"}),
     "broker": frozenset(
         "names wire faults quota ownership load decide metadata storage security".split()

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.conformance.generators import placement
 from tests.conformance.generators import splitting as splits
+from tests.conformance.generators.bookkeeper import bookkeeper_case
 from tests.conformance.generators.buckets import bucket_case
 from tests.conformance.generators.channel import channel_case
 from tests.conformance.generators.load import change_case, load_case, topk_case
@@ -15,6 +16,7 @@ from tests.conformance.generators.permits import permits_case
 from tests.conformance.generators.selection import selection_case
 from tests.conformance.generators.transfer import transfer_case
 from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION
+from tests.conformance.ours import bookkeeper as stored
 from tests.conformance.ours import buckets as counting
 from tests.conformance.ours import channel as channels
 from tests.conformance.ours import load as loading
@@ -261,6 +263,12 @@ def _all() -> list[Suite]:
             ours=counting.bucket,
             smaller=fewer_lines,
             acted=lambda answer: len(answer["answers"]),
+        ),
+        Suite(
+            name="bookkeeper",
+            generate=bookkeeper_case,
+            ours=stored.bookkeeper,
+            differ=stored.misread,
         ),
         Suite(name="names", generate=names_case, ours=naming.names, differ=_names_differ),
         Suite(

@@ -13,8 +13,9 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.md"))
     if not path.is_relative_to(DOCS / "_made")
 }
-LEFT_OUT = {"pip install"}
-"""By how it begins: what `tests/release` types, into an environment of its own."""
+LEFT_OUT = {"pip install", "counterpoise storage"}
+"""By how it begins: what `tests/release` types, into an environment of its own, and what
+`tests/real` types on a real Pulsar."""
 WITH_COMMANDS = [name for name, page in PAGES.items() if page.steps]
 
 

@@ -17,6 +17,7 @@ from tests.real.failures import endure
 from tests.real.harmless import judge_requests
 from tests.real.record import record
 from tests.real.soak import soak
+from tests.real.storage import judge_storage
 from tests.real.story import run_story
 
 MANAGERS = ("modular", "extensible")
@@ -61,6 +62,11 @@ def main() -> int:
         help="instead, ask brokers that have just started every request of docs/REQUESTS.md",
     )
     parser.add_argument(
+        "--storage",
+        action="store_true",
+        help="instead, hold what `counterpoise storage` says against clients and brokers",
+    )
+    parser.add_argument(
         "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
     )
     parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
@@ -74,6 +80,8 @@ def main() -> int:
         return EXIT_NOT_RUN
     home = args.keep or Path(tempfile.mkdtemp(prefix="counterpoise-real-"))
     print(f"everything is kept in {home}")
+    if args.storage:
+        return 1 if judge_storage(lib, home) else 0
     failed = 0
     for manager in args.manager or MANAGERS:
         if args.harmless:

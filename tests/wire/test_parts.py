@@ -119,14 +119,15 @@ def test_error_codes_are_the_protocols() -> None:
 
 def test_generated_modules_are_what_the_definitions_say(tmp_path: Path) -> None:
     """Run the generator on a copy: a definition that was changed alone is noticed."""
-    definitions = Path(proto.__path__[0])
-    source = definitions.parents[2]
-    copy = tmp_path / definitions.relative_to(source)
-    copy.mkdir(parents=True)
-    for path in definitions.glob("*.proto"):
-        (copy / path.name).write_bytes(path.read_bytes())
+    source = Path(proto.__path__[0]).parents[2]
+    for path in source.glob("counterpoise/*/proto/*.proto"):
+        copy = tmp_path / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
     script = source.parent / "scripts" / "generate_wire.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=60)
-    made = {path.name: path.read_text() for path in copy.glob("*_pb2.py*")}
+    generated = "counterpoise/*/proto/*_pb2.py*"
+    made = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.glob(generated)}
     assert made
-    assert made == {path.name: path.read_text() for path in definitions.glob("*_pb2.py*")}
+    kept = {path.relative_to(source): path.read_text() for path in source.glob(generated)}
+    assert made == kept

@@ -84,6 +84,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("report", "a week of a cluster as one page", extra="pipeline"),
     Verb("history", "check, repair or export a history", extra="pipeline"),
     Verb("decide", "ask a strategy what it would do, and why"),
+    Verb("storage", "what is in BookKeeper: ledgers, cursors, entries, orphans", extra="storage"),
     Verb("verify-storage", "check stored messages for damage"),
     Verb("console", "a web page about a cluster", extra="console"),
     Verb("top", "watch which limits throttle whom"),

@@ -9,8 +9,11 @@ T = TypeVar("T")
 EVERY_S: Final = 5.0
 
 
-async def while_waiting(work: Awaitable[T], what: str, every_s: float = EVERY_S) -> T:
-    """The result of ``work``; each ``every_s`` seconds until then a line says what it waits for."""
+async def while_waiting(work: Awaitable[T], what: object, every_s: float = EVERY_S) -> T:
+    """The result of ``work``; each ``every_s`` seconds until then a line says what it waits for.
+
+    ``what`` is written as it is then, so it can say how far the work has come.
+    """
     task = asyncio.ensure_future(work)
     waited = 0.0
     try:

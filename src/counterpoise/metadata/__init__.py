@@ -11,9 +11,10 @@ from counterpoise.metadata.errors import (
     StoreUnavailable,
 )
 from counterpoise.metadata.memory import MemoryStore, MemoryTree
-from counterpoise.metadata.open import InvalidMetadataUrl, open_store, open_tree
+from counterpoise.metadata.open import InvalidMetadataUrl, open_reader, open_store, open_tree
 from counterpoise.metadata.port import (
     Listener,
+    MetadataReader,
     MetadataStore,
     Notification,
     NotificationKind,
@@ -32,6 +33,7 @@ __all__ = [
     "MemoryStore",
     "MemoryTree",
     "MetadataError",
+    "MetadataReader",
     "MetadataStore",
     "NodeError",
     "NotEmpty",
@@ -43,6 +45,7 @@ __all__ = [
     "StoreUnavailable",
     "Stored",
     "Unsubscribe",
+    "open_reader",
     "open_store",
     "open_tree",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.memory import MemoryTree
-from counterpoise.metadata.port import MetadataStore
+from counterpoise.metadata.port import MetadataReader, MetadataStore
 
 
 class InvalidMetadataUrl(MetadataError, ValueError):
@@ -41,6 +41,7 @@ async def open_store(
     url: str,
     *,
     tree: MemoryTree | None = None,
+    read_only: bool = False,
     session_timeout_s: float = 30.0,
     operation_timeout_s: float = 30.0,
 ) -> MetadataStore:
@@ -48,7 +49,7 @@ async def open_store(
 
     ``tree`` is what the brokers of one process share (`open_tree`); without it a session with
     ``memory:`` or ``sqlite:`` is alone. ``zk:`` connects to ZooKeeper and raises
-    `StoreUnavailable` when it cannot.
+    `StoreUnavailable` when it cannot; ``read_only`` is for `open_reader`.
     """
     scheme, _, address = url.partition(":")
     if tree is None:
@@ -59,9 +60,21 @@ async def open_store(
         # Imported here: a cluster in one process never needs kazoo.
         from counterpoise.metadata.zk import ZooKeeperStore
 
-        return await ZooKeeperStore.connect(
-            address.removeprefix("//"),
-            session_timeout_s=session_timeout_s,
-            operation_timeout_s=operation_timeout_s,
-        )
+        try:
+            return await ZooKeeperStore.connect(
+                address.removeprefix("//"),
+                read_only=read_only,
+                session_timeout_s=session_timeout_s,
+                operation_timeout_s=operation_timeout_s,
+            )
+        except ValueError:  # of a port or a chroot that is none
+            raise InvalidMetadataUrl(url) from None
     raise InvalidMetadataUrl(url)
+
+
+async def open_reader(url: str, *, operation_timeout_s: float = 30.0) -> MetadataReader:
+    """A session that only reads: it creates no node, not even the root, and watches none.
+
+    Raises `InvalidMetadataUrl` and `StoreUnavailable`.
+    """
+    return await open_store(url, read_only=True, operation_timeout_s=operation_timeout_s)

@@ -64,6 +64,19 @@ Listener: TypeAlias = Callable[[Notification], None]
 SessionListener: TypeAlias = Callable[[SessionEvent], None]
 
 
+class MetadataReader(Protocol):
+    """One session with a metadata store that changes nothing in it; see `MetadataStore`."""
+
+    async def get(self, path: str) -> Stored | None:
+        """The node, or None when there is none."""
+
+    async def children(self, path: str) -> list[str]:
+        """The names (not paths) of a node's children, sorted; empty when there is no such node."""
+
+    async def close(self) -> None:
+        """End the session in order."""
+
+
 class MetadataStore(Protocol):
     """One session with a metadata store.
 

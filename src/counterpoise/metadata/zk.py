@@ -55,8 +55,16 @@ class ZooKeeperStore:
     Open it with `ZooKeeperStore.connect`.
     """
 
-    def __init__(self, address: str, *, session_timeout_s: float, operation_timeout_s: float):
+    def __init__(
+        self,
+        address: str,
+        *,
+        session_timeout_s: float,
+        operation_timeout_s: float,
+        read_only: bool = False,
+    ) -> None:
         self._address = address
+        self._read_only = read_only
         self._operation_timeout_s = operation_timeout_s
         self._client: Any = KazooClient(
             hosts=address,
@@ -70,18 +78,29 @@ class ZooKeeperStore:
         self._subtree = SubtreeWatch(self._client, self._from_thread(self._listeners.notify))
         self._session = SessionWatch(
             session_timeout_s,
-            rewatch=self._subtree.establish,
+            rewatch=self._watch,
             notify=self._session_listeners.notify,
         )
         self._closed = False
 
     @classmethod
     async def connect(
-        cls, address: str, *, session_timeout_s: float = 30.0, operation_timeout_s: float = 30.0
+        cls,
+        address: str,
+        *,
+        session_timeout_s: float = 30.0,
+        operation_timeout_s: float = 30.0,
+        read_only: bool = False,
     ) -> ZooKeeperStore:
-        """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`."""
+        """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`.
+
+        With ``read_only`` the chroot is not created, and no change of the tree is notified.
+        """
         store = cls(
-            address, session_timeout_s=session_timeout_s, operation_timeout_s=operation_timeout_s
+            address,
+            session_timeout_s=session_timeout_s,
+            operation_timeout_s=operation_timeout_s,
+            read_only=read_only,
         )
         await store._start()
         return store
@@ -191,14 +210,19 @@ class ZooKeeperStore:
             except TimeoutError:
                 why = f"no answer within {self._operation_timeout_s:g} s"
                 raise StoreUnavailable(what, why) from None
-            await self._call("ensure_path", "/")
-            await self._subtree.establish()
+            if not self._read_only:
+                await self._call("ensure_path", "/")
+            await self._watch()
         except zk_errors.KazooException as error:
             self.kill()
             raise StoreUnavailable(what, type(error).__name__) from error
         except BaseException:
             self.kill()
             raise
+
+    async def _watch(self) -> None:
+        if not self._read_only:
+            await self._subtree.establish()
 
     def _silence(self) -> None:
         self._closed = True

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from counterpoise.names.position import NO_POSITION as NO_POSITION  # noqa: PLC0414
+from counterpoise.names.position import Position as Position  # noqa: PLC0414  part of this port
 
 
 class StorageError(Exception):
@@ -31,17 +34,6 @@ class LogFencedError(StorageError):
 
 class LogClosedError(StorageError):
     """The log was closed by its own owner."""
-
-
-class Position(NamedTuple):
-    """Where an entry lies, as the protocol names it. Entry -1 lies before the ledger's first."""
-
-    ledger_id: int
-    entry_id: int
-
-
-NO_POSITION: Final = Position(-1, -1)
-"""The last message id of an empty log."""
 
 
 class Lost(NamedTuple):

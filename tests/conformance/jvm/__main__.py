@@ -12,6 +12,7 @@ from tests.conformance.jvm.java import Java, Json
 
 def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     """What this judge can be asked, by name."""
+    from tests.conformance.jvm.bookkeeper import BookKeeperBytes
     from tests.conformance.jvm.buckets import Buckets
     from tests.conformance.jvm.channel import Channel
     from tests.conformance.jvm.load import Load, ReportChange
@@ -45,6 +46,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "names": Names(java, factory).answer,
         "channel": Channel(java).answer,
         "permits": Permits(java).answer,
+        "bookkeeper": BookKeeperBytes(java).answer,
     }
 
 

@@ -1,0 +1,117 @@
+"""Arguments of ``counterpoise storage``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from counterpoise.app.arguments.common import add_json_argument
+from counterpoise.app.numbers import count
+from counterpoise.app.times import seconds
+
+DESCRIPTION = "Shows what a Pulsar cluster keeps in Apache BookKeeper, and changes nothing."
+
+EPILOG = """\
+examples:
+  counterpoise storage ledgers --metadata zk:zk-1:2181 --topic orders
+  counterpoise storage cursors --metadata zk:zk-1:2181 --topic persistent://shop/eu/orders
+  counterpoise storage entries --metadata zk:zk-1:2181 --topic orders --from 17:40 --count 20
+  counterpoise storage entries --metadata zk:zk-1:2181 --ledger 17
+  counterpoise storage space --metadata zk:zk-1:2181 --by namespace
+  counterpoise storage bookies --metadata zk:zk-1:2181
+  counterpoise storage replication --metadata zk:zk-1:2181
+  counterpoise storage orphans --metadata zk:zk-1:2181 --parquet orphans.parquet
+
+--metadata is metadataStoreUrl of your brokers, with its chroot if it has one. Nodes and bookies are
+only read: no ledger is fenced, no node is written.
+
+Exit status: 0, 2 for something to put right, which is said in a sentence; 3 where `entries` met one
+that cannot be read, `replication` a ledger at risk, or `orphans` an orphan.
+"""
+
+SUBJECTS = {
+    "ledgers": "ledgers of a topic, or of the whole cluster",
+    "cursors": "subscriptions of a topic, and what each has still to get",
+    "entries": "messages of a topic or of a ledger, decoded",
+    "space": "who holds space",
+    "bookies": "the bookies, and what each holds",
+    "replication": "ledgers that have lost copies",
+    "orphans": "ledgers of Pulsar that nothing refers to any more",
+}
+GROUPINGS = ("tenant", "namespace", "topic", "kind")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``storage``."""
+    inner = parser.add_subparsers(metavar="WHAT", required=True, title="what to show")
+    for name, text in SUBJECTS.items():
+        subject = inner.add_parser(name, help=text, description=f"Shows {text}.")
+        subject.set_defaults(subject=name)
+        _add_cluster_arguments(subject)
+        if name in ("ledgers", "cursors"):
+            subject.add_argument(
+                "--topic", metavar="TOPIC", required=name == "cursors", help="of this topic"
+            )
+        if name == "entries":
+            _add_entry_arguments(subject)
+        if name == "space":
+            subject.add_argument(
+                "--by", choices=GROUPINGS, default="topic", help="by what it is added up (topic)"
+            )
+        if name == "orphans":
+            subject.add_argument(
+                "--grace",
+                type=seconds,
+                default=3600.0,
+                metavar="TIME",
+                help="ledgers younger than this may just be on their way into a topic's list, and "
+                "are named apart (1h)",
+            )
+
+
+def _add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--metadata",
+        required=True,
+        metavar="URL",
+        help="zk:host:port[,host:port][/chroot], as brokers have it in metadataStoreUrl",
+    )
+    parser.add_argument(
+        "--ledgers-root",
+        default="/ledgers",
+        metavar="PATH",
+        help="where bookies keep the metadata of ledgers (/ledgers)",
+    )
+    parser.add_argument(
+        "--no-bookies",
+        action="store_true",
+        help="ask no bookie: sizes of open ledgers stay unknown",
+    )
+    parser.add_argument(
+        "--max-frame-bytes",
+        type=count,
+        default=5_253_120,
+        metavar="N",
+        help="the largest answer of a bookie, as its nettyMaxFrameSizeBytes (5253120)",
+    )
+    add_json_argument(parser, "the rows")
+    parser.add_argument(
+        "--parquet", type=Path, metavar="FILE", help="write the rows into this file instead"
+    )
+
+
+def _add_entry_arguments(parser: argparse.ArgumentParser) -> None:
+    whose = parser.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--topic", metavar="TOPIC", help="of this topic, all its ledgers in order")
+    whose.add_argument("--ledger", type=int, metavar="ID", help="of this ledger")
+    parser.add_argument(
+        "--from",
+        dest="begin",
+        default="",
+        metavar="LEDGER:ENTRY",
+        help="from this position on (with --ledger, an entry alone)",
+    )
+    parser.add_argument(
+        "--count", type=count, default=100, metavar="N", help="how many messages at most (100)"
+    )
+    parser.add_argument("--payload", action="store_true", help="with their payloads, in base64")

@@ -1,0 +1,217 @@
+"""``counterpoise storage``: what a Pulsar cluster keeps in Apache BookKeeper."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.progress import while_waiting
+from counterpoise.app.row_output import row_output
+from counterpoise.bookkeeper.bookie_registry import read_registry
+from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
+from counterpoise.bookkeeper.cursor_rows import CursorRow, cursor_rows
+from counterpoise.bookkeeper.entry_rows import EntryChoice, EntryRow, entry_rows
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.ledger_paths import check_layout
+from counterpoise.bookkeeper.ledger_rows import (
+    LedgerCluster,
+    LedgerRow,
+    ReadCounts,
+    cluster_ledgers,
+    listed_ledgers,
+)
+from counterpoise.bookkeeper.managed_ledgers import (
+    ManagedLedger,
+    check_managed_ledgers,
+    managed_ledger_name,
+    read_managed_ledger,
+)
+from counterpoise.bookkeeper.orphans import OrphanRow, UnreferencedCounts, orphan_rows
+from counterpoise.bookkeeper.replication import (
+    BookieRow,
+    ReplicationRow,
+    bookie_rows,
+    replication_rows,
+)
+from counterpoise.bookkeeper.space import SpaceRow, space_rows
+from counterpoise.metadata.errors import MetadataError
+from counterpoise.metadata.open import open_reader
+from counterpoise.names.position import NO_POSITION, Position
+from counterpoise.names.topic import TopicName
+
+EXIT_FOUND: Final = 3
+TIMEOUT_S: Final = 10.0
+"""Within which the metadata store answers one request."""
+
+
+class RowSource(Protocol):
+    """Makes the rows of one subject."""
+
+    def __call__(
+        self, cluster: LedgerCluster, args: argparse.Namespace
+    ) -> AsyncIterator[Sequence[Any]]:
+        """The rows, in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSubject:
+    """What can be shown."""
+
+    row: type
+    rows: RowSource
+    alarm: str = ""
+    """The flag of a row for which the exit status is `EXIT_FOUND`."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show it."""
+    try:
+        return asyncio.run(_run(args))
+    except (BookKeeperError, MetadataError) as error:
+        raise UserError(str(error)) from None
+
+
+async def _run(args: argparse.Namespace) -> int:
+    counts = ReadCounts()
+    return await while_waiting(_show(args, counts), counts)
+
+
+async def _show(args: argparse.Namespace, counts: ReadCounts) -> int:
+    root = args.ledgers_root.rstrip("/")
+    store = await open_reader(args.metadata, operation_timeout_s=TIMEOUT_S)
+    try:
+        await check_layout(store, root)
+        registry = await read_registry(store, root)
+        bookies = Bookies(registry.registered, BookieReadOptions(frame_max=args.max_frame_bytes))
+        try:
+            cluster = LedgerCluster(store, bookies, registry, root, not args.no_bookies, counts)
+            return await _write(cluster, args)
+        finally:
+            bookies.close()
+    finally:
+        await store.close()
+
+
+async def _write(cluster: LedgerCluster, args: argparse.Namespace) -> int:
+    subject = SUBJECTS[args.subject]
+    alarmed = False
+    with row_output(subject.row, as_json=args.json, parquet=args.parquet) as output:
+        async for rows in subject.rows(cluster, args):
+            output.write(rows)
+            alarmed |= bool(subject.alarm) and any(getattr(row, subject.alarm) for row in rows)
+    return EXIT_FOUND if alarmed else 0
+
+
+async def _managed_ledger(cluster: LedgerCluster, text: str) -> ManagedLedger:
+    await check_managed_ledgers(cluster.store)
+    topic = TopicName.parse(text)
+    found = await read_managed_ledger(cluster.store, managed_ledger_name(topic))
+    if found is None:
+        raise UserError(
+            f"{topic} is not stored in this cluster (of a partitioned topic, name a partition: "
+            f"{topic}-partition-0)"
+        )
+    return found
+
+
+async def _ledgers(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[LedgerRow]]:
+    if args.topic is None:
+        async for rows in cluster_ledgers(cluster):
+            yield rows
+        return
+    found = await _managed_ledger(cluster, args.topic)
+    async for rows in listed_ledgers(cluster, str(TopicName.parse(args.topic)), found.ledgers):
+        yield rows
+
+
+async def _cursors(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[CursorRow]]:
+    yield await cursor_rows(cluster, await _managed_ledger(cluster, args.topic))
+
+
+async def _entries(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[EntryRow]]:
+    choice = EntryChoice(_position(args.begin, args.ledger), args.payload)
+    if args.ledger is None:
+        ledgers = [each.ledger for each in (await _managed_ledger(cluster, args.topic)).ledgers]
+    else:
+        ledgers = [args.ledger]
+    left = args.count
+    async for rows in entry_rows(cluster, ledgers, choice):
+        yield rows[:left]
+        left -= len(rows)
+        if left <= 0:
+            return
+
+
+async def _space(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[SpaceRow]]:
+    yield await space_rows(cluster, args.by)
+
+
+async def _bookies(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[BookieRow]]:
+    yield await bookie_rows(cluster)
+
+
+async def _replication(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[ReplicationRow]]:
+    async for rows in replication_rows(cluster):
+        yield rows
+
+
+async def _orphans(
+    cluster: LedgerCluster, args: argparse.Namespace
+) -> AsyncIterator[Sequence[OrphanRow]]:
+    counts = UnreferencedCounts()
+    orphans = size = 0
+    now_ms = time.time_ns() // 1_000_000
+    async for rows in orphan_rows(cluster, now_ms, 1000 * args.grace, counts):
+        found = [row for row in rows if row.orphan]
+        orphans += len(found)
+        size += sum(max(row.stored_bytes, 0) for row in found)
+        yield rows
+    sys.stderr.write(f"counterpoise: {orphans} orphans hold {size} bytes of disks. {counts}\n")
+    if counts.pulsar > counts.referenced:
+        sys.stderr.write(
+            "counterpoise: most of Pulsar's ledgers belong to no topic here. Does another Pulsar "
+            "cluster use these bookies? Its ledgers are no orphans: its topics are elsewhere.\n"
+        )
+
+
+def _position(text: str, ledger: int | None) -> Position:
+    """What ``--from`` names; raises `UserError`."""
+    if not text:
+        return NO_POSITION
+    parts = text.split(":")
+    if len(parts) == 1 and ledger is not None:
+        parts = [str(ledger), *parts]
+    if len(parts) != 2 or not all(each.isascii() and each.isdigit() for each in parts):
+        raise UserError(f"--from {text}: expected a ledger and an entry, such as 17:40")
+    if ledger not in (None, int(parts[0])):
+        raise UserError(f"--from {text} is not in --ledger {ledger}")
+    return Position(int(parts[0]), int(parts[1]))
+
+
+SUBJECTS: Final[Mapping[str, StorageSubject]] = {
+    "ledgers": StorageSubject(LedgerRow, _ledgers),
+    "cursors": StorageSubject(CursorRow, _cursors),
+    "entries": StorageSubject(EntryRow, _entries, "unreadable"),
+    "space": StorageSubject(SpaceRow, _space),
+    "bookies": StorageSubject(BookieRow, _bookies),
+    "replication": StorageSubject(ReplicationRow, _replication, "at_risk"),
+    "orphans": StorageSubject(OrphanRow, _orphans, "orphan"),
+}

@@ -1,0 +1,76 @@
+"""Which bookies there are, whether they take writes, and where they listen."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from counterpoise.bookkeeper.proto.ledgers_pb2 import BookieServiceInfoFormat
+from counterpoise.metadata.port import MetadataReader
+
+_READ_ONLY_NODE: Final = "readonly"
+_PROTOCOL: Final = "bookie-rpc"
+_PORT_MAX: Final = 65535
+
+
+class BookieState(enum.Enum):
+    """What a bookie does at the moment."""
+
+    READ_WRITE = "read-write"
+    READ_ONLY = "read-only"
+    GONE = "gone"
+    """It has no session with the metadata store. What its disks have is not reachable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredBookie:
+    """A bookie with a session. Port 0: its node does not say where it listens."""
+
+    bookie: str
+    state: BookieState
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BookieRegistry:
+    """The bookies of a cluster at one moment."""
+
+    registered: dict[str, RegisteredBookie]
+    known: frozenset[str]
+    """Those that were ever part of it: each has a cookie, also one that is gone."""
+
+    def state_of(self, bookie: str) -> BookieState:
+        """What a bookie that some ledger names does."""
+        found = self.registered.get(bookie)
+        return BookieState.GONE if found is None else found.state
+
+
+async def read_registry(store: MetadataReader, root: str) -> BookieRegistry:
+    """Ask the metadata store for the bookies of the cluster whose ledgers are below ``root``."""
+    registered = {}
+    available, read_only = f"{root}/available", f"{root}/available/{_READ_ONLY_NODE}"
+    # Read-only ones last: one that changes over is in both places for a moment.
+    for parent, state in ((available, BookieState.READ_WRITE), (read_only, BookieState.READ_ONLY)):
+        for bookie in await store.children(parent):
+            found = None if bookie == _READ_ONLY_NODE else await store.get(f"{parent}/{bookie}")
+            if found is not None:
+                registered[bookie] = RegisteredBookie(bookie, state, *address(bookie, found.value))
+    return BookieRegistry(registered, frozenset(await store.children(f"{root}/cookies")))
+
+
+def address(bookie: str, value: bytes) -> tuple[str, int]:
+    """Host and port by a bookie's node, or by its id where an old bookie left the node empty."""
+    try:
+        info = BookieServiceInfoFormat.FromString(value)
+    except DecodeError:
+        return "", 0
+    for endpoint in info.endpoints:
+        if endpoint.protocol == _PROTOCOL and 0 < endpoint.port <= _PORT_MAX:
+            return endpoint.host, endpoint.port
+    host, _, port = bookie.rpartition(":")
+    legacy = not info.endpoints and port.isascii() and port.isdigit() and len(port) <= 5
+    return (host, int(port)) if legacy and 0 < int(port) <= _PORT_MAX else ("", 0)

@@ -1,0 +1,111 @@
+"""All bookies of a cluster, to read from: connections on demand, and who is asked last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from counterpoise.bookkeeper.bookie_connection import BookieConnection
+from counterpoise.bookkeeper.bookie_registry import RegisteredBookie
+from counterpoise.bookkeeper.errors import BookieError, MissingEntry
+from counterpoise.bookkeeper.read_frames import FRAME_MAX, NO_ENTRY, NO_LEDGER, OK, REASONS
+
+
+@dataclass(frozen=True, slots=True)
+class BookieReadOptions:
+    """How bookies are read."""
+
+    speculative_s: float = 2.0
+    """After so long without an answer the next bookie is asked as well."""
+    timeout_s: float = 30.0
+    """After so long a bookie is taken for silent."""
+    connect_s: float = 5.0
+    """Within which a connection must stand."""
+    at_once: int = 64
+    """Requests to one bookie that wait for an answer at the same time."""
+    avoided_s: float = 60.0
+    """For so long a bookie that failed is asked after the others."""
+    frame_max: int = FRAME_MAX
+    """The largest frame that is taken, as ``nettyMaxFrameSizeBytes`` of the bookies."""
+
+
+class Bookies:
+    """Reads from registered bookies. Close it at the end."""
+
+    def __init__(
+        self, registered: Mapping[str, RegisteredBookie], options: BookieReadOptions
+    ) -> None:
+        self.options = options
+        self._registered = registered
+        self._connections: dict[str, BookieConnection] = {}
+        self._connecting: dict[str, asyncio.Lock] = {}
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._avoided: dict[str, float] = {}
+
+    async def read(self, bookie: str, ledger: int, entry: int) -> bytes:
+        """An entry as a bookie has it; raises `BookieError`, `MissingEntry` where it has none."""
+        slots = self._slots.setdefault(bookie, asyncio.Semaphore(self.options.at_once))
+        async with slots:
+            connection = await self._connected(bookie)
+            try:
+                async with asyncio.timeout(self.options.timeout_s):
+                    answer = await connection.read(ledger, entry)
+            except TimeoutError:
+                why = f"no answer within {self.options.timeout_s:g} s"
+                connection.close(why)
+                self.avoid(bookie)
+                raise BookieError(bookie, why) from None
+            except BookieError:
+                self.avoid(bookie)
+                raise
+        if answer.code == OK:
+            return answer.stored
+        reason = REASONS.get(answer.code, f"it answered {answer.code}")
+        if answer.code in (NO_LEDGER, NO_ENTRY):
+            raise MissingEntry(bookie, reason)
+        raise BookieError(bookie, reason)
+
+    def in_order(self, bookies: Sequence[str]) -> list[str]:
+        """The same, with those last that failed or were slow a moment ago."""
+        return sorted(bookies, key=self.is_avoided)
+
+    def is_avoided(self, bookie: str) -> bool:
+        """Whether it failed or was slow a moment ago."""
+        return self._avoided.get(bookie, 0.0) > asyncio.get_running_loop().time()
+
+    def avoid(self, bookie: str) -> None:
+        """Ask this bookie after others for a while."""
+        now = asyncio.get_running_loop().time()
+        self._avoided[bookie] = now + self.options.avoided_s
+
+    def close(self) -> None:
+        """End all connections."""
+        for each in self._connections.values():
+            each.close("closed")
+
+    async def _connected(self, bookie: str) -> BookieConnection:
+        async with self._connecting.setdefault(bookie, asyncio.Lock()):
+            connection = self._connections.get(bookie)
+            if connection is None or not connection.usable:
+                connection = await self._connect(bookie)
+                self._connections[bookie] = connection
+            return connection
+
+    async def _connect(self, bookie: str) -> BookieConnection:
+        known = self._registered.get(bookie)
+        if known is None:
+            raise BookieError(bookie, "it is gone (not registered)")
+        if not known.port:
+            raise BookieError(bookie, "its node does not say where it listens")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self.options.connect_s):
+                _, connection = await loop.create_connection(
+                    lambda: BookieConnection(bookie, self.options.frame_max), known.host, known.port
+                )
+        except (OSError, UnicodeError) as error:
+            self.avoid(bookie)
+            why = str(error) or f"no connection within {self.options.connect_s:g} s"
+            raise BookieError(bookie, f"{known.host}:{known.port}: {why}") from None
+        return connection

@@ -1,0 +1,39 @@
+"""Unpacks what Pulsar compresses: messages, and nodes of managed ledgers and cursors."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+
+UNPACKED_MAX: Final = 64 << 20
+"""More bytes than this are not unpacked, whatever a header says."""
+_CODECS: Final[Mapping[str, str]] = {"LZ4": "lz4_raw", "ZSTD": "zstd", "SNAPPY": "snappy"}
+
+
+def unpack(kind: str, packed: bytes, size: int) -> bytes:
+    """The bytes that were compressed by ``kind`` (Pulsar's name); raises ValueError.
+
+    ``size`` is what its header says; a result of another size is an error.
+    """
+    if not 0 <= size <= UNPACKED_MAX:
+        raise ValueError(f"{size} bytes of compressed data, at most {UNPACKED_MAX} are unpacked")
+    if kind == "NONE":
+        return packed
+    try:
+        if kind == "ZLIB":
+            unpacking = zlib.decompressobj()
+            found = unpacking.decompress(packed, size + 1)
+            if not unpacking.eof:
+                raise ValueError(f"ZLIB data that is cut off, or more than {size} bytes")
+        elif kind in _CODECS:
+            found = pa.Codec(_CODECS[kind]).decompress(packed, size, asbytes=True)
+        else:
+            raise ValueError(f"compression {kind} is not known")
+    except (zlib.error, OSError, pa.ArrowException) as error:
+        raise ValueError(f"{kind} data cannot be unpacked: {error}") from None
+    if len(found) != size:
+        raise ValueError(f"{kind} data of {len(found)} bytes, not {size}")
+    return found

@@ -1,0 +1,204 @@
+"""Cursors: how far each subscription of a topic has come, and what it has still to get."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_plus
+
+from google.protobuf.message import DecodeError
+
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.errors import BookKeeperError, UnreadableNode
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, read_ledger_metadata
+from counterpoise.bookkeeper.ledger_paths import ledger_path
+from counterpoise.bookkeeper.ledger_reading import ledger_end, read_entry
+from counterpoise.bookkeeper.managed_ledgers import ROOT, parse_node, parsed
+from counterpoise.bookkeeper.proto import managed_pb2 as pb
+from counterpoise.metadata.port import MetadataReader
+from counterpoise.names.position import NO_POSITION, Position
+
+NO_LEDGER: Final = -1
+"""The cursor ledger of a cursor whose state is in its node."""
+COMPACTION_CURSOR: Final = "__compaction"
+COMPACTED_LEDGER: Final = "CompactedTopicLedger"
+"""The property of that cursor which names the ledger of a topic's compacted messages."""
+DELAYED_BUCKET: Final = "#pulsar.internal.delayed.bucket"
+"""How properties of a cursor begin that name a ledger with delayed messages' index."""
+_WORD_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CursorPositions:
+    """What a subscription has acknowledged."""
+
+    mark_delete: Position
+    """All up to and with this one."""
+    ranges: tuple[tuple[Position, Position], ...] = ()
+    """Beyond it: after the first of each pair, up to and with the second."""
+    bits: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """The same in the other way that Pulsar keeps it: by ledger, a bit for each entry."""
+    numbers: tuple[tuple[str, int], ...] = ()
+    """Properties: sequence ids by producer for deduplication, the compacted ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorNode:
+    """What the metadata store has of a cursor."""
+
+    name: str
+    ledger: int
+    """Whose last entry is the state, `NO_LEDGER` where the state is here."""
+    positions: CursorPositions
+    """The state when the node was written; older than that of the ledger, if there is one."""
+    texts: tuple[tuple[str, str], ...]
+
+    @property
+    def delayed_ledgers(self) -> list[int]:
+        """The ledgers of its index of delayed messages."""
+        return [
+            int(value)
+            for name, value in self.texts
+            if name.startswith(DELAYED_BUCKET) and value.isascii() and value.isdigit()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CursorReading:
+    """A cursor's state as it was last stored; a broker writes it down within a minute."""
+
+    node: CursorNode
+    positions: CursorPositions
+    problem: str = ""
+    """Why this is an older state than its ledger has."""
+
+
+async def cursor_names(store: MetadataReader, managed_ledger: str) -> list[str]:
+    """The nodes of a managed ledger's cursors."""
+    return await store.children(f"{ROOT}/{managed_ledger}")
+
+
+async def read_cursor_node(
+    store: MetadataReader, managed_ledger: str, name: str
+) -> CursorNode | None:
+    """A cursor's node, None where there is none; raises `UnreadableNode`."""
+    path = f"{ROOT}/{managed_ledger}/{name}"
+    node = await store.get(path)
+    return None if node is None else parse_cursor_node(path, node.value)
+
+
+def parse_cursor_node(path: str, value: bytes) -> CursorNode:
+    """Parse the value of a cursor's node; raises `UnreadableNode`."""
+    found = parse_node(pb.ManagedCursorInfo, path, value)
+    mark_delete = NO_POSITION
+    if found.HasField("markDeleteLedgerId"):
+        mark_delete = Position(found.markDeleteLedgerId, found.markDeleteEntryId)
+    return CursorNode(
+        unquote_plus(path.rpartition("/")[2]),
+        found.cursorsLedgerId,
+        CursorPositions(
+            mark_delete,
+            _ranges(found.individualDeletedMessages),
+            (),
+            tuple((each.name, each.value) for each in found.properties),
+        ),
+        tuple((each.name, each.value) for each in found.cursorProperties),
+    )
+
+
+def parse_positions(where: str, payload: bytes) -> CursorPositions:
+    """Parse an entry of a cursor's ledger; raises `UnreadableNode`."""
+    try:
+        found = parsed(pb.PositionInfo, payload)
+    except (ValueError, DecodeError) as error:
+        raise UnreadableNode(where, f"no state of a cursor: {error}") from None
+    return CursorPositions(
+        Position(found.ledgerId, found.entryId),
+        _ranges(found.individualDeletedMessages),
+        tuple(
+            (each.key, tuple(word & (1 << _WORD_BITS) - 1 for word in each.values))
+            for each in found.individualDeletedMessageRanges
+        ),
+        tuple((each.name, each.value) for each in found.properties),
+    )
+
+
+def _ranges(found: Iterable[pb.MessageRange]) -> tuple[tuple[Position, Position], ...]:
+    return tuple(
+        (
+            Position(each.lowerEndpoint.ledgerId, each.lowerEndpoint.entryId),
+            Position(each.upperEndpoint.ledgerId, each.upperEndpoint.entryId),
+        )
+        for each in found
+    )
+
+
+async def read_cursor(
+    store: MetadataReader, root: str, bookies: Bookies, node: CursorNode
+) -> CursorReading:
+    """A cursor's latest state: the last entry of its ledger, or what its node has."""
+    if node.ledger == NO_LEDGER:
+        return CursorReading(node, node.positions)
+    path = ledger_path(root, node.ledger) if node.ledger >= 0 else ""
+    try:
+        value = await store.get(path) if path else None
+        if value is None:
+            return CursorReading(node, node.positions, f"its ledger {node.ledger} is not there")
+        ledger = read_ledger_metadata(node.ledger, path, value.value)
+        positions = await _last_state(bookies, ledger)
+    except BookKeeperError as error:
+        return CursorReading(node, node.positions, str(error))
+    return CursorReading(node, positions or node.positions)
+
+
+async def _last_state(bookies: Bookies, ledger: LedgerMetadata) -> CursorPositions | None:
+    end = await ledger_end(bookies, ledger)
+    if end.last_stored < 0:
+        return None
+    entry = await read_entry(bookies, ledger, end.last_stored)
+    return parse_positions(f"entry {ledger.ledger}:{end.last_stored}", entry.payload)
+
+
+class EntryCount:
+    """Numbers the entries of a topic through, by its ledgers in order and the entries of each."""
+
+    def __init__(self, ledgers: Sequence[tuple[int, int]]) -> None:
+        self._ledgers = [ledger for ledger, _ in ledgers]
+        self._counts: Mapping[int, int] = dict(ledgers)
+        self._before = [0]
+        for _, entries in ledgers:
+            self._before.append(self._before[-1] + entries)
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self._before[-1]
+
+    def up_to(self, position: Position) -> int:
+        """How many there are up to and with a position; it may lie in a ledger that is gone."""
+        at = bisect_left(self._ledgers, position.ledger_id)
+        if at == len(self._ledgers) or self._ledgers[at] != position.ledger_id:
+            return self._before[at]
+        entries = self._counts[position.ledger_id]
+        return self._before[at] + min(max(position.entry_id + 1, 0), entries)
+
+    def acknowledged(self, positions: CursorPositions) -> int:
+        """How many a cursor has acknowledged one by one, beyond its mark-delete position."""
+        marked = self.up_to(positions.mark_delete)
+        found = sum(
+            max(0, self.up_to(last) - max(self.up_to(before), marked))
+            for before, last in positions.ranges
+        )
+        for ledger, words in positions.bits:
+            bits = sum(word << _WORD_BITS * at for at, word in enumerate(words))
+            first = max(0, marked - self.up_to(Position(ledger, -1)))
+            bits &= (1 << self._counts.get(ledger, 0)) - 1
+            found += (bits >> first).bit_count()
+        return found
+
+    def backlog(self, positions: CursorPositions) -> int:
+        """How many entries a cursor has still to get acknowledged."""
+        after = self.total - self.up_to(positions.mark_delete)
+        return max(0, after - self.acknowledged(positions))

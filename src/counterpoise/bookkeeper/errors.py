@@ -1,0 +1,50 @@
+"""What can go wrong when BookKeeper is read, each as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class BookKeeperError(Exception):
+    """The root of this room's errors."""
+
+
+class UnreadableNode(BookKeeperError):
+    """A metadata node whose bytes are not what BookKeeper or Pulsar writes there."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
+
+
+class NotThisCluster(BookKeeperError):
+    """The metadata store has no BookKeeper or no Pulsar where they are looked for."""
+
+
+class BookieError(BookKeeperError):
+    """A bookie did not give an entry: it cannot be reached, is silent, or answered an error."""
+
+    def __init__(self, bookie: str, why: str) -> None:
+        super().__init__(f"bookie {bookie}: {why}")
+
+
+class MissingEntry(BookieError):
+    """A bookie says that it does not have the ledger or the entry."""
+
+
+class BadStoredEntry(BookKeeperError):
+    """Bytes of an entry that are too short, belong elsewhere, or fail their digest."""
+
+
+class EntryUnreadable(BookKeeperError):
+    """No bookie of the write set gave the entry.
+
+    ``lost``: every one of them answered that it has none, or gave one that is damaged. Otherwise
+    some bookie could not be asked, and may still have it.
+    """
+
+    def __init__(self, ledger: int, entry: int, reasons: Sequence[str], *, lost: bool) -> None:
+        what = "lost" if lost else "not readable now"
+        super().__init__(f"entry {ledger}:{entry} is {what}: {'; '.join(reasons)}")
+        self.lost = lost

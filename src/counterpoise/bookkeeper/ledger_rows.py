@@ -1,0 +1,185 @@
+"""Ledgers as rows: of one topic, or of the whole cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from counterpoise.bookkeeper.bookie_registry import BookieRegistry
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.errors import BookKeeperError, UnreadableNode
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, read_ledger_metadata
+from counterpoise.bookkeeper.ledger_owners import MESSAGES, ledger_owner
+from counterpoise.bookkeeper.ledger_paths import ledger_ids, ledger_path
+from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end
+from counterpoise.bookkeeper.managed_ledgers import ListedLedger
+from counterpoise.metadata.port import MetadataReader
+
+AT_ONCE = 256
+"""Nodes that are asked for at the same time."""
+UNREADABLE = "unreadable"
+GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One ledger, as a person sees it."""
+
+    ledger: int
+    kind: str
+    topic: str
+    cursor: str
+    state: str
+    entries: int
+    """-1: not known."""
+    unconfirmed: int
+    """Of them, those at the end whose acknowledgement no later entry confirms."""
+    bytes: int
+    """Of all payloads, one copy; -1: not known."""
+    stored_bytes: int
+    """All copies; -1: not known."""
+    quorums: str
+    """Ensemble/write quorum/ack quorum."""
+    segments: int
+    created: str
+    bookies: str
+    note: str
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """How far the reading of a cluster has come; its text is for a person who waits."""
+
+    topics: int = 0
+    ledgers: int = 0
+    entries: int = 0
+
+    def __str__(self) -> str:
+        counts = ((self.topics, "topics"), (self.ledgers, "ledgers"), (self.entries, "entries"))
+        read = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+        return f"reading BookKeeper: {read or 'nothing yet'}"
+
+
+@dataclass(slots=True)
+class LedgerCluster:
+    """What reading ledgers takes: the metadata store, the bookies, and where ledgers are."""
+
+    store: MetadataReader
+    bookies: Bookies
+    registry: BookieRegistry
+    root: str
+    ask_bookies: bool = True
+    """Whether the size of open ledgers is asked for; metadata alone does not have it."""
+    counts: ReadCounts = field(default_factory=ReadCounts)
+
+    async def metadata(self, ledger: int) -> LedgerMetadata | None:
+        """A ledger's metadata, None where there is no such ledger; raises `UnreadableNode`."""
+        path = ledger_path(self.root, ledger)
+        node = await self.store.get(path)
+        return None if node is None else read_ledger_metadata(ledger, path, node.value)
+
+    async def readable(self, ledger: int) -> LedgerMetadata | UnreadableNode | None:
+        """The same, with the error as a value."""
+        try:
+            return await self.metadata(ledger)
+        except UnreadableNode as error:
+            return error
+
+    async def end_of(self, ledger: LedgerMetadata) -> LedgerEnd | str:
+        """How far a ledger goes, or why that is not known."""
+        if not (ledger.closed or self.ask_bookies):
+            return "open"
+        try:
+            return await ledger_end(self.bookies, ledger)
+        except BookKeeperError as error:
+            return str(error)
+
+    async def all_metadata(self) -> AsyncIterator[list[LedgerMetadata | UnreadableNode]]:
+        """The metadata of every ledger in ascending order, up to `AT_ONCE` at a time."""
+        async for ids in ledger_ids(self.store, self.root):
+            for begin in range(0, len(ids), AT_ONCE):
+                part = ids[begin : begin + AT_ONCE]
+                found = await asyncio.gather(*(self.readable(each) for each in part))
+                self.counts.ledgers += len(part)
+                # Those that were deleted since they were listed are None.
+                yield [each for each in found if each is not None]
+
+
+def date(ms: int) -> str:
+    """A moment in UTC, in ISO 8601 with milliseconds; empty for 0."""
+    if ms <= 0:
+        return ""
+    try:
+        moment = datetime.fromtimestamp(ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return f"{ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def cluster_ledgers(cluster: LedgerCluster) -> AsyncIterator[list[LedgerRow]]:
+    """A row for each ledger of the cluster."""
+    async for part in cluster.all_metadata():
+        yield list(await asyncio.gather(*(_row(cluster, each) for each in part)))
+
+
+async def _row(cluster: LedgerCluster, found: LedgerMetadata | UnreadableNode) -> LedgerRow:
+    if isinstance(found, UnreadableNode):
+        return _without_metadata(-1, UNREADABLE, str(found))
+    return ledger_row(found, await cluster.end_of(found))
+
+
+def ledger_row(ledger: LedgerMetadata, end: LedgerEnd | str, note: str = "") -> LedgerRow:
+    """The row of a ledger whose metadata can be read; ``end`` as `LedgerCluster.end_of` has it."""
+    owner = ledger_owner(ledger.custom)
+    entries = size = stored = -1
+    unconfirmed = 0
+    if isinstance(end, LedgerEnd):
+        entries, unconfirmed = end.last_stored + 1, end.last_stored - end.last_confirmed
+        size, stored = end.length, end.length * ledger.write_quorum
+    return LedgerRow(
+        ledger.ledger,
+        owner.kind or owner.application or "unknown",
+        owner.topic,
+        owner.cursor,
+        ledger.state.name.lower().replace("_", " "),
+        entries,
+        unconfirmed,
+        size,
+        stored,
+        f"{ledger.ensemble_size}/{ledger.write_quorum}/{ledger.ack_quorum}",
+        len(ledger.segments),
+        date(ledger.created_ms),
+        ",".join(ledger.bookies()),
+        "; ".join(each for each in (note, end if isinstance(end, str) else "") if each),
+    )
+
+
+def _without_metadata(ledger: int, state: str, note: str) -> LedgerRow:
+    return LedgerRow(ledger, "", "", "", state, -1, 0, -1, -1, "", 0, "", "", note)
+
+
+async def listed_ledgers(
+    cluster: LedgerCluster, topic: str, listed: Sequence[ListedLedger]
+) -> AsyncIterator[list[LedgerRow]]:
+    """A row for each ledger in a topic's list, in its order."""
+    for begin in range(0, len(listed), AT_ONCE):
+        part = listed[begin : begin + AT_ONCE]
+        yield list(await asyncio.gather(*(_listed(cluster, topic, each) for each in part)))
+
+
+async def _listed(cluster: LedgerCluster, topic: str, listed: ListedLedger) -> LedgerRow:
+    note = "offloaded" if listed.offloaded else ""
+    found = await cluster.readable(listed.ledger)
+    if isinstance(found, LedgerMetadata):
+        return ledger_row(found, await cluster.end_of(found), note=note)
+    if found is not None:
+        note = "; ".join(each for each in (note, str(found)) if each)
+    elif not listed.deleted:
+        note = "its topic lists it, and BookKeeper has no such ledger"
+    state = GONE if found is None else UNREADABLE
+    return LedgerRow(
+        listed.ledger, MESSAGES, topic, "", state, listed.entries, 0, listed.size,
+        0 if found is None else -1, "", 0, "", "", note,
+    )  # fmt: skip

@@ -1,0 +1,161 @@
+"""What Pulsar's entries say: the messages in one, unpacked from batch and compression."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from counterpoise.bookkeeper.compression import unpack
+from counterpoise.wire.entry import BadEntry, messages_in, metadata_of, split, verify_checksum
+from counterpoise.wire.proto.metadata_pb2 import (
+    BrokerEntryMetadata,
+    CompressionType,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
+
+_BROKER_METADATA: Final = b"\x0e\x02"
+_SIZE: Final = struct.Struct(">I")
+NOT_BATCHED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedMessage:
+    """One message of an entry."""
+
+    batch_index: int
+    """`NOT_BATCHED` where the entry holds one message and no batch."""
+    batch_size: int
+    publish_ms: int
+    event_ms: int
+    producer: str
+    sequence_id: int
+    key: str
+    properties: tuple[tuple[str, str], ...]
+    size: int
+    """Bytes of its payload, unpacked."""
+    compression: str
+    payload: bytes
+    note: str
+    """What else there is to it: a chunk, encrypted, a marker, of a transaction."""
+
+
+def decode_entry(payload: bytes) -> list[DecodedMessage]:
+    """The messages of an entry.
+
+    A batch that cannot be unpacked (it is encrypted, or its compression is damaged) is one message
+    with a note. Raises `BadEntry` for bytes that are no entry of Pulsar's.
+    """
+    entry = _without_broker_metadata(payload)
+    metadata = metadata_of(entry)
+    if not metadata.IsInitialized():
+        raise BadEntry("its metadata has no producer, sequence id or publish time")
+    notes = _notes(metadata)
+    if not verify_checksum(entry):
+        notes.append("its checksum does not match")
+    body = bytes(split(entry)[1])
+    if not metadata.encryption_keys:
+        try:
+            body = _unpacked(metadata, body)
+            if metadata.HasField("num_messages_in_batch"):
+                messages_in(entry)  # raises BadEntry for a number that the bytes cannot hold
+                return _batch(metadata, body, notes)
+        except (ValueError, DecodeError, struct.error) as error:
+            notes.append(str(error))
+    return [_single(metadata, body, notes)]
+
+
+def _without_broker_metadata(payload: bytes) -> bytes:
+    """The entry as the producer sent it: brokers may have put their own metadata before it."""
+    if not payload.startswith(_BROKER_METADATA):
+        return payload
+    begin = len(_BROKER_METADATA) + _SIZE.size
+    size = int.from_bytes(payload[len(_BROKER_METADATA) : begin], "big")
+    if begin + size > len(payload):
+        raise BadEntry(f"broker metadata of {size} bytes in {len(payload)}")
+    try:
+        BrokerEntryMetadata.FromString(payload[begin : begin + size])
+    except DecodeError as error:
+        raise BadEntry(f"the broker's metadata cannot be read: {error}") from None
+    return payload[begin + size :]
+
+
+def _unpacked(metadata: MessageMetadata, body: bytes) -> bytes:
+    if metadata.compression == CompressionType.NONE:
+        return body
+    kind = CompressionType.Name(metadata.compression)
+    return unpack(kind, body, metadata.uncompressed_size)
+
+
+def _batch(metadata: MessageMetadata, body: bytes, notes: list[str]) -> list[DecodedMessage]:
+    found = []
+    count = metadata.num_messages_in_batch
+    at = 0
+    for index in range(count):
+        (size,) = _SIZE.unpack_from(body, at)
+        at += _SIZE.size
+        if size > len(body) - at:
+            raise BadEntry(f"message {index} of the batch is cut off")
+        each = SingleMessageMetadata.FromString(body[at : at + size])
+        at += size
+        if not 0 <= each.payload_size <= len(body) - at:
+            raise BadEntry(f"message {index} of the batch is cut off")
+        payload = body[at : at + each.payload_size]
+        at += each.payload_size
+        found.append(
+            DecodedMessage(
+                index,
+                count,
+                metadata.publish_time,
+                each.event_time,
+                _text(metadata.producer_name),
+                each.sequence_id if each.HasField("sequence_id") else metadata.sequence_id + index,
+                _text(each.partition_key),
+                tuple((_text(it.key), _text(it.value)) for it in each.properties),
+                len(payload),
+                CompressionType.Name(metadata.compression),
+                payload,
+                "; ".join([*notes, "compacted out"] if each.compacted_out else notes),
+            )
+        )
+    return found
+
+
+def _single(metadata: MessageMetadata, body: bytes, notes: list[str]) -> DecodedMessage:
+    return DecodedMessage(
+        NOT_BATCHED,
+        metadata.num_messages_in_batch,
+        metadata.publish_time,
+        metadata.event_time,
+        _text(metadata.producer_name),
+        metadata.sequence_id,
+        _text(metadata.partition_key),
+        tuple((_text(each.key), _text(each.value)) for each in metadata.properties),
+        len(body),
+        CompressionType.Name(metadata.compression),
+        body,
+        "; ".join(notes),
+    )
+
+
+def _notes(metadata: MessageMetadata) -> list[str]:
+    notes = []
+    if metadata.encryption_keys:
+        notes.append("encrypted")
+    if metadata.HasField("num_chunks_from_msg"):
+        notes.append(f"chunk {metadata.chunk_id + 1} of {metadata.num_chunks_from_msg}")
+    if metadata.HasField("marker_type"):
+        notes.append(f"marker {metadata.marker_type}")
+    if metadata.HasField("txnid_least_bits"):
+        notes.append(f"transaction {metadata.txnid_most_bits}:{metadata.txnid_least_bits}")
+    if metadata.HasField("deliver_at_time"):
+        notes.append("delayed")
+    return notes
+
+
+def _text(value: str | bytes) -> str:
+    """A text of the metadata; protobuf gives bytes where that was no UTF-8."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,0 +1,109 @@
+"""Which ledgers Pulsar refers to: by topics, cursors, schemas, compaction and delayed messages."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+import numpy as np
+
+from counterpoise.bookkeeper.cursors import (
+    COMPACTED_LEDGER,
+    COMPACTION_CURSOR,
+    CursorNode,
+    cursor_names,
+    read_cursor,
+    read_cursor_node,
+)
+from counterpoise.bookkeeper.errors import UnreadableNode
+from counterpoise.bookkeeper.ledger_owners import schema_topic
+from counterpoise.bookkeeper.ledger_rows import LedgerCluster
+from counterpoise.bookkeeper.managed_ledgers import (
+    managed_ledger_names,
+    read_managed_ledger,
+    topic_of,
+)
+from counterpoise.bookkeeper.schemas import schema_ledgers, schema_names
+
+AT_ONCE: Final = 128
+"""Topics or schemas that are read at the same time."""
+
+
+class LedgerReferences:
+    """The ledgers that something refers to, eight bytes for each; and what could not be read.
+
+    A topic in `unknown` may refer to any ledger that names it.
+    """
+
+    def __init__(self) -> None:
+        self._found = array("q")
+        self._sorted = np.empty(0, np.int64)
+        self.unknown: dict[str, str] = {}
+        """Topics (schemas by theirs) whose references could not be read, and why."""
+
+    def add(self, ledgers: Iterable[int]) -> None:
+        """Take more of them."""
+        self._found.extend(ledgers)
+
+    def unreferenced(self, ledgers: list[int]) -> list[int]:
+        """Those of a list that nothing refers to."""
+        if len(self._found):
+            more = np.frombuffer(self._found, np.int64)
+            self._sorted = np.unique(np.concatenate([self._sorted, more]))
+            del more
+            self._found = array("q")
+        asked = np.asarray(ledgers, np.int64)
+        if not len(self._sorted):
+            return ledgers
+        at = np.searchsorted(self._sorted, asked).clip(max=len(self._sorted) - 1)
+        return [int(each) for each in asked[self._sorted[at] != asked]]
+
+    async def read_topic(self, cluster: LedgerCluster, name: str) -> None:
+        """Take what a managed ledger and its cursors refer to."""
+        try:
+            found = await read_managed_ledger(cluster.store, name)
+            if found is not None:
+                self.add(each.ledger for each in found.ledgers)
+            for cursor in await cursor_names(cluster.store, name):
+                node = await read_cursor_node(cluster.store, name, cursor)
+                if node is not None:
+                    await self._add_cursor(cluster, name, node)
+        except UnreadableNode as error:
+            self.unknown[topic_of(name)] = str(error)
+        cluster.counts.topics += 1
+
+    async def _add_cursor(self, cluster: LedgerCluster, name: str, node: CursorNode) -> None:
+        self.add([node.ledger, *node.delayed_ledgers])
+        numbers = node.positions.numbers
+        if node.name == COMPACTION_CURSOR:
+            # Only a bookie has the latest; what the node has may be in use still.
+            reading = await read_cursor(cluster.store, cluster.root, cluster.bookies, node)
+            numbers += reading.positions.numbers
+            if reading.problem:
+                self.unknown[topic_of(name)] = reading.problem
+        self.add(value for name, value in numbers if name == COMPACTED_LEDGER)
+
+    async def read_schema(self, cluster: LedgerCluster, schema: str) -> None:
+        """Take what a schema's node refers to."""
+        try:
+            self.add(await schema_ledgers(cluster.store, schema))
+        except UnreadableNode as error:
+            self.unknown[schema_topic(schema)] = str(error)
+
+
+async def read_references(cluster: LedgerCluster) -> LedgerReferences:
+    """All references of the cluster; raises nothing for a node that cannot be understood."""
+    found = LedgerReferences()
+    async for names in _parts(managed_ledger_names(cluster.store)):
+        await asyncio.gather(*(found.read_topic(cluster, name) for name in names))
+    async for names in _parts(schema_names(cluster.store)):
+        await asyncio.gather(*(found.read_schema(cluster, name) for name in names))
+    return found
+
+
+async def _parts(names: AsyncIterator[list[str]]) -> AsyncIterator[list[str]]:
+    async for each in names:
+        for begin in range(0, len(each), AT_ONCE):
+            yield each[begin : begin + AT_ONCE]

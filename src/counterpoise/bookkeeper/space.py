@@ -1,0 +1,95 @@
+"""Who holds space: ledgers added up by tenant, namespace, topic or kind."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from counterpoise.bookkeeper.errors import UnreadableNode
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
+from counterpoise.bookkeeper.ledger_owners import LedgerOwner, ledger_owner, namespace_of
+from counterpoise.bookkeeper.ledger_reading import LedgerEnd
+from counterpoise.bookkeeper.ledger_rows import LedgerCluster
+
+BY_TENANT = "tenant"
+BY_NAMESPACE = "namespace"
+BY_TOPIC = "topic"
+BY_KIND = "kind"
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceRow:
+    """What one of them holds."""
+
+    name: str
+    ledgers: int
+    open_ledgers: int
+    entries: int
+    bytes: int
+    """Of all payloads, one copy."""
+    stored_bytes: int
+    """All copies."""
+    unknown: int
+    """Ledgers whose size is not known, and not in the sums."""
+
+
+class SpaceSums:
+    """The sums of one name."""
+
+    __slots__ = ("entries", "ledgers", "open_ledgers", "size", "stored", "unknown")
+
+    def __init__(self) -> None:
+        self.ledgers = self.open_ledgers = self.entries = 0
+        self.size = self.stored = self.unknown = 0
+
+    def add(self, ledger: LedgerMetadata, end: LedgerEnd | str) -> None:
+        """Add a ledger."""
+        self.ledgers += 1
+        self.open_ledgers += not ledger.closed
+        if isinstance(end, str):
+            self.unknown += 1
+            return
+        self.entries += end.last_stored + 1
+        self.size += end.length
+        self.stored += end.length * ledger.write_quorum
+
+    def row(self, name: str) -> SpaceRow:
+        """The sums as a row."""
+        return SpaceRow(
+            name,
+            self.ledgers,
+            self.open_ledgers,
+            self.entries,
+            self.size,
+            self.stored,
+            self.unknown,
+        )
+
+
+async def space_rows(cluster: LedgerCluster, by: str) -> list[SpaceRow]:
+    """A row for each tenant, namespace, topic or kind, the largest first."""
+    sums: dict[str, SpaceSums] = {}
+    async for part in cluster.all_metadata():
+        readable = [each for each in part if isinstance(each, LedgerMetadata)]
+        ends = await asyncio.gather(*map(cluster.end_of, readable))
+        for ledger, end in zip(readable, ends, strict=True):
+            name = _name(ledger_owner(ledger.custom), by)
+            sums.setdefault(name, SpaceSums()).add(ledger, end)
+        for each in part:
+            if isinstance(each, UnreadableNode):
+                unreadable = sums.setdefault("(unreadable metadata)", SpaceSums())
+                unreadable.ledgers += 1
+                unreadable.unknown += 1
+    rows = [each.row(name) for name, each in sums.items()]
+    return sorted(rows, key=lambda row: (-row.stored_bytes, -row.ledgers, row.name))
+
+
+def _name(owner: LedgerOwner, by: str) -> str:
+    if by == BY_KIND:
+        return " ".join(each for each in (owner.application, owner.kind) if each) or "(unknown)"
+    if not owner.topic:
+        return f"({owner.application or 'unknown'})"
+    namespace = namespace_of(owner.topic)
+    if by == BY_TOPIC or not namespace:
+        return owner.topic
+    return namespace if by == BY_NAMESPACE else namespace.partition("/")[0]

@@ -1,0 +1,164 @@
+"""Entries are read undamaged or not at all, whatever bookies do, and never with a flag."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from counterpoise.bookkeeper.errors import EntryUnreadable
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
+from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end, read_entry
+from counterpoise.bookkeeper.ledger_rows import LedgerCluster
+from tests.bookkeeper.fake_bookie import Misbehaviour
+from tests.bookkeeper.fake_cluster import FakeCluster
+
+PAYLOADS = [b"payload %d" % number for number in range(10)]
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster().serve() as made:
+        yield made
+        assert all(each.flags <= {0} for each in made.bookies.values()), "a ledger was fenced"
+
+
+async def metadata(reading: LedgerCluster, number: int = 7) -> LedgerMetadata:
+    found = await reading.metadata(number)
+    assert found is not None
+    return found
+
+
+async def test_every_entry_comes_from_the_first_bookie_of_its_write_set(
+    cluster: FakeCluster,
+) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    async with cluster.reading() as reading:
+        ledger = await metadata(reading)
+        found = [await read_entry(reading.bookies, ledger, entry) for entry in range(10)]
+    assert [each.payload for each in found] == PAYLOADS
+    asked = {name: each.requests for name, each in cluster.bookies.items()}
+    assert asked == {
+        "b1": [(7, 0), (7, 3), (7, 6), (7, 9)],
+        "b2": [(7, 1), (7, 4), (7, 7)],
+        "b3": [(7, 2), (7, 5), (7, 8)],
+    }
+
+
+@pytest.mark.parametrize("how", Misbehaviour, ids=lambda each: each.name)
+async def test_the_next_bookie_is_asked_when_one_misbehaves(
+    cluster: FakeCluster, how: Misbehaviour
+) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    cluster.bookies["b1"].misbehaves[7, 0] = how
+    cluster.bookies["b1"].stored[7, 1] = cluster.bookies["b2"].stored[7, 1]
+    async with cluster.reading() as reading:
+        found = await read_entry(reading.bookies, await metadata(reading), 0)
+    assert found.payload == PAYLOADS[0]
+    assert (7, 0) in cluster.bookies["b1"].requests
+    assert (7, 0) in cluster.bookies["b2"].requests
+
+
+@pytest.mark.parametrize("how", Misbehaviour, ids=lambda each: each.name)
+async def test_an_entry_is_lost_only_when_all_say_so_or_have_it_damaged(
+    cluster: FakeCluster, how: Misbehaviour
+) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    for name in ("b1", "b2"):
+        cluster.bookies[name].misbehaves[7, 0] = how
+        cluster.bookies[name].stored[7, 1] = cluster.bookies["b2"].stored[7, 1]
+    async with cluster.reading() as reading:
+        with pytest.raises(EntryUnreadable) as raised:
+            await read_entry(reading.bookies, await metadata(reading), 0)
+    assert raised.value.lost == (how in {Misbehaviour.WRONG_DIGEST, Misbehaviour.WRONG_ID})
+    assert "b1" in str(raised.value)
+    assert "b2" in str(raised.value)
+
+
+async def test_an_entry_that_no_bookie_has_is_lost(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    for each in cluster.bookies.values():
+        each.stored.pop((7, 4), None)
+    async with cluster.reading() as reading:
+        with pytest.raises(EntryUnreadable, match="7:4 is lost") as raised:
+            await read_entry(reading.bookies, await metadata(reading), 4)
+    assert raised.value.lost
+
+
+async def test_an_entry_on_bookies_that_are_gone_is_not_lost(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS, segments=((0, ("gone-1", "gone-2")),))
+    async with cluster.reading() as reading:
+        with pytest.raises(EntryUnreadable, match="not readable now") as raised:
+            await read_entry(reading.bookies, await metadata(reading), 0)
+    assert not raised.value.lost
+
+
+async def test_a_bookie_that_was_silent_is_asked_last(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    cluster.bookies["b1"].always = Misbehaviour.SILENCE
+    async with cluster.reading() as reading:
+        ledger = await metadata(reading)
+        for entry in (0, 3, 6, 9):
+            assert (await read_entry(reading.bookies, ledger, entry)).payload == PAYLOADS[entry]
+    assert cluster.bookies["b1"].requests == [(7, 0)]
+
+
+async def test_each_segment_is_read_from_its_own_ensemble(cluster: FakeCluster) -> None:
+    segments = ((0, ("b1", "gone")), (4, ("b1", "b2")), (7, ("b3", "b2")))
+    await cluster.ledger(7, PAYLOADS, segments=segments)
+    async with cluster.reading() as reading:
+        ledger = await metadata(reading)
+        found = [await read_entry(reading.bookies, ledger, entry) for entry in range(10)]
+    assert [each.payload for each in found] == PAYLOADS
+    assert {entry for _, entry in cluster.bookies["b3"].requests} <= {7, 8, 9}
+
+
+async def test_the_end_of_a_closed_ledger_asks_no_bookie(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    async with cluster.reading() as reading:
+        end = await ledger_end(reading.bookies, await metadata(reading))
+    assert end == LedgerEnd(9, 9, sum(map(len, PAYLOADS)))
+    assert not any(each.requests for each in cluster.bookies.values())
+
+
+async def test_the_end_of_an_open_ledger_is_what_bookies_have(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS, open_=True)
+    async with cluster.reading() as reading:
+        end = await ledger_end(reading.bookies, await metadata(reading))
+    assert end == LedgerEnd(9, 8, sum(map(len, PAYLOADS)))
+
+
+async def test_an_open_ledger_without_entries_has_none(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, [], open_=True)
+    async with cluster.reading() as reading:
+        end = await ledger_end(reading.bookies, await metadata(reading))
+    assert end == LedgerEnd(-1, -1, 0)
+
+
+async def test_a_segment_without_entries_ends_where_the_one_before_did(
+    cluster: FakeCluster,
+) -> None:
+    segments = ((0, ("b1", "b2")), (10, ("b3", "b2")))
+    await cluster.ledger(7, PAYLOADS, segments=segments, open_=True)
+    async with cluster.reading() as reading:
+        end = await ledger_end(reading.bookies, await metadata(reading))
+    assert end == LedgerEnd(9, 9, sum(map(len, PAYLOADS)))
+
+
+async def test_the_end_is_taken_from_those_that_answer(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS, open_=True)
+    cluster.bookies["b1"].always = Misbehaviour.SILENCE
+    cluster.bookies["b2"].always = Misbehaviour.WRONG_DIGEST
+    async with cluster.reading() as reading:
+        end = await ledger_end(reading.bookies, await metadata(reading))
+    assert (end.last_stored, end.last_confirmed) == (8, 7), "what b3 has; 9 is on the other two"
+
+
+async def test_an_open_ledger_of_which_no_bookie_answers_has_no_known_end(
+    cluster: FakeCluster,
+) -> None:
+    await cluster.ledger(7, PAYLOADS, segments=((0, ("b1", "gone")),), open_=True)
+    cluster.bookies["b1"].always = Misbehaviour.HANGS_UP
+    async with cluster.reading() as reading:
+        with pytest.raises(EntryUnreadable, match=r"b1.*gone"):
+            await ledger_end(reading.bookies, await metadata(reading))

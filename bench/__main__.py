@@ -111,6 +111,7 @@ def main() -> int:
         return 0
     if unknown := set(args.name) - set(names()):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))} (see --list)")
+    args.out = args.out.resolve()  # programs that run elsewhere are given paths below it
     args.out.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what runs, as Ctrl-C does
     failures = []

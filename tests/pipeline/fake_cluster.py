@@ -48,6 +48,12 @@ class FakeBroker:
     """When set, its metadata thread stands until this is: it serves no lookups and no policies."""
     taking: int = 0
     """How many bundles it is just taking over."""
+    started_s: float = 1.0
+    """When its process started, as its metrics say; 0: they do not."""
+    version: str = ""
+    """Its own, where it is not the cluster's."""
+    away: bool = False
+    """Whether it is stopped: the others do not list it, and connections to it end."""
     stuck: asyncio.Event | None = None
     """Set once it was asked what stops one of Apache's: it answers nothing more."""
 
@@ -101,6 +107,7 @@ class FakeCluster:
     version: str = "0.1.0"
     """Ours, or that of Apache Pulsar."""
     load_manager: str | None = None
+    leader: str = ""
     unloading: set[str] = field(default_factory=set)
     """Bundles that their owners release for ever."""
     takes_s: float = 0.0
@@ -122,6 +129,9 @@ class FakeCluster:
         app.add_routes(
             [
                 web.get("/admin/v2/brokers", self._brokers),
+                web.get("/admin/v2/brokers/leaderBroker", self._leader),
+                web.get("/admin/v2/brokers/version", _bound(self._version, broker)),
+                web.get("/metrics/", _bound(self._metrics, broker)),
                 web.get("/admin/v2/clusters", self._clusters),
                 web.get("/admin/v2/broker-stats/load-report", _bound(self._load_report, broker)),
                 web.get(
@@ -194,7 +204,19 @@ class FakeCluster:
         return {b.name: b.report().msg_throughput_in for b in self.brokers}
 
     async def _brokers(self, request: web.Request) -> web.Response:
-        return web.json_response(self.names)
+        return web.json_response([each.name for each in self.brokers if not each.away])
+
+    async def _leader(self, request: web.Request) -> web.Response:
+        if not self.leader:
+            return web.json_response({"reason": "no leader"}, status=404)
+        return web.json_response({"brokerId": self.leader})
+
+    async def _version(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        return web.json_response(broker.version or self.version)
+
+    async def _metrics(self, broker: FakeBroker, request: web.Request) -> web.Response:
+        started = f'process_start_time_seconds{{cluster="{CLUSTER}"}} {broker.started_s}\n'
+        return web.Response(text=started if broker.started_s else "")
 
     async def _tenants(self, request: web.Request) -> web.Response:
         return web.json_response(sorted({each.partition("/")[0] for each in self.owners}))
@@ -330,6 +352,8 @@ async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
     broker = request.app[_BROKER]
     broker.asked.append(request.path)
     broker.requests.append((request.method, request.raw_path))
+    if broker.away and request.transport is not None:
+        request.transport.close()
     if broker.stuck is not None:
         await broker.stuck.wait()
     if broker.blocked is not None and request.path.startswith(_NEED_METADATA):

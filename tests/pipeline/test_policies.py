@@ -99,11 +99,11 @@ async def test_no_round_is_made_while_policies_cannot_be_read(
     for number in range(3):
         assert await one.step(seen(uneven, number)) is None
     [said] = logged
-    assert said.startswith("no round is made until policies can be read")
+    assert said.startswith("no round is made: policies cannot be read")
     assert "no metadata" in said
     uneven.brokers[1].answers[path] = (404, b"")
     assert await one.step(seen(uneven, 3)) is not None, "another broker answers"
-    assert logged[1] == "policies can be read again"
+    assert logged[1] == "rounds are made again: policies can be read"
 
 
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(

@@ -16,6 +16,7 @@ from tests.real.compare import compare
 from tests.real.failures import endure
 from tests.real.harmless import judge_requests
 from tests.real.record import record
+from tests.real.roll import roll
 from tests.real.soak import soak
 from tests.real.storage import judge_storage
 from tests.real.story import run_story
@@ -57,6 +58,11 @@ def main() -> int:
         help="instead, carry out plans of several rounds, and freeze and kill brokers meanwhile",
     )
     parser.add_argument(
+        "--roll",
+        action="store_true",
+        help="instead, restart five brokers one after the other, undrained and by `roll`",
+    )
+    parser.add_argument(
         "--harmless",
         action="store_true",
         help="instead, ask brokers that have just started every request of docs/REQUESTS.md",
@@ -94,6 +100,8 @@ def main() -> int:
             failed += compare(lib, home / manager, manager, args.compare, args.seed)
         elif args.failures:
             failed += endure(lib, home / manager, manager)
+        elif args.roll:
+            failed += roll(lib, home / manager, manager)
         elif args.record:
             record(lib, home / manager, manager, args.record, args.seed, args.statistics)
         else:

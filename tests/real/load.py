@@ -59,6 +59,11 @@ class Flags:
         return self._set.count(1)
 
 
+def quantile(figures: list[float], part: float) -> float:
+    """The figure below which this part of them is; 0 of none."""
+    return sorted(figures)[int(part * (len(figures) - 1))] if figures else 0.0
+
+
 class Load:
     """One client that sends and receives it all."""
 
@@ -78,6 +83,7 @@ class Load:
             for topic in topics
         ]  # fmt: skip
         self.sent = self.failed = 0
+        self._took_ms: list[float] = []
         self.acknowledged = Flags()
         self.received = Flags()
         self.redelivered = 0
@@ -98,10 +104,11 @@ class Load:
             time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))
 
     def _send(self, topic: int, number: int) -> None:
-        done = partial(self._count, number)
+        done = partial(self._count, number, time.monotonic())
         self._producers[topic].send_async(b"%d-%d-" % (topic, number) + PAD, done)
 
-    def _count(self, number: int, result: pulsar.Result, _: pulsar.MessageId) -> None:
+    def _count(self, number: int, began: float, result: pulsar.Result, _: pulsar.MessageId) -> None:
+        self._took_ms.append(1000 * (time.monotonic() - began))
         if result == pulsar.Result.Ok:
             self.acknowledged.raise_at(number)
         else:
@@ -133,6 +140,7 @@ class Load:
             "received": len(self.received),
             "redelivered": self.redelivered,
             "lost": self.received.missing_of(self.acknowledged),
+            "slowest_thousandth_ms": round(quantile(self._took_ms, 0.999)),
         }
 
 

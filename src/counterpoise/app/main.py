@@ -79,6 +79,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("split", "cut a bundle in two"),
     Verb("drain", "empty a broker before it is stopped", extra="pipeline"),
     Verb("refill", "give load to a broker that has too little", extra="pipeline"),
+    Verb("roll", "restart a cluster, broker by broker", extra="pipeline"),
     Verb("backtest", "try strategies on recorded load", extra="pipeline"),
     Verb("rollup", "roll a history up into its gold tables", extra="pipeline"),
     Verb("report", "a week of a cluster as one page", extra="pipeline"),

@@ -63,8 +63,8 @@ class Balancer:
         self._trail = trail
         self._cordoned: frozenset[str] = frozenset()
         """The brokers that were drained by hand when a round was last made."""
-        self._unseen = False
-        """Whether policies could not be read the last time."""
+        self._over = ""
+        """What has to be over before a round is made; empty where nothing has to."""
         self._strategy = strategy
         self._history = history
         self._runner = RoundRunner(
@@ -128,6 +128,14 @@ class Balancer:
                 return begun
             if not await asyncio.to_thread(self.is_due, state):
                 return None
+        if (roll := await asyncio.to_thread(self._trail.roll) if self._trail else None) and (
+            roll.under_way
+        ):
+            self._held(
+                f"{roll.sentence()} (counterpoise roll --abandon gives it up)",
+                "the rolling restart is over",
+            )
+            return None
         memory = await asyncio.to_thread(self._history.memory_before, poll_id)
         try:
             by_stores = self._strategy.reads_stores
@@ -135,7 +143,8 @@ class Balancer:
                 await self._policies.read(state, averages=by_stores) if self._policies else None
             )
         except CannotSeeError as error:
-            self._held(str(error))
+            # By policies of a while ago a bundle may go where it must not be.
+            self._held(f"policies cannot be read: {error}", "policies can be read")
             return None
         self._held("")
         actions = await asyncio.to_thread(self._trail.actions) if self._trail else []
@@ -161,19 +170,13 @@ class Balancer:
         self._looked = True
         return made
 
-    def _held(self, reason: str) -> None:
-        """Say once that policies cannot be read, and once that they can again.
-
-        No round is made meanwhile: by policies of a while ago a bundle may go where it must not be.
-        """
-        if bool(reason) != self._unseen:
-            self._log(
-                "no round is made until policies can be read, since bundles may otherwise go to "
-                f"brokers that must not have them: {reason}"
-                if reason
-                else "policies can be read again"
-            )
-        self._unseen = bool(reason)
+    def _held(self, reason: str, over: str = "") -> None:
+        """Say once why no round is made, and once that rounds are made again, and what is over."""
+        if reason and not self._over:
+            self._log(f"no round is made: {reason}")
+        elif self._over and not reason:
+            self._log(f"rounds are made again: {self._over}")
+        self._over = over if reason else ""
 
     def _cordon(self, drains: Mapping[str, OperatorAction]) -> None:
         """Leave drained brokers out of what is balanced, and say so once for each."""

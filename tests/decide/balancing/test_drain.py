@@ -79,3 +79,20 @@ def test_bundles_whose_load_is_no_number_come_last_by_name() -> None:
     plan = drained(snapshot(loads))
     names = [move.bundle for move in plan.moves]
     assert names == ["t/n/x1", "t/n/x2", "t/n/x0", *sorted(name for name, _ in odd)]
+
+
+def test_brokers_that_are_to_get_bundles_first_get_all_that_policies_and_load_allow() -> None:
+    """b2 was restarted a moment ago, and is empty; b3 and b4 are yet to be."""
+    loads = {"b1": bundles("x", *[10.0] * 4), "b2": [], "b3": bundles("y", 40.0), "b4": []}
+
+    def destinations(seen: ClusterSnapshot) -> list[str]:
+        plan = EmptyBroker("b1", replace(RULES, first_to={"b2"})).plan(seen, RoundMemory())
+        assert not plan.rejections
+        return [move.destination for move in plan.moves]
+
+    assert destinations(snapshot(loads)) == ["b2"] * 4
+    policy = IsolationPolicy(("t/n",), primary=("b3", "b4"))
+    assert "b2" not in destinations(snapshot(loads, isolation={"p": policy}))
+    # 100 on three brokers are 33 each: no more than a quarter above that.
+    full = {"b1": bundles("x", *[10.0] * 10), "b2": [], "b3": [], "b4": []}
+    assert sorted(destinations(snapshot(full))).count("b2") == 5

@@ -38,6 +38,9 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
             ("msg_backlog", sum(each.backlog for each in subscriptions)),
         ),
     )
+    yield from samples_of(
+        "", cluster, (("process_start_time_seconds", report.start_timestamp / 1000),)
+    )
     counts = Counter(str(name.namespace_name) for name in loaded)
     yield from by_label("pulsar_topics_count", cluster, "namespace", sorted(counts.items()))
     yield from _connections(broker)

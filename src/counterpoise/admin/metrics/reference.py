@@ -42,6 +42,7 @@ GROUPS: Final = (
             "pulsar_broker_throughput_out": "Bytes/s delivered",
             "pulsar_broker_storage_size": "Bytes that loaded topics store",
             "pulsar_broker_msg_backlog": "Entries that subscriptions have before them",
+            "process_start_time_seconds": "When the broker started, in seconds since 1970",
             "pulsar_broker_throttled_connections": "Connections of which something is held back",
             "counterpoise_connection_received_bytes_total": "Bytes read from clients",
             "counterpoise_connection_sent_bytes_total": "Bytes written to clients",

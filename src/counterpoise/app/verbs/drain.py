@@ -57,7 +57,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         reader = SnapshotReader(session, addresses, wall_clock_ms)
         log = (lambda sentence: None) if args.json else surviving_closed_output(say)
         try:
-            rules = await _rules(reader, addresses, args)
+            rules = await drain_rules(reader, addresses, args)
             drain = BrokerDrain(
                 session, reader, args.broker, rules, wall_clock_ms, log, options, action
             )
@@ -89,7 +89,7 @@ def _release(args: argparse.Namespace, action: NewAction) -> int:
     return 0
 
 
-async def _rules(
+async def drain_rules(
     reader: SnapshotReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
     """The cluster's own settings; refuses to work against a shedder that works the other way."""

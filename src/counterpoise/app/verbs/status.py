@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
 
@@ -32,6 +33,9 @@ def run(args: argparse.Namespace) -> int:
     actions = by_hand.actions() if by_hand else []
     lines += actions_text(actions, found.now_ms)
     figures = {**found.to_json(), **actions_json(actions, found.now_ms)}
+    if (roll := by_hand.roll() if by_hand else None) is not None:
+        lines.append(roll.sentence())
+        figures["rolling_restart"] = asdict(roll)
     text = json.dumps(figures, indent=2) if args.json else "\n".join(lines)
     sys.stdout.write(text + "\n")
     return 0

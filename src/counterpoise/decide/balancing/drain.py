@@ -7,7 +7,7 @@ not pile up on the broker that was the emptiest at first.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,8 @@ from counterpoise.names.namespace import is_left_in_place
 
 NAMED = 3
 """How many of the brokers that were not chosen a reason names."""
+FULL = 1.25
+"""Times what each broker would carry without the emptied one: `DrainRules.first_to` get no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class DrainRules:
     placement: PlacementStrategy[Any, Any] = field(default_factory=LeastUsage)
     placement_options: Any = field(default_factory=PlacementOptions)
     filters: FilterOptions = field(default_factory=FilterOptions)
+    first_to: Collection[str] = frozenset()
+    """Brokers that get the bundles, and others only what these may not have or cannot carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,10 @@ class EmptyBroker:
             around = draft.policies.around(namespace_of(bundle), draining=(self.broker,))
             options = self.rules.placement_options
             chooser = Chooser(self.rules.placement, projection.view, options, None)
-            chosen = select_modular(bundle, around, chooser, remembered, self.rules.filters)
+            first = replace(around, barred=self._later(projection.view, snapshot))
+            chosen = select_modular(bundle, first, chooser, remembered, self.rules.filters)
+            if chosen.broker is None and first.barred:
+                chosen = select_modular(bundle, around, chooser, remembered, self.rules.filters)
             remembered = chosen.placement.memory
             if chosen.broker is None:
                 stuck.append(_stuck(bundle, chosen, snapshot.silent))
@@ -107,6 +114,18 @@ class EmptyBroker:
             projection = projection.after(decision)
             draft.enter(decision, view)
         return Round.of(snapshot.view, self.name, moves, stuck, memory)
+
+    def _later(self, view: ClusterView, snapshot: ClusterSnapshot) -> Mapping[str, str]:
+        """The brokers that get a bundle only if none of `DrainRules.first_to` can; and why."""
+        load = view.broker.traffic.throughput()
+        full = FULL * float(load[np.isfinite(load)].sum()) / max(1, len(snapshot.owned) - 1)
+        first = {
+            each
+            for each in self.rules.first_to
+            if (row := view.broker_index(each)) is not None and not load[row] > full
+        }
+        others = snapshot.owned.keys() - first if first else ()
+        return dict.fromkeys(others, "comes after the brokers that are to get bundles first")
 
 
 def known_load(view: ClusterView, bundle: str) -> float:

@@ -43,7 +43,7 @@ async def identify(admin: Admin, address: str) -> Identity:
         return await _by_trying(admin, address)
     version = ""
     if is_extensible(manager):
-        version = await _version(admin, address)
+        version = await version_of(admin, address)
     return Identity(manager, every, version)
 
 
@@ -52,12 +52,13 @@ async def _by_trying(admin: Admin, address: str) -> Identity:
         await admin.get(f"{address}/admin/v2/broker-stats/load-report", of_itself=True)
     except RefusedError as error:
         if UNSUPPORTED in error.body:
-            return Identity(EXTENSIBLE, version=await _version(admin, address))
+            return Identity(EXTENSIBLE, version=await version_of(admin, address))
         raise
     return Identity("")
 
 
-async def _version(admin: Admin, address: str) -> str:
+async def version_of(admin: Admin, address: str) -> str:
+    """The version that a broker says it has; empty where it does not say."""
     try:
         return (
             (await admin.get(f"{address}/admin/v2/brokers/version", of_itself=True))

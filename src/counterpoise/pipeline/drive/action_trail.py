@@ -18,6 +18,7 @@ from typing import Any
 
 from counterpoise.decide.balancing.approval import PastMove
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.pipeline.drive.roll_state import RollState, read_roll, write_roll
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.plain_files import (
     PlainPlace,
@@ -103,7 +104,8 @@ class ActionTrail:
     """The actions of one history; raises `HistoryFaultError` for a place that cannot be used."""
 
     def __init__(self, place: PlainPlace) -> None:
-        self._place = place
+        self.place = place
+        """Where they are."""
         self._ended: dict[str, OperatorAction] = {}
         """What ended does not change any more."""
 
@@ -117,16 +119,24 @@ class ActionTrail:
 
     def keep(self, action: OperatorAction) -> None:
         """Keep what became of an action by now."""
-        write_plain(self._place, action.name, json.dumps(action.to_json()).encode())
+        write_plain(self.place, action.name, json.dumps(action.to_json()).encode())
 
     def held(self) -> str:
         """Why nothing may be moved by the operator's last word; empty when it may."""
-        return read_control(self._place).withholds(0)
+        return read_control(self.place).withholds(0)
+
+    def roll(self) -> RollState | None:
+        """The last rolling restart, under way or ended."""
+        return read_roll(self.place)
+
+    def keep_roll(self, state: RollState) -> None:
+        """Keep how far a rolling restart is."""
+        write_roll(self.place, state)
 
     def actions(self) -> list[OperatorAction]:
         """All of them, the oldest first; a file that is none of ours is passed over."""
         found = []
-        for name in names_below(self._place):
+        for name in names_below(self.place):
             if not name.startswith(PREFIX):
                 continue
             action = self._ended.get(name) or self._read(name)
@@ -139,7 +149,7 @@ class ActionTrail:
 
     def _read(self, name: str) -> OperatorAction | None:
         try:
-            data = read_plain(self._place, name)
+            data = read_plain(self.place, name)
             return None if data is None else OperatorAction.from_json(json.loads(data))
         except (ValueError, KeyError, TypeError):
             return None

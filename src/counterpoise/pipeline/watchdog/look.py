@@ -5,12 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-import orjson
-
 from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation, OwnedBundle
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
+from counterpoise.pipeline.collect.leader import leader_by
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
 from counterpoise.pipeline.collect.settings import settings_of
@@ -108,15 +107,10 @@ class Looker:
 
     async def _leader_by(self, broker: str) -> tuple[str, str]:
         """The leader that a broker names, empty for none; and why it names no broker."""
-        url = f"{web_address(broker, self._addresses)}/admin/v2/brokers/leaderBroker"
         try:
-            found = orjson.loads(await self._admin.get(url))
-            named = str(found.get("brokerId") or found.get("serviceUrl") or "")
-        except (*UNREADABLE, ValueError, AttributeError) as error:
-            if isinstance(error, RefusedError) and error.status == NOT_FOUND:
-                return "", ""
+            return await leader_by(self._admin, web_address(broker, self._addresses)), ""
+        except UNREADABLE as error:
             return "", said(error)
-        return named.partition("://")[2] or named, ""
 
     async def _sheds(self, broker: str) -> bool:
         if not broker:

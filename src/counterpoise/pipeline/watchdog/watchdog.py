@@ -99,7 +99,8 @@ def guard(
     session: aiohttp.ClientSession,
     addresses: Sequence[str],
     report: Callable[[str], None],
-    metrics: Metrics,
+    metrics: Metrics | None = None,
+    options: WatchdogOptions | None = None,
 ) -> Watchdog:
     """A watchdog that only alerts, beside a verb that reads the cluster anyway."""
     admin = Admin(session, AdminOptions())
@@ -110,6 +111,7 @@ def guard(
         Looker(admin, addresses),
         where,
         report,
+        options or WatchdogOptions(),
         metrics=metrics,
     )
 

@@ -1,0 +1,69 @@
+"""A rolling restart as decisions: in which order brokers are restarted, what comes next for one.
+
+Each broker is emptied before it is restarted. Its bundles go to brokers that have been restarted
+already, where those can carry them: the second broker's go to the first, which is empty, and so on.
+So a bundle moves once, and twice if it was on the first broker; the last broker is filled from the
+others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+MOVES_MOST: Final = 2
+"""How often a rolling restart moves a bundle."""
+
+
+class RestartStage(StrEnum):
+    """How far a broker is."""
+
+    WAITING = "waiting"
+    """Nothing was done to it."""
+    DRAINING = "draining"
+    """Its bundles leave it."""
+    RESTARTING = "restarting"
+    """It is empty, and stopped or about to be."""
+    RESTARTED = "restarted"
+    """It is back, has the version that it is to have, and serves."""
+
+
+def restart_order(
+    brokers: Collection[str], domains: Mapping[str, str], leader: str
+) -> tuple[str, ...]:
+    """One failure domain after the other, and the leader last of all, so that it changes once.
+
+    `domains` is the failure domain by broker; those without one are a domain of their own.
+    """
+    last = domains.get(leader, "")
+    return tuple(
+        sorted(
+            brokers,
+            key=lambda each: (
+                leader in brokers and domains.get(each, "") == last,
+                domains.get(each, ""),
+                each == leader,
+                each,
+            ),
+        )
+    )
+
+
+def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) -> RestartStage:
+    """Where a broker is continued whose rolling restart was cut off.
+
+    One that was empty and answers still, not restarted, may have got bundles since.
+    """
+    if stage in (RestartStage.DRAINING, RestartStage.RESTARTING):
+        if has_restarted or not answers:
+            return RestartStage.RESTARTING
+        return RestartStage.DRAINING
+    return stage
+
+
+def moved_enough(bundles_moved: Iterable[str]) -> frozenset[str]:
+    """The bundles that a rolling restart has moved as often as it may; one entry for each move."""
+    counts = Counter(bundles_moved)
+    return frozenset(bundle for bundle, count in counts.items() if count >= MOVES_MOST)

@@ -1,0 +1,44 @@
+"""Whether a broker was restarted, and serves: what a rolling restart asks of one broker."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
+from counterpoise.pipeline.collect.identity import version_of
+from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS, serves_lookups
+from counterpoise.pipeline.collect.words import said
+
+_STARTED: Final = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})?\s+(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHealth:
+    """What one broker says of itself."""
+
+    started_ms: int = 0
+    """When its process started, milliseconds since 1970; 0 where its metrics do not say."""
+    version: str = ""
+    trouble: str = ""
+    """Why it cannot be given bundles; empty where it can."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether the broker could be asked at all."""
+        return bool(self.started_ms or self.version)
+
+
+async def health_of(admin: Admin, address: str, broker: str) -> BrokerHealth:
+    """Ask a broker; never raises for what it says, or does not say."""
+    try:
+        found = _STARTED.search(await admin.get(f"{address}/metrics/", of_itself=True))
+        started_ms = round(float(found[1]) * 1000) if found else 0
+    except (*UNREADABLE, ValueError, OverflowError) as error:
+        return BrokerHealth(trouble=f"{broker} does not answer: {said(error)}")
+    version = await version_of(admin, address)
+    trouble = ""
+    if not version:
+        trouble = f"{broker} does not say its version"
+    elif not await serves_lookups(admin, address, broker):
+        trouble = f"{broker}: {SERVES_NO_LOOKUPS}"
+    return BrokerHealth(started_ms, version, trouble)

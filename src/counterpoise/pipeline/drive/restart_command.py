@@ -1,0 +1,102 @@
+"""Restarts a broker: by a command of the operator's, or by asking the operator."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from counterpoise.names.callbacks import SentenceSink
+from counterpoise.pipeline.collect.words import line
+
+
+class RestartFailedError(RuntimeError):
+    """The broker was not restarted; the message says why."""
+
+
+class Restarter(Protocol):
+    """Restarts one broker, or has it restarted."""
+
+    async def restart(self, broker: str) -> None:
+        """Begin a restart; raises `RestartFailedError`. The broker may be back later."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RestartCommand:
+    """Runs a program for each broker, without a shell; it may be run twice for one broker.
+
+    ``{broker}`` and ``{host}`` in its arguments are replaced, and it finds them in the environment
+    as ``COUNTERPOISE_BROKER`` and ``COUNTERPOISE_HOST``.
+    """
+
+    arguments: Sequence[str]
+    within_s: float
+    """How long it may take; then it is ended with all that it started."""
+
+    @staticmethod
+    def parse(text: str, within_s: float) -> "RestartCommand":
+        """A command as it is typed; raises `ValueError` for one that is none."""
+        arguments = shlex.split(text)
+        if not arguments:
+            raise ValueError("the command is empty")
+        return RestartCommand(tuple(arguments), within_s)
+
+    async def restart(self, broker: str) -> None:
+        """See `Restarter`."""
+        host = broker.rpartition(":")[0]
+        words = [
+            each.replace("{broker}", broker).replace("{host}", host) for each in self.arguments
+        ]
+        named = {"COUNTERPOISE_BROKER": broker, "COUNTERPOISE_HOST": host}
+        # A file, not a pipe: a daemon that the command leaves behind would keep a pipe open.
+        with tempfile.TemporaryFile() as errors:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *words,
+                    env=os.environ | named,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RestartFailedError(f"{words[0]} cannot be run: {error.strerror}") from None
+            await self._end(process, broker)
+            if process.returncode:
+                errors.seek(0)
+                said = errors.read().decode(errors="replace").strip().splitlines()
+                raise RestartFailedError(
+                    f"the command for {broker} failed with status {process.returncode}: "
+                    f"{line(said[-1]) if said else 'no message'}"
+                )
+
+    async def _end(self, process: asyncio.subprocess.Process, broker: str) -> None:
+        """Wait for its end, or end it with all that it started."""
+        try:
+            async with asyncio.timeout(self.within_s):
+                await process.wait()
+        except TimeoutError:
+            raise RestartFailedError(
+                f"the command for {broker} had not ended after {self.within_s:g} s, and was ended"
+            ) from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class RestartByHand:
+    """Asks the operator."""
+
+    log: SentenceSink
+
+    async def restart(self, broker: str) -> None:
+        """See `Restarter`."""
+        self.log(f"{broker} is empty: restart it now; the rest waits until it is back")

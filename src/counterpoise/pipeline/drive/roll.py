@@ -1,0 +1,365 @@
+"""Restarts a cluster broker by broker: drains one, has it restarted, sees it well, goes on."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import aiohttp
+
+from counterpoise.decide.balancing.approval import in_window
+from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.balancing.moves import MoveOutcome, RoundMemory
+from counterpoise.decide.balancing.refill import FillBrokers
+from counterpoise.decide.balancing.restarts import (
+    RestartStage,
+    moved_enough,
+    restart_order,
+    resumed_stage,
+)
+from counterpoise.names.callbacks import SentenceSink
+from counterpoise.pipeline.collect.admin import UNREADABLE
+from counterpoise.pipeline.collect.leader import leader_by
+from counterpoise.pipeline.collect.restarted import BrokerHealth, health_of
+from counterpoise.pipeline.drive.action_trail import (
+    ActionKind,
+    ActionTrail,
+    NewAction,
+)
+from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
+from counterpoise.pipeline.drive.restart_command import Restarter, RestartFailedError
+from counterpoise.pipeline.drive.roll_state import (
+    SILENT_AFTER_MS,
+    RolledBroker,
+    RollState,
+    new_roll,
+)
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.watchdog.watchdog import Watchdog
+
+T = TypeVar("T")
+
+
+class RollStoppedError(RuntimeError):
+    """The rolling restart stops here, and goes on when it is started again; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollOptions:
+    """How brokers are restarted."""
+
+    to_version: str = ""
+    """The version that each broker is to have afterwards; one that has it already is left out."""
+    back_within_s: float = 600.0
+    """How long a broker may take until it is back and well."""
+    settle_s: float = 10.0
+    """How long the cluster has to be well before the next broker."""
+    patience_s: float = 600.0
+    """How long it may take until the cluster is well."""
+    look_every_s: float = 2.0
+    window: tuple[int, int] | None = None
+    """Minutes of the day, UTC, between which a broker may be begun."""
+    drain: DrainOptions = field(default_factory=DrainOptions)
+
+
+class RollingRestart:
+    """One rolling restart of one cluster; `log` gets a sentence for each step."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        reader: SnapshotReader,
+        watchdog: Watchdog,
+        trail: ActionTrail,
+        restarter: Restarter,
+        rules: DrainRules,
+        clock_ms: Callable[[], int],
+        log: SentenceSink,
+        options: RollOptions,
+    ) -> None:
+        self._session = session
+        self._reader = reader
+        self._watchdog = watchdog
+        self._trail = trail
+        self._restarter = restarter
+        self._rules = rules
+        self._clock_ms = clock_ms
+        self._log = log
+        self._options = options
+        self._runner = uuid.uuid4().hex
+
+    async def plan(self, brokers: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """The brokers to restart, in their order; all of the cluster's unless some are named.
+
+        Raises `RollStoppedError` for a name that is no broker, and `CannotSeeError`.
+        """
+        reading = await self._reader.look()
+        listed = reading.snapshot.brokers
+        for each in brokers:
+            if each not in listed:
+                raise RollStoppedError(
+                    f"{each} is no broker of this cluster: it has {', '.join(listed)}"
+                )
+        if len(listed) < 2:
+            raise RollStoppedError("it is the only broker: no other could have its bundles")
+        chosen = [each for each in brokers or listed if not await self._is_done(each)]
+        base = f"{self._reader.where(listed[0])}/admin/v2"
+        domains = await self._reader.policies.domains(base, reading.cluster)
+        return restart_order(chosen, domains, await self._leader(listed))
+
+    async def begin(self, brokers: tuple[str, ...], who: str, why: str) -> RollState:
+        """Keep that a rolling restart of these brokers is under way."""
+        state = new_roll(brokers, self._clock_ms(), who, why)
+        return await self._keep(state)
+
+    async def take_over(self, state: RollState) -> RollState:
+        """Go on with one that was cut off; raises `RollStoppedError` where another process does."""
+        seen_ms = state.seen_ms
+        if self._clock_ms() - seen_ms < SILENT_AFTER_MS:
+            self._log(
+                f"{state.label} was carried out a moment ago: waiting to see that no process does "
+                "it any more"
+            )
+        while self._clock_ms() - seen_ms < SILENT_AFTER_MS:
+            now = await asyncio.to_thread(self._trail.roll)
+            if now is None or now.runner != state.runner or now.seen_ms != seen_ms:
+                raise RollStoppedError(f"another process carries {state.label} out")
+            await asyncio.sleep(self._options.look_every_s)
+        return await self._keep(state)
+
+    async def run(self, state: RollState) -> RollState:
+        """Restart what is left; raises `RollStoppedError`."""
+        for number, each in enumerate(state.brokers, 1):
+            if each.stage is RestartStage.RESTARTED:
+                continue
+            self._log(f"{each.broker}, {number} of {len(state.brokers)}: {each.stage.value}")
+            state = await self._one(state, each)
+        await self._fill(state, state.brokers[-1].broker)
+        return await self._keep(replace(state, ended_ms=self._clock_ms()))
+
+    async def _one(self, state: RollState, rolled: RolledBroker) -> RollState:
+        broker, health = rolled.broker, await self._health(rolled.broker)
+        stage = resumed_stage(
+            rolled.stage,
+            has_restarted=_has_restarted(rolled, health),
+            answers=health.answers,
+        )
+        if stage is RestartStage.WAITING:
+            await self._all_well(state)
+            health = await self._health(broker)
+            rolled = replace(rolled, started_ms=health.started_ms)
+            stage = RestartStage.DRAINING
+        if stage is RestartStage.DRAINING:
+            rolled = replace(rolled, stage=stage)
+            state = await self._keep(state.with_broker(rolled))
+            await self._drain(state, broker)
+            rolled = replace(rolled, stage=RestartStage.RESTARTING)
+            state = await self._keep(state.with_broker(rolled))
+        if not _has_restarted(rolled, health):
+            try:
+                await self._beating(state, self._restarter.restart(broker))
+            except RestartFailedError as error:
+                raise RollStoppedError(str(error)) from None
+        state = await self._back(state, rolled)
+        action = NewAction(self._trail, ActionKind.RELEASE, state.who, state.label)
+        now_ms = self._clock_ms()
+        await asyncio.to_thread(lambda: action.begin(now_ms, broker).close(now_ms))
+        return await self._keep(state.with_broker(replace(rolled, stage=RestartStage.RESTARTED)))
+
+    async def _all_well(self, state: RollState) -> None:
+        """Wait until nothing speaks against restarting one more broker, and has not for a while."""
+        clock = asyncio.get_running_loop().time
+        began, well_since, said = clock(), None, ""
+        while True:
+            reason = await self._trouble(state)
+            now = clock()
+            if reason:
+                well_since = None
+                if reason != said:
+                    self._log(f"no further broker is restarted meanwhile: {reason}")
+            elif well_since is None:
+                well_since = now
+            elif now - well_since >= self._options.settle_s:
+                return
+            said = reason
+            if now - began > self._options.patience_s and reason:
+                raise RollStoppedError(f"no further broker is restarted: {reason}")
+            state = await self._keep(state)
+            await asyncio.sleep(self._options.look_every_s)
+
+    async def _trouble(self, state: RollState) -> str:
+        """What speaks against restarting one more broker; empty for nothing."""
+        if held := await asyncio.to_thread(self._trail.held):
+            return held
+        window = self._options.window
+        if window and not in_window(self._clock_ms(), window):
+            first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in window)
+            return f"brokers are restarted between {first} and {last} UTC only (--window)"
+        try:
+            reading = await self._reader.look()
+        except CannotSeeError as error:
+            return str(error)
+        for broker, why in sorted(reading.snapshot.silent.items()):
+            return f"{broker} does not answer: {why}"
+        there = reading.snapshot.brokers
+        for each in state.brokers:
+            if each.broker not in there:
+                return f"{each.broker} is not there"
+        await self._watchdog.take(reading.rows)
+        return "; ".join(
+            each.sentence for each in self._watchdog.findings if each.kind != "leader-does-not-shed"
+        )
+
+    async def _drain(self, state: RollState, broker: str) -> None:
+        """Empty a broker; raises `RollStoppedError` where something is left on it."""
+        restarted = frozenset(state.restarted)
+        drain = BrokerDrain(
+            self._session,
+            self._reader,
+            broker,
+            replace(self._rules, first_to=restarted),
+            self._clock_ms,
+            self._log,
+            self._options.drain,
+            NewAction(self._trail, ActionKind.DRAIN, state.who, state.label),
+        )
+        try:
+            drained = await self._beating(state, self._emptied(drain))
+        except (DrainRefusedError, CannotSeeError) as error:
+            raise RollStoppedError(f"{broker} is not restarted: {error}") from None
+        if drained and not self._options.drain.partial:
+            bundle, why = next(iter(drained.items()))
+            raise RollStoppedError(
+                f"{broker} is not restarted, since {len(drained)} bundles are left on it "
+                f"({bundle}: {why})"
+            )
+
+    async def _emptied(self, drain: BrokerDrain) -> Mapping[str, str]:
+        """What is left on it, and why."""
+        return (await drain.carry_out(await drain.plan())).left
+
+    async def _back(self, state: RollState, rolled: RolledBroker) -> RollState:
+        """Wait until a broker is back, well, and of the version that it is to have."""
+        clock = asyncio.get_running_loop().time
+        began, away, said = clock(), False, ""
+        while True:
+            health = await self._health(rolled.broker)
+            away = away or not health.answers
+            reason = health.trouble
+            restarted = _has_restarted(rolled, health) or (away and not rolled.started_ms)
+            if not reason and not restarted:
+                reason = f"{rolled.broker} runs as it did: it was not restarted yet"
+            if not reason and not self._is_wanted(health):
+                raise RollStoppedError(
+                    f"{rolled.broker} is back with version {health.version}, not "
+                    f"{self._options.to_version}"
+                )
+            if not reason and not await self._is_listed(rolled.broker):
+                reason = f"{rolled.broker} is not among the cluster's brokers yet"
+            if not reason:
+                self._log(f"{rolled.broker} is back, version {health.version}")
+                return state
+            if reason != said:
+                self._log(reason)
+            said = reason
+            if clock() - began > self._options.back_within_s:
+                raise RollStoppedError(
+                    f"{rolled.broker} is not back after {self._options.back_within_s:g} s: {reason}"
+                )
+            state = await self._keep(state)
+            await asyncio.sleep(self._options.look_every_s)
+
+    async def _is_listed(self, broker: str) -> bool:
+        """Whether the cluster lists the broker, and its report can be read."""
+        try:
+            snapshot = (await self._reader.look()).snapshot
+        except CannotSeeError:
+            return False
+        return broker in snapshot.owned
+
+    async def _fill(self, state: RollState, broker: str) -> None:
+        """Give the last broker its part, of bundles that were not moved twice by now."""
+        await self._all_well(state)
+        label = state.label
+        actions = await asyncio.to_thread(self._trail.actions)
+        moved = [m.bundle for a in actions if a.why == label for m in a.moves if m.moved]
+        goal = FillBrokers((broker,), self._rules.filters, moved_enough(moved))
+        snapshot = await self._reader.read(broker, all_groups=True)
+        plan = goal.plan(snapshot, RoundMemory())
+        if not plan.moves:
+            return
+        action = NewAction(self._trail, ActionKind.MOVE, state.who, label)
+        log = await asyncio.to_thread(action.begin, self._clock_ms(), broker)
+        parts = {move.id: move.part for move in plan.moves}
+
+        async def done(outcome: MoveOutcome) -> None:
+            await asyncio.to_thread(log.ended, outcome, parts[outcome.id])
+            self._log(f"{outcome.status.value} {outcome.bundle} -> {outcome.owner or broker}")
+
+        executor = Executor(
+            self._session,
+            self._clock_ms,
+            ExecutorOptions(
+                execute=True, stale_after_s=float("inf"), at_once=self._options.drain.at_once,
+                verify_within_s=self._options.drain.verify_within_s,
+            ),
+            action.held,
+            self._reader.where,
+        )  # fmt: skip
+        await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done))
+        await asyncio.to_thread(log.close, self._clock_ms())
+
+    async def _is_done(self, broker: str) -> bool:
+        wanted = self._options.to_version
+        return bool(wanted) and (await self._health(broker)).version == wanted
+
+    def _is_wanted(self, health: BrokerHealth) -> bool:
+        return self._options.to_version in ("", health.version)
+
+    async def _health(self, broker: str) -> BrokerHealth:
+        return await health_of(self._reader.admin, self._reader.where(broker), broker)
+
+    async def _leader(self, brokers: Sequence[str]) -> str:
+        """The leader; empty where no broker names one."""
+        for broker in brokers:
+            with contextlib.suppress(*UNREADABLE):
+                if leader := await leader_by(self._reader.admin, self._reader.where(broker)):
+                    return leader
+        return ""
+
+    async def _beating(self, state: RollState, work: Awaitable[T]) -> T:
+        """Do something that takes a while, and keep showing meanwhile that this process runs."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(SILENT_AFTER_MS / 1000 / 6)
+                await self._keep(state)
+
+        tasks = (asyncio.create_task(beat()), asyncio.ensure_future(work))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0].done():
+                tasks[0].result()  # raises: it is not ours any more, or cannot be kept
+            return await tasks[1]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, state: RollState) -> RollState:
+        """Write how far it is; raises `RollStoppedError` where another process took it over."""
+        if state.runner == self._runner:
+            now = await asyncio.to_thread(self._trail.roll)
+            if now is None or now.runner != self._runner or now.abandoned:
+                raise RollStoppedError(f"{state.label} was given up, or taken over by another")
+        kept = replace(state, runner=self._runner, seen_ms=self._clock_ms())
+        await asyncio.to_thread(self._trail.keep_roll, kept)
+        return kept
+
+
+def _has_restarted(rolled: RolledBroker, health: BrokerHealth) -> bool:
+    return 0 < rolled.started_ms < health.started_ms

@@ -1,0 +1,119 @@
+"""How far a rolling restart is: one small file of a history, written before each step.
+
+Whatever kills the process that carries it out, the next one goes on from there. The balancer of the
+history makes no round meanwhile, since it would move what the rolling restart is about to move.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from counterpoise.decide.balancing.restarts import RestartStage
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.plain_files import PlainPlace, read_plain, write_plain
+
+NAME = "rolling-restart.json"
+SILENT_AFTER_MS = 30_000
+"""A process that has not written for so long does not carry it out any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBroker:
+    """One broker of a rolling restart."""
+
+    broker: str
+    stage: RestartStage = RestartStage.WAITING
+    started_ms: int = 0
+    """When the broker had started that is to be restarted; 0 where it did not say, or not yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollState:
+    """A rolling restart, under way or ended; times are milliseconds since 1970."""
+
+    id: str
+    began_ms: int
+    who: str
+    brokers: tuple[RolledBroker, ...]
+    """In their order."""
+    why: str = ""
+    runner: str = ""
+    """The process that carries it out: a name of its own, not its number."""
+    seen_ms: int = 0
+    """When that process wrote last."""
+    ended_ms: int = 0
+    """0 while it is under way."""
+    abandoned: bool = False
+
+    @property
+    def label(self) -> str:
+        """How it is named in the history's list of actions."""
+        return f"rolling restart {self.id}"
+
+    @property
+    def under_way(self) -> bool:
+        """Whether brokers are still to be restarted, by a process that runs or not."""
+        return not self.ended_ms
+
+    @property
+    def restarted(self) -> tuple[str, ...]:
+        """The brokers that are done."""
+        return tuple(each.broker for each in self.brokers if each.stage is RestartStage.RESTARTED)
+
+    def with_broker(self, changed: RolledBroker) -> "RollState":
+        """The same with one broker changed."""
+        return replace(
+            self,
+            brokers=tuple(
+                changed if each.broker == changed.broker else each for each in self.brokers
+            ),
+        )
+
+    def sentence(self) -> str:
+        """How far it is, for a person."""
+        done = f"{len(self.restarted)} of {len(self.brokers)} brokers restarted"
+        if self.abandoned:
+            return f"{self.label} by {self.who} was given up: {done}"
+        now = [
+            f"{each.broker} is {each.stage.value}"
+            for each in self.brokers
+            if each.stage in (RestartStage.DRAINING, RestartStage.RESTARTING)
+        ]
+        state = "is under way" if self.under_way else "has ended"
+        return f"{self.label} by {self.who} {state}: {'; '.join([done, *now])}"
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "RollState":
+        """The reverse of `asdict`."""
+        brokers = tuple(
+            RolledBroker(**{**each, "stage": RestartStage(each["stage"])})
+            for each in value["brokers"]
+        )
+        return RollState(**{**value, "brokers": brokers})
+
+
+def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollState:
+    """A rolling restart of which nothing is done."""
+    rolled = tuple(RolledBroker(each) for each in brokers)
+    return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
+
+
+def read_roll(place: PlainPlace) -> RollState | None:
+    """The last rolling restart of a history; raises `HistoryFaultError`."""
+    data = read_plain(place, NAME)
+    if data is None:
+        return None
+    try:
+        return RollState.from_json(json.loads(data))
+    except (ValueError, KeyError, TypeError) as error:
+        raise HistoryFaultError(
+            f"{place.where(NAME)} is not how far a rolling restart is ({error}): remove it, and "
+            "begin anew with `counterpoise roll`"
+        ) from None
+
+
+def write_roll(place: PlainPlace, state: RollState) -> None:
+    """Keep how far it is; raises `HistoryFaultError`."""
+    write_plain(place, NAME, json.dumps(asdict(state)).encode())

@@ -1,0 +1,374 @@
+"""A rolling restart: each broker empty before it is stopped, resumed wherever it was cut off."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoise.app.main import main
+from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.watchdog.observation import WatchdogOptions
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
+from counterpoise.pipeline.drive.drain import DrainOptions
+from counterpoise.pipeline.drive.restart_command import RestartCommand, RestartFailedError
+from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions, RollStoppedError
+from counterpoise.pipeline.drive.roll_state import RollState, write_roll
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.watchdog.watchdog import guard
+from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
+from tests.waiting import until
+
+QUICK = RollOptions(
+    back_within_s=1.0,
+    settle_s=0.0,
+    patience_s=0.3,
+    look_every_s=0.01,
+    drain=DrainOptions(verify_within_s=1.0, again_after_s=0.01),
+)
+
+
+@dataclass
+class Machines:
+    """Restarts the fake brokers, as `Restarter`, and can do so badly."""
+
+    cluster: FakeCluster
+    restarted: list[str] = field(default_factory=list)
+    not_empty: list[str] = field(default_factory=list)
+    version: str = ""
+    stays_away: bool = False
+    does_nothing: bool = False
+
+    async def restart(self, broker: str) -> None:
+        machine = next(each for each in self.cluster.brokers if each.name == broker)
+        self.restarted.append(broker)
+        if any(owner == broker for owner in self.cluster.owners.values()):
+            self.not_empty.append(broker)
+        if self.does_nothing:
+            return
+        machine.away = True
+        await asyncio.sleep(0)
+        machine.started_s += 1
+        machine.version = self.version
+        machine.away = self.stays_away
+
+
+@dataclass
+class Roller:
+    """What a rolling restart of a fake cluster needs; each `roll()` is a process of its own."""
+
+    cluster: FakeCluster
+    http: aiohttp.ClientSession
+    trail: ActionTrail
+    machines: Machines
+    logged: list[str] = field(default_factory=list)
+
+    def roll(self, options: RollOptions = QUICK) -> RollingRestart:
+        addresses = tuple(f"http://{name}" for name in self.cluster.names)
+        return RollingRestart(
+            self.http,
+            SnapshotReader(self.http, addresses, wall_clock_ms),
+            guard(self.http, addresses, self.logged.append, options=WatchdogOptions()),
+            self.trail,
+            self.machines,
+            DrainRules(),
+            wall_clock_ms,
+            self.logged.append,
+            options,
+        )
+
+    async def whole(self, options: RollOptions = QUICK) -> RollState:
+        each = self.roll(options)
+        return await each.run(await each.begin(await each.plan(), "me", ""))
+
+    async def resumed(self, options: RollOptions = QUICK) -> RollState:
+        """By another process, which has seen long enough that the first one is gone."""
+        state = self.trail.roll()
+        assert state is not None
+        each = self.roll(options)
+        return await each.run(await each.take_over(replace(state, seen_ms=0)))
+
+    def moves(self) -> Counter[str]:
+        return Counter(bundle for bundle, _ in self.cluster.unloads)
+
+
+@contextlib.asynccontextmanager
+async def roller_of(
+    path: Path, brokers: int = 4, bundles: int = 16, loads: tuple[float, ...] = (1000.0,)
+) -> AsyncIterator[Roller]:
+    async with FakeCluster() as cluster, aiohttp.ClientSession() as http:
+        machines = [await cluster.add_broker() for _ in range(brokers)]
+        for index in range(bundles):
+            cluster.carry(machines[index % brokers], bundle_name(index), loads[index % len(loads)])
+        cluster.leader = cluster.names[0]
+        yield Roller(cluster, http, ActionTrail(open_location(path)), Machines(cluster))
+
+
+@pytest.fixture
+async def roller(tmp_path: Path) -> AsyncIterator[Roller]:
+    async with roller_of(tmp_path) as made:
+        yield made
+
+
+async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_last(
+    roller: Roller,
+) -> None:
+    ended = await roller.whole()
+    assert sorted(roller.machines.restarted) == sorted(roller.cluster.names)
+    assert roller.machines.restarted[-1] == roller.cluster.leader
+    assert roller.machines.not_empty == []
+    assert not ended.under_way
+    # 16 bundles in four parts: the first part goes twice, the last broker is filled with three.
+    assert sum(roller.moves().values()) <= 16 + 4 + 4
+    assert max(roller.moves().values()) <= 2
+    assert min(Counter(roller.cluster.owners.values()).values()) >= 3
+    assert cordoned(roller.trail.actions()) == {}
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(2, 5),
+    st.integers(0, 14),
+    st.lists(st.sampled_from([0.0, 10.0, 1000.0, 30_000.0]), min_size=1, max_size=5),
+    st.lists(st.integers(0, 40), max_size=3),
+)
+async def test_cut_off_anywhere_it_ends_with_each_broker_restarted_empty_and_few_moves(
+    tmp_path_factory: pytest.TempPathFactory,
+    brokers: int,
+    bundles: int,
+    loads: list[float],
+    cuts: list[int],
+) -> None:
+    path = tmp_path_factory.mktemp("roll")
+    async with roller_of(path, brokers, bundles, tuple(loads)) as roller:
+        run: Callable[[], Awaitable[RollState]] = roller.whole
+        for cut in cuts:
+            task = asyncio.ensure_future(run())
+            for _ in range(cut * 10):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            run = roller.whole if roller.trail.roll() is None else roller.resumed
+        state = roller.trail.roll()
+        if state is None or state.under_way:
+            await run()
+        assert {*roller.machines.restarted} == {*roller.cluster.names}
+        assert roller.machines.not_empty == []
+        assert "" not in roller.cluster.owners.values()
+        # A move that was cut off is not in the history, and may be made once more.
+        assert max(roller.moves().values(), default=0) <= 2 + len(cuts)
+
+
+async def test_failure_domains_are_restarted_one_after_the_other(roller: Roller) -> None:
+    a, b, c, d = roller.cluster.names
+    domains = f'{{"east": {{"brokers": ["{a}", "{d}"]}}, "west": {{"brokers": ["{b}", "{c}"]}}}}'
+    for each in roller.cluster.brokers:
+        each.answers["/admin/v2/clusters/fake/failureDomains"] = (200, domains.encode())
+    assert await roller.roll().plan() == (*sorted([b, c]), d, a)
+
+
+async def test_brokers_of_the_wanted_version_are_left_out_and_another_version_stops_it(
+    roller: Roller,
+) -> None:
+    options = replace(QUICK, to_version="4.0.8")
+    roller.cluster.brokers[2].version = "4.0.8"
+    order = await roller.roll(options).plan()
+    assert set(order) == {*roller.cluster.names} - {roller.cluster.names[2]}
+    roller.machines.version = "4.0.7"
+    with pytest.raises(RollStoppedError, match=r"is back with version 4.0.7, not 4.0.8"):
+        await roller.whole(options)
+    assert len(roller.machines.restarted) == 1
+
+
+async def test_a_broker_that_does_not_come_back_stops_it_until_it_does(roller: Roller) -> None:
+    roller.machines.stays_away = True
+    with pytest.raises(RollStoppedError, match=r"is not back after 1 s: .* does not answer"):
+        await roller.whole()
+    [stopped] = roller.machines.restarted
+    roller.machines.stays_away = False
+    next(each for each in roller.cluster.brokers if each.name == stopped).away = False
+    await roller.resumed()
+    assert sorted(roller.machines.restarted) == sorted(roller.cluster.names), "none of them twice"
+
+
+async def test_a_broker_that_runs_as_it_did_was_not_restarted(roller: Roller) -> None:
+    roller.machines.does_nothing = True
+    with pytest.raises(RollStoppedError, match="runs as it did: it was not restarted yet"):
+        await roller.whole()
+    assert len(roller.machines.restarted) == 1
+
+
+async def test_without_a_start_time_a_broker_has_to_be_seen_away(roller: Roller) -> None:
+    for each in roller.cluster.brokers:
+        each.started_s = 0.0
+    roller.machines.does_nothing = True
+    [first, *_] = await roller.roll().plan()
+    machine = next(each for each in roller.cluster.brokers if each.name == first)
+
+    async def by_hand() -> None:
+        await until(lambda: any("runs as it did" in each for each in roller.logged))
+        machine.away = True
+        await until(lambda: any("does not answer" in each for each in roller.logged))
+        machine.away = False
+
+    hand = asyncio.create_task(by_hand())
+    with pytest.raises(RollStoppedError, match="runs as it did"):
+        await roller.whole()
+    await hand
+    state = roller.trail.roll()
+    assert state is not None
+    assert state.restarted == (first,)
+
+
+def _silent(roller: Roller, last: FakeBroker) -> None:
+    last.silent = True
+
+
+def _gone(roller: Roller, last: FakeBroker) -> None:
+    last.away = True
+
+
+def _paused(roller: Roller, last: FakeBroker) -> None:
+    write_control(roller.trail.place, Control(Wish.PAUSE, 1, "an incident"))
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        (_silent, r"does not answer"),
+        (_gone, r"is not there"),
+        (_paused, r"an incident"),
+    ],
+)
+async def test_no_further_broker_is_begun_while_the_cluster_is_not_well(
+    roller: Roller, trouble: Callable[[Roller, FakeBroker], None], words: str
+) -> None:
+    each = roller.roll()
+    state = await each.begin(await each.plan(), "me", "")
+    last = next(b for b in roller.cluster.brokers if b.name == state.brokers[-1].broker)
+    trouble(roller, last)
+    with pytest.raises(RollStoppedError, match=words):
+        await each.run(state)
+    assert roller.cluster.unloads == []
+    assert roller.machines.restarted == []
+
+
+async def test_outside_its_window_no_broker_is_begun(roller: Roller) -> None:
+    minute = wall_clock_ms() // 60_000 % 1440
+    window = ((minute + 120) % 1440, (minute + 180) % 1440)
+    with pytest.raises(RollStoppedError, match=r"UTC only \(--window\)"):
+        await roller.whole(replace(QUICK, window=window))
+    assert roller.machines.restarted == []
+
+
+async def test_a_bundle_that_can_go_nowhere_stops_it_before_the_broker_is_stopped(
+    roller: Roller,
+) -> None:
+    [first, *_] = await roller.roll().plan()
+    only = f'{{"p": {{"namespaces": ["public/.*"], "primary": ["{first}"], "secondary": []}}}}'
+    for each in roller.cluster.brokers:
+        path = "/admin/v2/clusters/fake/namespaceIsolationPolicies"
+        each.answers[path] = (200, only.encode())
+    with pytest.raises(RollStoppedError, match="is not restarted"):
+        await roller.whole()
+    assert roller.machines.restarted == []
+
+
+async def test_what_is_carried_out_by_another_process_is_not_taken_over(roller: Roller) -> None:
+    first, second = roller.roll(), roller.roll()
+    state = await first.begin(await first.plan(), "me", "")
+    taking = asyncio.create_task(second.take_over(state))
+    await until(lambda: any("a moment ago" in each for each in roller.logged))
+    write_roll(roller.trail.place, replace(state, seen_ms=state.seen_ms + 1))
+    with pytest.raises(RollStoppedError, match="another process carries rolling restart"):
+        await taking
+
+
+async def test_a_process_whose_rolling_restart_was_taken_over_stops(roller: Roller) -> None:
+    first, second = roller.roll(), roller.roll()
+    state = await first.begin(await first.plan(), "me", "")
+    await second.take_over(replace(state, seen_ms=0))
+    with pytest.raises(RollStoppedError, match="was given up, or taken over by another"):
+        await first.run(state)
+    assert roller.machines.restarted == []
+
+
+SCRIPT = """
+import os, sys
+open(sys.argv[1], "w").write(os.environ["COUNTERPOISE_HOST"] + " " + sys.argv[2])
+if sys.argv[3:]:
+    print("first line", file=sys.stderr)
+    sys.exit("no such unit")
+"""
+
+
+async def test_a_command_is_run_without_a_shell_and_its_failure_named(tmp_path: Path) -> None:
+    script, out = tmp_path / "restart.py", tmp_path / "out"
+    script.write_text(SCRIPT)
+    line = f"{shlex.quote(sys.executable)} {script} {out} '{{broker}};$HOME'"
+    await RestartCommand.parse(line, 30.0).restart("b-1:8080")
+    assert out.read_text() == "b-1 b-1:8080;$HOME"
+    with pytest.raises(RestartFailedError, match="failed with status 1: no such unit"):
+        await RestartCommand.parse(f"{line} fail", 30.0).restart("b-1:8080")
+    with pytest.raises(RestartFailedError, match="cannot be run"):
+        await RestartCommand.parse("/nowhere/restart", 30.0).restart("b-1:8080")
+
+
+async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    line = f"sh -c 'sleep 600 & echo $! > {pids}; wait'"
+    with pytest.raises(RestartFailedError, match="had not ended after 1 s"):
+        await RestartCommand.parse(line, 1.0).restart("b-1:8080")
+    child = int(pids.read_text())
+
+    def is_gone() -> bool:
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return True
+        return f"/proc/{child}/stat" and ") Z" in Path(f"/proc/{child}/stat").read_text()
+
+    await until(is_gone)
+
+
+async def test_the_verb_shows_the_order_goes_on_and_gives_up(
+    roller: Roller, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ["--admin-url", ",".join(f"http://{name}" for name in roller.cluster.names)]
+    kept = ["--history", str(tmp_path)]
+    for each in roller.cluster.brokers:
+        base = "/admin/v2/brokers/configuration"
+        off = b'{"loadBalancerSheddingEnabled": "false"}'
+        each.answers |= {f"{base}/runtime": (200, off), f"{base}/values": (200, b"{}")}
+
+    async def verb(*words: str) -> int:
+        return await asyncio.to_thread(main, ["roll", *at, *kept, *words])
+
+    assert await verb() == 0
+    said = capsys.readouterr().out
+    assert f"4. {roller.cluster.leader}\nnothing was touched" in said
+    quick = ["--settle", "0", "--back-within", "1s", "--execute"]
+    assert await verb(*quick, "--command", "false") == 1
+    assert "failed with status 1: no message; the same line goes on" in capsys.readouterr().out
+    assert await verb("no-broker:1", *quick) == 2
+    assert "it is about other brokers" in capsys.readouterr().err
+    assert await verb("--abandon") == 0
+    assert "was given up: 0 of 4 brokers restarted" in capsys.readouterr().out
+    assert await verb("--abandon") == 2
+    assert "no rolling restart is under way" in capsys.readouterr().err
+    assert await verb("no-broker:1", *quick) == 2
+    assert "no-broker:1 is no broker of this cluster" in capsys.readouterr().err
+    assert await verb(*quick, "--command", '"') == 2
+    assert "No closing quotation" in capsys.readouterr().err

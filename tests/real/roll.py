@@ -1,0 +1,155 @@
+"""A rolling restart of a real Pulsar under load: undrained first, then by `counterpoise roll`.
+
+Undrained is what operators do without it: SIGTERM to a broker, start it again, wait until it
+serves, next. Then the same brokers by `roll`, which is killed with -9 twice on the way. Compared
+are the slowest publishes, how often bundles moved, and what became of every message.
+"""
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench._real_pulsar import Children, RealPulsar, cluster
+
+from tests.real.observer import Cluster, call
+from tests.real.parts import counted, load, settings
+from tests.real.story import Story, one_owner_each
+
+BROKERS = 5
+BETWEEN_S = 10
+"""Between two brokers that are restarted undrained: as long as `roll` waits."""
+STATISTICS_S = 10
+MOVES_MOST = 2
+PART = 0.5
+"""Of the undrained restart's 99.9th percentile."""
+
+ASK = """
+import pathlib, sys, time
+asked = pathlib.Path(sys.argv[1]) / sys.argv[2].replace(":", "_")
+asked.with_suffix(".asked").write_text(sys.argv[2])
+while not asked.with_suffix(".done").exists():
+    time.sleep(0.1)
+asked.with_suffix(".done").unlink()
+"""
+"""The operator's command: it asks the process that started the brokers."""
+
+
+def roll(lib: Path, home: Path, manager: str) -> int:
+    """Gives the number of checks that failed."""
+    conf = settings(
+        manager, statsUpdateFrequencyInSecs=STATISTICS_S, loadBalancerSheddingEnabled="false"
+    )
+    with cluster(lib, home / "cluster", BROKERS, **conf) as pulsar:
+        print(f"== {manager}: {BROKERS} brokers up after {pulsar.start_seconds:.0f} s", flush=True)
+        ways = {"undrained": _undrained, "rolled": _rolled}
+        stories = {way: Story(home, Cluster(pulsar.web_urls, f"public/{way}")) for way in ways}
+        slowest = {way: _measured(stories[way], pulsar, ways[way]) for way in ways}
+        part = slowest["rolled"] / max(1, slowest["undrained"])
+        stories["rolled"].check(
+            f"the slowest thousandth of publishes takes at most {PART} of undrained",
+            part <= PART, f"{slowest} ms, {part:.2f}",
+        )  # fmt: skip
+        failed = sum(len(story.failed) for story in stories.values())
+        print(f"== {manager}: {failed} checks failed", flush=True)
+        return failed
+
+
+def _measured(
+    story: Story, pulsar: RealPulsar, restart: Callable[[Story, RealPulsar], None]
+) -> float:
+    """Restart the brokers under load; gives the 99.9th percentile of publishing, ms."""
+    namespace = story.real.namespace
+    url = f"{pulsar.web_urls[0]}/admin/v2/namespaces/{namespace}"
+    call(url, {"bundles": {"numBundles": 24}}, "PUT")
+    with load(pulsar.service_url, story.home, namespace=namespace) as made:
+        story.wait(3 * STATISTICS_S)
+        began = time.monotonic()
+        restart(story, pulsar)
+        took = time.monotonic() - began
+        story.check("each bundle has one owner", story.until(lambda: one_owner_each(story), 60))
+        found = counted(made)
+    story.check(f"{namespace}: nothing is lost, nothing failed",
+                not found["lost"] and not found["failed"], f"{found}, {took:.0f} s")  # fmt: skip
+    return found["slowest_thousandth_ms"]
+
+
+def _undrained(story: Story, pulsar: RealPulsar) -> None:
+    for index in range(BROKERS):
+        _restart(pulsar, index)
+        back = story.until(lambda i=index: _serves(pulsar.web_urls[i]), 90)
+        story.check(f"broker {index + 1} of {BROKERS} is back", back)
+        story.wait(BETWEEN_S)
+
+
+def _rolled(story: Story, pulsar: RealPulsar) -> None:
+    asked = story.home / "asked"
+    asked.mkdir()
+    script = story.home / "ask.py"
+    script.write_text(ASK)
+    words = (
+        "roll", "--admin-url", ",".join(pulsar.web_urls), "--history", story.history, "--execute",
+        "--settle", f"{BETWEEN_S}s", "--command", f"{sys.executable} {script} {asked} {{broker}}",
+    )  # fmt: skip
+    with _restarts_on_request(asked, pulsar) as restarted:
+        for until in ("2 of 5: waiting", "moved "):
+            killed = story.begin(*words)
+            story.check(f"it comes to {until!r}", killed.wait_for(until, 300), killed.text[-300:])
+            killed.process.kill()
+            killed.process.wait()
+        ended = story.begin(*words)
+        done = ended.wait_for("5 of 5 brokers restarted", 900)
+        story.check("it ends", done and ended.end() == 0, ended.text.splitlines()[-3:])
+    story.check("each broker was restarted", {*restarted} == {*story.real.brokers}, restarted)
+    moved: Counter[str] = Counter()
+    for file in sorted(Path(story.history).glob("action-*.json")):
+        moves = json.loads(file.read_text())["moves"]
+        moved.update(m["bundle"] for m in moves if m["status"] in ("moved", "elsewhere"))
+    most = max(moved.values(), default=0)
+    story.check(f"each bundle moved {MOVES_MOST} times at most", 0 < most <= MOVES_MOST,
+                f"{sum(moved.values())} moves of {len(moved)} bundles, {most} at most")  # fmt: skip
+
+
+@contextmanager
+def _restarts_on_request(asked: Path, pulsar: RealPulsar) -> Iterator[list[str]]:
+    """Restart the brokers that files in a folder ask for; gives those that were."""
+    restarted: list[str] = []
+    ends = threading.Event()
+
+    def serve() -> None:
+        while not ends.wait(0.1):
+            for file in asked.glob("*.asked"):
+                broker = file.read_text()
+                file.unlink()
+                index = next(i for i, url in enumerate(pulsar.web_urls) if broker in url)
+                _restart(pulsar, index)
+                restarted.append(broker)
+                file.with_suffix(".done").touch()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield restarted
+    finally:
+        ends.set()
+        thread.join()
+
+
+def _restart(pulsar: RealPulsar, index: int) -> None:
+    children = pulsar.children
+    assert isinstance(children, Children)
+    children.stop(f"broker{index}", signal.SIGTERM)
+    children.start_broker(index)
+
+
+def _serves(url: str) -> bool:
+    try:
+        call(f"{url}/admin/v2/brokers/ready", within=5)
+        return True
+    except (OSError, ValueError):
+        return False

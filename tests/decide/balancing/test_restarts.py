@@ -1,6 +1,7 @@
 """The order of a rolling restart, and where one goes on that was cut off."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,7 @@ def test_each_domain_is_finished_before_the_next_and_the_leader_comes_last(
     order = restart_order(brokers, domains, leader)
     assert sorted(order) == sorted(brokers)
     entered = [domains.get(each, "") for each in order]
-    changes = sum(one != other for one, other in zip(entered, entered[1:], strict=False))
+    changes = sum(one != other for one, other in pairwise(entered))
     assert changes == len(set(entered)) - 1
     assert leader not in brokers or order[-1] == leader
     assert order == restart_order(sorted(brokers, reverse=True), domains, leader)

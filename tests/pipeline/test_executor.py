@@ -1,6 +1,7 @@
 """Moves carried out, verified, and logged as they ended."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 
 import aiohttp
@@ -262,3 +263,21 @@ async def test_what_was_moved_before_a_long_pause_is_known_to_be_there(
     assert {by_bundle[each.bundle].status for each in rest} == {MoveStatus.STALE}
     assert uneven.unloads == []
     assert moved.bundle in history.memory_before(made.poll_id + 1).recently_unloaded
+
+
+async def test_a_cluster_that_fails_at_moves_is_given_no_more_of_them(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """Ten moves, two at a time, of a broker that refuses every unload."""
+    uneven.refuse_unload = 500
+    first, second, _ = uneven.names
+    moves = [
+        Move(move_id(START, each), START, Decision(
+            DecisionKind.TRANSFER, each, first, second, "test", "for a test"), "by a test")
+        for each in uneven.owners
+    ]  # fmt: skip
+    ended = EndedMoves()
+    options = replace(DO_IT, at_once=2, failed_most=3)
+    await Executor(http, lambda: START, options).carry_out(moves, uneven.names, ended.keep)
+    assert Counter(one.status for one in ended) == {MoveStatus.FAILED: 3, MoveStatus.WITHHELD: 7}
+    assert "3 of the last 3 moves failed" in ended[-1].error

@@ -6,12 +6,13 @@ an unload can fail half-way. A move is done when the destination says that it ow
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import aiohttp
 
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
+from counterpoise.decide.balancing.pace import FAILED_MOST, MovePace
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
@@ -34,7 +35,9 @@ class ExecutorOptions:
     """A decision on reports older than this is not carried out any more, nor one that a clock which
     was ahead gave a time so far in the future: how old that is cannot be known."""
     at_once: int = 4
-    """How many moves run side by side."""
+    """How many moves run side by side at most: fewer when moves fail (`MovePace`)."""
+    failed_most: int = FAILED_MOST
+    """When so many of the last five moves failed, no further one is begun; 0: whatever fails."""
     unloads: int = 2
     """How often a bundle is unloaded that comes back to its source each time."""
     back_after_s: float = 3.0
@@ -86,11 +89,14 @@ class Executor:
         `brokers` are those that may turn out to be the new owner. Never raises for what a cluster
         does or says.
         """
-        gate = asyncio.Semaphore(self._options.at_once)
+        turns = _Turns(MovePace.of(self._options.at_once, self._options.failed_most))
 
         async def one(move: Move) -> None:
-            async with gate:
-                await done(await self._carry_out(move, brokers))
+            async with turns.one() as stop:
+                outcome = await self._carry_out(move, brokers, stop)
+                if outcome.status is not MoveStatus.WITHHELD:
+                    turns.pace = turns.pace.after(failed=outcome.status is MoveStatus.FAILED)
+                await done(outcome)
 
         tasks = [asyncio.create_task(one(move)) for move in moves]
         try:
@@ -106,10 +112,12 @@ class Executor:
         if attempt > 1:
             await asyncio.sleep(self._options.again_after_s * 2 ** (attempt - 2))
 
-    async def _carry_out(self, move: Move, brokers: Sequence[str]) -> MoveOutcome:
+    async def _carry_out(self, move: Move, brokers: Sequence[str], stop: str) -> MoveOutcome:
         started = self._clock_ms()
         owner, error = "", ""
         try:
+            if stop:
+                raise _WithheldError(stop)
             status, owner = await self._attempt(move, brokers, started)
         except _WithheldError as reason:
             status, error = MoveStatus.WITHHELD, str(reason)
@@ -252,6 +260,28 @@ class Executor:
             raise _CameBackError(
                 f"{owner} still owns it, or owns it again, though the unload was accepted"
             )
+
+
+class _Turns:
+    """Lets as many moves be under way as their pace allows."""
+
+    def __init__(self, pace: MovePace) -> None:
+        self.pace = pace
+        self._under_way = 0
+        self._changed = asyncio.Condition()
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[str]:
+        """Wait for a turn; gives why nothing may begin any more, empty where it may."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._under_way < self.pace.at_once)
+            self._under_way += 1
+        try:
+            yield self.pace.stop
+        finally:
+            self._under_way -= 1
+            async with self._changed:
+                self._changed.notify_all()
 
 
 class _WithheldError(Exception):

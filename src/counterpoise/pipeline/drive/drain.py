@@ -83,6 +83,7 @@ class BrokerDrain:
                 stale_after_s=float("inf"),
                 at_once=options.at_once,
                 again_after_s=options.again_after_s,
+                failed_most=0,  # the operator said how often each bundle is tried
             ),
             held=action.held,
             where=reader.where,

@@ -1,0 +1,29 @@
+"""How many moves may be under way, by what became of those before."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise.decide.balancing.pace import MovePace
+
+
+@given(st.integers(1, 32), st.lists(st.booleans(), max_size=40))
+def test_it_stops_when_most_of_the_last_moves_failed_and_never_exceeds_its_limit(
+    most: int, ends: list[bool]
+) -> None:
+    pace = MovePace.of(most)
+    for failed in ends:
+        before, pace = pace, pace.after(failed=failed)
+        assert 1 <= pace.at_once <= most
+        if failed:
+            assert pace.at_once == max(1, before.at_once // 2)
+        else:
+            assert pace.at_once == min(most, before.at_once + 1)
+    assert bool(pace.stop) == (sum(ends[-5:]) >= 3)
+    assert not MovePace(most, most, 0, pace.failed).stop
+
+
+def test_it_says_how_many_failed() -> None:
+    pace = MovePace.of(4)
+    for failed in (True, False, True, False, True):
+        pace = pace.after(failed=failed)
+    assert pace.stop.startswith("3 of the last 5 moves failed")

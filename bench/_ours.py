@@ -13,6 +13,7 @@ from pathlib import Path
 import pulsar
 
 from bench._client import connect
+from counterpoise.app import die_with_parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ def up(folder: Path, brokers: int) -> Iterator[Ours]:
     started = time.perf_counter()
     process = subprocess.Popen(
         [
+            *(sys.executable, die_with_parent.__file__, str(os.getpid())),
             *(sys.executable, "-m", "counterpoise", "up", "--brokers", str(brokers)),
             *("--data", str(folder), "--no-balance", "--metadata", "zk:"),
         ],

@@ -46,16 +46,16 @@ class Mode:
 
 MODES = (
     Mode("exclusive, batches of 1,000", "exclusive", "cumulative", 4_000_000, batched=True),
-    Mode("exclusive, cumulative", "exclusive", "cumulative", 200_000),
-    Mode("exclusive, individual", "exclusive", "individual", 200_000),
-    Mode("failover", "failover", "cumulative", 200_000),
-    Mode("shared, 1 consumer", "shared", "individual", 200_000),
-    Mode("shared, 10 consumers", "shared", "individual", 200_000, 10),
-    Mode("shared, 100 consumers", "shared", "individual", 200_000, 100),
+    Mode("exclusive, cumulative", "exclusive", "cumulative", 100_000),
+    Mode("exclusive, individual", "exclusive", "individual", 100_000),
+    Mode("failover", "failover", "cumulative", 100_000),
+    Mode("shared, 1 consumer", "shared", "individual", 100_000),
+    Mode("shared, 10 consumers", "shared", "individual", 100_000, 10),
+    Mode("shared, 100 consumers", "shared", "individual", 100_000, 100),
     Mode("shared, 10 consumers, batches", "shared", "individual", 4_000_000, 10, batched=True),
-    Mode("key-shared, 1 consumer", "key-shared", "individual", 200_000),
-    Mode("key-shared, 10 consumers", "key-shared", "individual", 200_000, 10),
-    Mode("key-shared, 100 consumers", "key-shared", "individual", 200_000, 100),
+    Mode("key-shared, 1 consumer", "key-shared", "individual", 100_000),
+    Mode("key-shared, 10 consumers", "key-shared", "individual", 100_000, 10),
+    Mode("key-shared, 100 consumers", "key-shared", "individual", 100_000, 100),
     Mode("100 subscriptions", "exclusive", "cumulative", 5_000, 1, 100),
 )
 
@@ -81,6 +81,7 @@ def _mode(servers: Servers, mode: Mode, *, quick: bool) -> list[Figure]:
         )
 
     results = alternate(servers, 1 if quick else ROUNDS, measure)
+    print(f"   {mode.name}: measured", flush=True)
     faster, part = (2.0, 0.5) if mode.batched else (1.5, 0.33)
     rate = beside(f"a backlog read: {mode.name}", "msg/s", results, RATE, at_least=faster)
     cpu = beside(f"processor of a message: {mode.name}", "us", results, CPU)

@@ -7,7 +7,6 @@ from unittest import mock
 from bench._frames import framed
 from bench.figures import Figure, median_seconds
 from counterpoise.wire import encode_runs, protocol
-from counterpoise.wire.encode import frame
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -40,7 +39,7 @@ def _publishing() -> ServerProtocol:
 def _receipt(sequence_id: int) -> bytes:
     position = {"ledger_id": 77, "entry_id": sequence_id}
     receipt = {"producer_id": 3, "sequence_id": sequence_id, "message_id": position}
-    return frame(receipt)
+    return framed(BaseCommand(type=BaseCommand.Type.SEND_RECEIPT, send_receipt=receipt))
 
 
 def _message(entry_id: int, entry: bytes) -> bytes:

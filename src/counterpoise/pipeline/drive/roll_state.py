@@ -110,7 +110,7 @@ def read_roll(place: PlainPlace) -> RollState | None:
     except (ValueError, KeyError, TypeError) as error:
         raise HistoryFaultError(
             f"{place.where(NAME)} is not how far a rolling restart is ({error}): remove it, and "
-            "begin anew with `counterpoise roll`"
+            "begin again with `counterpoise roll`"
         ) from None
 
 

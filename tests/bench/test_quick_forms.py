@@ -1,4 +1,4 @@
-"""The quick forms of the history's benchmarks end, and say what their full forms say."""
+"""The quick forms of benchmarks end, and say what their full forms say."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,9 @@ from bench.__main__ import run
     ("name", "figures"),
     [
         ("history", {"landing a poll of 100,000 reports", "a commit", "a month of history"}),
+        ("wire", {"a SEND_RECEIPT, written"}),
+        ("topics", {"publish to receipt, memory"}),
+        ("storage", {"append, CPU"}),
         pytest.param("months", {"a batch, median"}, marks=pytest.mark.spark),
     ],
 )

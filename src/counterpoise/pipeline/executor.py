@@ -89,7 +89,7 @@ class Executor:
         `brokers` are those that may turn out to be the new owner. Never raises for what a cluster
         does or says.
         """
-        turns = _Turns(MovePace.of(self._options.at_once, self._options.failed_most))
+        turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
 
         async def one(move: Move) -> None:
             async with turns.one() as stop:
@@ -262,7 +262,7 @@ class Executor:
             )
 
 
-class _Turns:
+class _MoveTurns:
     """Lets as many moves be under way as their pace allows."""
 
     def __init__(self, pace: MovePace) -> None:

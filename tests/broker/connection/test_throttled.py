@@ -25,8 +25,10 @@ def test_the_memory_is_what_all_of_them_hold() -> None:
     other.add(1, 400)
     assert (memory.size, memory.full) == (1000, True)
     assert [pause.held for pause in pauses] == [False, True], "a client that adds to it waits"
-    one.add(-1, -600)
-    assert (memory.size, memory.full) == (400, False)
+    one.add(1, 400)
     other.add(-1, -400)
+    assert (memory.size, memory.full) == (1000, True)
+    assert [pause.held for pause in pauses] == [True, False], "one that has none of it goes on"
+    one.add(-2, -1000)
     assert memory.size == 0
     assert [pause.held for pause in pauses] == [False, False]

@@ -32,12 +32,17 @@ async def test_seek_to_a_message_makes_it_the_next(world: World) -> None:
     assert world.wire.payloads(again) == ["c", "d", "e"]
 
 
-@pytest.mark.parametrize(("where", "left"), [(EARLIEST, "abc"), (LATEST, "")])
+@pytest.mark.parametrize(
+    ("where", "left"), [(EARLIEST, "abcd"), (LATEST, "d"), (Position(0, 100), "d")]
+)
 async def test_seek_to_an_end(world: World, where: Position, left: str) -> None:
-    await world.publish(await world.producer(), *"abc")
+    producer = await world.producer()
+    await world.publish(producer, *"abc")
     consumer = await world.consumer()
     await consumer.seek_to(where)
-    assert world.wire.payloads(await world.consumer()) == list(left)
+    again = await world.consumer()
+    await world.publish(producer, "d")
+    assert world.wire.payloads(again) == list(left)
 
 
 @pytest.mark.parametrize(("when", "left"), [(0, "abcd"), (15, "bcd"), (20, "bcd"), (99, "")])

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.protocol import StateChannel
 from counterpoise.ownership.channel.repairs import examine, override
+from counterpoise.ownership.channel.sense import read_record
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.port import OwnershipOptions, Repair
 from counterpoise.ownership.records import NamespaceEphemeralData
@@ -54,16 +57,20 @@ def repair_all(before: ServiceUnitStateData, successor: str | None) -> ServiceUn
 
 
 def test_an_orphan_goes_to_the_successor_by_force_and_every_reader_accepts_it() -> None:
+    whole, parts = "0x00000000_0x80000000", ("0x00000000_0x40000000", "0x40000000_0x80000000")
+    split = record(ServiceUnitState.SPLITTING, None, C, version=4)
     for before in (
         record(ServiceUnitState.OWNED, C, version=4),
         record(ServiceUnitState.ASSIGNING, C, version=4),
         record(ServiceUnitState.RELEASING, C, A, version=4),
-        record(ServiceUnitState.SPLITTING, None, C, version=4),
+        split,
+        replace(split, children=dict.fromkeys(parts)),
     ):
         for successor in (B, None):
             after = repair_all(before, successor)
             assert after.force
             assert (after.version, after.timestamp_ms) == (5, NOW)
+            assert read_record(f"public/default/{whole}", after.to_json()) == after
             for storage in Storage:
                 assert refusal(before, after, storage) is None
 

@@ -14,7 +14,6 @@ from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -23,7 +22,7 @@ from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
-from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
+from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 from tests.pipeline.rounds import LogLines, made_of, seen
 from tests.pipeline.short_history import ShortHistory
 
@@ -49,30 +48,6 @@ def balancer(
     policies = RoundPolicies(http, urls)
     by = by or strategy(interval_ms=1)
     return Balancer(by, ShortHistory(), executor, logged.append, policies=policies)
-
-
-async def test_a_round_by_load_stores_goes_by_the_averages_that_brokers_report(
-    uneven: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    def metrics(broker: FakeBroker, load: object) -> None:
-        logged = {"feature": "max_ema"}, {"brk_lb_resource_usage": load}
-        groups = [{"dimensions": logged[0], "metrics": logged[1]}]
-        broker.answers["/admin/v2/broker-stats/metrics"] = (200, json.dumps(groups).encode())
-
-    uneven.load_manager = EXTENSIBLE
-    first, second, third = uneven.brokers
-    metrics(first, 0.75)
-    metrics(second, "NaN")
-    collector = Collector(http, [uneven.admin_url], wall_clock_ms)
-    state = fold(FoldState.empty(), Batch.of(await collector.poll()))
-    policies = RoundPolicies(http, [uneven.admin_url])
-    assert (await policies.read(state, averages=True)).averages == {first.name: 0.75}
-    before = len(third.asked)
-    assert not (await policies.read(state)).averages
-    assert "/admin/v2/broker-stats/metrics" not in third.asked[before:]
-    by = strategy_from(Properties({}), shedder="TransferShedder", grace_s=0)
-    made = await made_of(balancer(http, [uneven.admin_url], LogLines(), by), state)
-    assert made.memory.loads[first.name].load == 0.75
 
 
 async def test_a_round_heeds_the_policies_of_its_moment(

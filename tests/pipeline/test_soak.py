@@ -85,6 +85,7 @@ def test_a_figure_of_a_decision_is_held_against_the_last_report_before_it(
         report(2, "broker", "b1:80", 960.0), report(4, "bundle", "t/n/1", 900.0),
     ]  # fmt: skip
     basis = {"basis": {"measured": [said, 0.0], "source": [1000.0, 0.0]}}
-    decision = {"poll_id": "3", "bundle": "t/n/1", "source": "b1:80", "destination": "b2:80"}
+    decision = {"id": "d", "poll_id": "3", "bundle": "t/n/1", "source": "b1:80",
+                "destination": "b2:80"}  # fmt: skip
     found = figures_of([{**decision, "figures": json.dumps(basis)}], reports)
     assert [(each.subject, each.is_off) for each in found] == [("t/n/1", off), ("b1:80", False)]

@@ -17,12 +17,13 @@ from tests.real.failures import endure
 from tests.real.harmless import judge_requests
 from tests.real.record import record
 from tests.real.roll import roll
-from tests.real.soak import soak
+from tests.real.soak import SoakPlan, soak
 from tests.real.storage import judge_storage
 from tests.real.story import run_story
 
 MANAGERS = ("modular", "extensible")
 EXIT_NOT_RUN = 3
+USUAL = SoakPlan(0.0)
 
 
 def main() -> int:
@@ -41,6 +42,27 @@ def main() -> int:
         default=0.0,
         metavar="MINUTES",
         help="instead, balance at Pulsar's default settings, a broker restarted every ten minutes",
+    )
+    parser.add_argument(
+        "--restart-every",
+        type=float,
+        default=USUAL.restart_every_s,
+        metavar="S",
+        help="how often a soak restarts a broker (%(default)g)",
+    )
+    parser.add_argument(
+        "--phase",
+        type=float,
+        default=USUAL.phase_s,
+        metavar="S",
+        help="after how long a soak's load changes (%(default)g)",
+    )
+    parser.add_argument(
+        "--namespaces",
+        type=int,
+        default=USUAL.namespaces,
+        metavar="N",
+        help="of thirty topics each, that a soak's load is on (%(default)s)",
     )
     parser.add_argument(
         "--alarms", action="store_true", help="instead, stop and kill brokers under the watchdog"
@@ -93,7 +115,9 @@ def main() -> int:
         if args.harmless:
             failed += judge_requests(lib, home / manager, manager, args.question, args.seed)
         elif args.soak:
-            failed += soak(lib, home / manager, manager, args.soak)
+            plan = SoakPlan(args.soak * 60, args.restart_every, phase_s=args.phase,
+                            namespaces=args.namespaces)  # fmt: skip
+            failed += soak(lib, home / manager, manager, plan)
         elif args.alarms:
             failed += raise_alarms(lib, home / manager, manager)
         elif args.compare:

@@ -2,13 +2,11 @@
 
     python -m tests.real.agreement_by_stores HISTORY STORES_FILE BROKER_LOG CONF
 
-At each round of the leader, whose log in debug mode names them, our TransferShedder is asked three
-times, with what the leader had moved before marked as it marks it. By the load stores as the leader
-had them (`stores.py` listened): that holds the strategy against Pulsar's. By the history that
-`counterpoise watch` kept, from which averages and busiest bundles have to be made again
-(`load/store_of_reports.py`): that holds a backtest against it. And by that history with the
-averages that brokers give when asked at that moment: that holds the rounds of `balance` against
-it.
+At each round of the leader, whose log in debug mode names them, our TransferShedder is asked twice,
+with what the leader had moved before marked as it marks it. By the load stores as the leader had
+them (`stores.py` listened): that holds the strategy against Pulsar's. And by the history that
+`counterpoise watch` kept, from which the stores have to be made again
+(`load/store_of_reports.py`): that holds backtests, and the rounds of `balance`, against it.
 """
 
 import argparse
@@ -21,19 +19,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from counterpoise.app.conf import read_conf, settings_from
-from counterpoise.app.strategies import strategy_from
+from counterpoise.app.conf import read_conf
+from counterpoise.app.strategies import as_pulsar
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, answering_brokers
-from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.load.fold import FoldState
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.store_of_reports import Ema, averaged
 from counterpoise.load.store_view import LoadStoreView
-from counterpoise.pipeline.policies import FACTS, facts_of
 from tests.real.agreement import Recorded, day_of, line_ms
 from tests.real.stores import Stores, records
 
@@ -118,16 +112,7 @@ class ByStores:
 class ByHistory:
     """Asks the whole program by what was recorded; averages go on at each poll."""
 
-    def __init__(
-        self,
-        recorded: Recorded,
-        strategy: Strategy,
-        stores: Stores | None = None,
-        filters: FilterOptions | None = None,
-    ) -> None:
-        """With `stores` brokers give the averages that are in them."""
-        self._stores = stores
-        self._filters = filters or FilterOptions()
+    def __init__(self, recorded: Recorded, strategy: Strategy) -> None:
         self._recorded = recorded
         self._strategy = strategy
         self._loads: Mapping[str, Ema] = {}
@@ -144,12 +129,11 @@ class ByHistory:
         memory = replace(
             self._memory,
             loads=self._loads,
-            traffic_before=dict.fromkeys(marks.brokers, 0.0),
+            unloaded_brokers=marks.brokers,
             settled_at_ms=max(marks.brokers.values(), default=0),
         )
-        policies = self._policies_at(state, made.at_ms)
         seen = ClusterSnapshot(
-            cluster_view(state, made.at_ms), answering_brokers(state), policies=policies
+            cluster_view(state, made.at_ms), answering_brokers(state), state=state
         )
         found = self._strategy.plan(seen, replace(memory, recently_unloaded=recent))
         self._memory = found.memory
@@ -158,28 +142,17 @@ class ByHistory:
             print("   ours does nothing by", loads, *(each.sentence for each in found.rejections))
         return frozenset((m.source, m.bundle, m.destination) for m in found.moves)
 
-    def _policies_at(self, state: FoldState, at_ms: int) -> PlacementPolicies | None:
-        if self._stores is None:
-            return None
-        self._stores.until(at_ms)
-        stores_file = {broker: each.weighted_max_ema for broker, each in self._stores.loads.items()}
-        facts = facts_of({name: state.brokers[name] for name in FACTS})
-        return PlacementPolicies(facts, averages=stores_file, filters=self._filters)
-
 
 def compare(history: str, stores_file: Path, log: Path, conf_file: str) -> None:
     """Count, and say it."""
     conf = read_conf(conf_file)
-    strategy = strategy_from(conf)
+    strategy = as_pulsar(conf)
     minutes = int(conf.values.get("loadBalancerSheddingGracePeriodMinutes", 30))
     first = min(each.at_ms for each in records(stores_file))
     recorded = Recorded(history)
     asked: dict[str, Any] = {
         "what the leader had": ByStores(Stores(records(stores_file)), strategy),
-        "what watch recorded": ByHistory(Recorded(history), strategy),
-        "that and what brokers said": ByHistory(
-            recorded, strategy, Stores(records(stores_file)), settings_from(FilterOptions, conf)
-        ),
+        "what watch recorded": ByHistory(recorded, strategy),
     }
     marks = {name: Marks(minutes * 60_000) for name in asked}
     counts = {name: Counter[str]() for name in asked}

@@ -1,8 +1,9 @@
 """Skewed load on a cluster, and what became of every message.
 
-    python -m tests.real.load SERVICE_URL NAMESPACE MESSAGES_PER_SECOND [PHASE_SECONDS [SEED]]
+    python -m tests.real.load SERVICE_URL NAMESPACES MESSAGES_PER_SECOND [PHASE_SECONDS [SEED]]
 
-Thirty topics, the busiest with a third of the load; which one that is changes every phase. Ends on
+Thirty topics in each of the namespaces (a,b,…), the busiest with a third of that namespace's load;
+which one that is changes every phase. Namespaces carry the same. Ends on
 SIGTERM, when all that was acknowledged has been received or a minute has passed, and prints what it
 counted as JSON.
 """
@@ -13,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pulsar
@@ -67,10 +68,11 @@ def quantile(figures: list[float], part: float) -> float:
 class Load:
     """One client that sends and receives it all."""
 
-    def __init__(self, url: str, namespace: str) -> None:
+    def __init__(self, url: str, namespaces: Sequence[str]) -> None:
         quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         self._client = pulsar.Client(url, logger=quiet, operation_timeout_seconds=60)
-        topics = topics_of(namespace)
+        topics = [topic for each in namespaces for topic in topics_of(each)]
+        self._namespaces = len(namespaces)
         self._consumer = self._client.subscribe(
             topics, "all", consumer_type=pulsar.ConsumerType.Shared
         )
@@ -97,8 +99,9 @@ class Load:
         while not stopped():
             tick = time.monotonic()
             if (now := int((tick - began) / phase_s)) != phase:
-                phase, weights = now, weights_of(now, seed)
-            for topic in chance.choices(range(TOPICS), weights, k=int(rate * TICK_S)):
+                phase, seeds = now, range(seed, seed + self._namespaces)
+                weights = [weight for each in seeds for weight in weights_of(now, each)]
+            for topic in chance.choices(range(len(weights)), weights, k=int(rate * TICK_S)):
                 self._send(topic, self.sent)
                 self.sent += 1
             time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))
@@ -144,10 +147,10 @@ class Load:
         }
 
 
-def main(url: str, namespace: str, rate: str, phase_s: str = "1e9", seed: str = "0") -> None:
+def main(url: str, namespaces: str, rate: str, phase_s: str = "1e9", seed: str = "0") -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    load = Load(url, namespace)
+    load = Load(url, namespaces.split(","))
     print("ready", flush=True)
     load.run(float(rate), float(phase_s), int(seed), stop.is_set)
     print(json.dumps(load.end()), flush=True)

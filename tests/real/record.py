@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from bench._real_pulsar import cluster
 
-from counterpoise.load.rows import RATES, USAGE
+from counterpoise.pipeline.backtest.recorded import PLAYED
 from tests.real import agreement, agreement_by_stores
 from tests.real.observer import call
 from tests.real.parts import (
@@ -93,9 +93,8 @@ def play(home: Path, manager: str) -> None:
         counterpoise("history", "export", history, "reports", "--out", str(whole)),
         env=environment(), check=True,
     )  # fmt: skip
-    columns = ["poll_id", "kind", "broker", "bundle", "fresh", "topics", *RATES, *USAGE]
     leader = home / f"{manager}.parquet"
-    pq.write_table(pq.read_table(whole, columns=columns), leader, compression="zstd")
+    pq.write_table(pq.read_table(whole, columns=list(PLAYED)), leader, compression="zstd")
     balancing = ("loadBalance", "loadManager", "minUnload", "maxUnload", "statsUpdate")
     kept = [line for line in conf.read_text().splitlines() if line.startswith(balancing)]
     (home / f"{manager}.conf").write_text("".join(f"{line}\n" for line in kept))

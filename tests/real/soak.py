@@ -4,12 +4,10 @@ Brokers are killed and stopped in turn. What the balancer and its watchdog did i
 the soak knows: when which broker was away, what became of every message, which broker owned what.
 """
 
-import csv
 import json
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -19,11 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
 from bench._real_pulsar import RealPulsar, cluster
 
+from counterpoise.pipeline.clock import EVER
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.views import parts
 from tests.real.load import topics_of
 from tests.real.observer import Cluster, call
-from tests.real.parts import CLASSES, Started, counted, counterpoise, environment, load
+from tests.real.parts import CLASSES, counted, counterpoise, environment, load
 from tests.real.soak_judgement import (
     Alert,
     Outage,
@@ -36,7 +39,6 @@ from tests.real.soak_judgement import (
     unexplained_changes,
 )
 
-NAMESPACES = ("public/soak1", "public/soak2")
 SERVES_WITHIN_S = 240
 DECIDED = re.compile(r" decided | nothing to move")
 
@@ -71,8 +73,10 @@ class SoakPlan:
     """The busiest topics change after so long."""
     messages_a_second: float = 200.0
     """Of each of the two clients."""
+    namespaces: int = 2
+    """Those with an odd number are the one client's, the others the other one's."""
     bundles: int = 24
-    """Of each of the two namespaces."""
+    """Of each namespace."""
     balance: Sequence[str] = ()
     """Besides `--execute --watchdog`: nothing, since the settings to judge are the defaults."""
     grace_s: float = 1800.0
@@ -81,6 +85,11 @@ class SoakPlan:
     """How long after a broker serves again something of its absence may be seen."""
     calm_s: float = 180.0
     """Without a restart, before the end."""
+
+    @property
+    def names(self) -> list[str]:
+        """The namespaces."""
+        return [f"public/soak{number + 1}" for number in range(self.namespaces)]
 
 
 class RealBrokers:
@@ -101,7 +110,7 @@ class RealBrokers:
         self._children.start_broker(index)
 
 
-def soak(lib: Path, home: Path, manager: str, minutes: float) -> int:
+def soak(lib: Path, home: Path, manager: str, plan: SoakPlan) -> int:
     """Gives the number of checks that failed; every setting of the brokers is Pulsar's default."""
     name, shedder = CLASSES[manager]
     conf = {
@@ -111,7 +120,7 @@ def soak(lib: Path, home: Path, manager: str, minutes: float) -> int:
     }
     with cluster(lib, home / "cluster", 3, **conf) as pulsar:
         print(f"== {manager}: three brokers up after {pulsar.start_seconds:.0f} s", flush=True)
-        failed = Soak(home, RealBrokers(pulsar), SoakPlan(minutes * 60)).run()
+        failed = Soak(home, RealBrokers(pulsar), plan).run()
     print(f"== {manager}: {failed} checks failed", flush=True)
     return failed
 
@@ -137,7 +146,8 @@ class StampedCommand:
 
     def end(self, seconds: float = 90) -> int:
         """Stop it, and give its exit status."""
-        self.process.send_signal(signal.SIGTERM)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -168,36 +178,35 @@ class Soak:
         self.history = home / "history"
         self.failed: list[str] = []
         self.outages: list[Outage] = []
-        self._views = [Cluster(cluster.web_urls, each) for each in NAMESPACES]
+        self._views = [Cluster(cluster.web_urls, each) for each in plan.names]
         self._began = time.monotonic()
 
     def run(self) -> int:
         """Give the number of checks that failed."""
         plan, cluster = self.plan, self.cluster
-        for namespace in NAMESPACES:
+        for namespace in plan.names:
             call(f"{cluster.web_urls[0]}/admin/v2/namespaces/{namespace}",
                  {"bundles": {"numBundles": plan.bundles}}, "PUT")  # fmt: skip
+        balance = StampedCommand(
+            counterpoise(
+                "balance", "--admin-url", ",".join(cluster.web_urls),
+                "--history", str(self.history), "--execute", "--watchdog", *plan.balance,
+            ),
+            self.home / "balance.txt",
+        )  # fmt: skip
         with ExitStack() as stack:
+            stack.callback(balance.end)
             loads = [
                 stack.enter_context(
-                    load(cluster.service_url, self.home, plan.phase_s, number, namespace,
-                         plan.messages_a_second)
+                    load(cluster.service_url, self.home, plan.phase_s, 100 * number,
+                         ",".join(plan.names[number::2]), plan.messages_a_second)
                 )
-                for number, namespace in enumerate(NAMESPACES)
+                for number in range(min(2, plan.namespaces))
             ]  # fmt: skip
-            balance = StampedCommand(
-                counterpoise(
-                    "balance", "--admin-url", ",".join(cluster.web_urls),
-                    "--history", str(self.history), "--execute", "--watchdog", *plan.balance,
-                ),
-                self.home / "balance.txt",
-            )  # fmt: skip
-            try:
-                self._until_decided(balance)
-                self._restarts()
-                running = balance.process.poll() is None
-            finally:
-                status = balance.end()
+            self._until_decided(balance)
+            self._restarts()
+            running = balance.process.poll() is None
+            status = balance.end()
             self.check("the balancer ran to the end", running and status == 0, status)
             self.check("every broker answers lookups, and each bundle has one owner",
                        self._healthy())  # fmt: skip
@@ -260,7 +269,7 @@ class Soak:
 
     def _serves(self, url: str) -> bool:
         """Whether a broker answers a lookup of a topic in time."""
-        path = topics_of(NAMESPACES[0])[0].replace("://", "/")
+        path = topics_of(self.plan.names[0])[0].replace("://", "/")
         deadline = time.monotonic() + SERVES_WITHIN_S
         while time.monotonic() < deadline:
             try:
@@ -316,20 +325,16 @@ class Soak:
                    not unknown, unknown[:5])  # fmt: skip
         figures = figures_of(self._table("decisions"), self._table("reports"))
         off = [each for each in figures if each.is_off]
-        self.check(f"each of {len(figures)} figures of decisions is what was measured", not off,
-                   off[:5])  # fmt: skip
+        decided = len({each.decision for each in figures})
+        self.check(f"each of {len(figures)} figures of {decided} decisions is what was measured",
+                   not off, off[:5])  # fmt: skip
         failed = [row for row in self._table("outcomes") if row["status"] == "failed"]
         for row in failed:
             self._say(f"failed: {row['bundle']} {row['source']} -> {row['destination']}: "
                       f"{row['error']}")  # fmt: skip
 
     def _table(self, name: str) -> list[Mapping[str, Any]]:
-        out = self.home / f"{name}.csv"
-        exported = Started(
-            counterpoise("history", "export", str(self.history), name, "--out", str(out)),
-            self.home / f"export-{name}.txt",
-        )
-        if exported.process.wait(300):
-            sys.exit(exported.text)
-        with out.open(newline="") as file:
-            return list(csv.DictReader(file))
+        reader = TablesReader(open_location(str(self.history)))
+        rows = pa.concat_tables(parts(reader, name, first_ms=0, last_ms=EVER))
+        found: list[Mapping[str, Any]] = rows.to_pylist()
+        return found

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -47,6 +48,8 @@ class SoakMove(NamedTuple):
 class Figure(NamedTuple):
     """What a decision says is measured of a bundle or a broker, and what was reported then."""
 
+    decision: str
+    """Its id."""
     subject: str
     said: float
     reported: float
@@ -77,22 +80,23 @@ def figures_of(
     decisions: Iterable[Mapping[str, str]], reports: Sequence[Mapping[str, str]]
 ) -> list[Figure]:
     """Each measurement that a decision names, beside the last report until then; bytes/s."""
+    known = defaultdict[tuple[str, str], list[tuple[int, float]]](list)
+    for row in reports:
+        if row["kind"] in ("bundle", "broker"):
+            carried = float(row["msg_throughput_in"]) + float(row["msg_throughput_out"])
+            known[row["kind"], row[row["kind"]]].append((int(row["poll_id"]), carried))
     found = []
     for made in decisions:
         basis, poll = json.loads(made["figures"]).get("basis") or {}, int(made["poll_id"])
-        for part, kind, column, subject in (
-            ("measured", "bundle", "bundle", made["bundle"]),
-            ("source", "broker", "broker", made["source"]),
-            ("destination", "broker", "broker", made["destination"]),
+        for part, kind, subject in (
+            ("measured", "bundle", made["bundle"]),
+            ("source", "broker", made["source"]),
+            ("destination", "broker", made["destination"]),
         ):
             if basis.get(part):
-                known = [
-                    float(row["msg_throughput_in"]) + float(row["msg_throughput_out"])
-                    for row in reports
-                    if row["kind"] == kind and row[column] == subject
-                    and int(row["poll_id"]) <= poll
-                ]  # fmt: skip
-                found.append(Figure(subject, float(basis[part][0]), known[-1] if known else 0.0))
+                until = [carried for at, carried in known[kind, subject] if at <= poll]
+                last = until[-1] if until else 0.0
+                found.append(Figure(made["id"], subject, float(basis[part][0]), last))
     return found
 
 

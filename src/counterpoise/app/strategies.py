@@ -90,11 +90,16 @@ def as_pulsar(
     thrash_span_s: float = 0.0,
 ) -> Strategy:
     """The strategy that Pulsar's own leader goes by under these settings, and places as it does."""
-    chosen = placement or conf.values.get(PLACEMENT_SETTING) or DEFAULT_PLACEMENT
+    by_stores = is_extensible(conf.values.get(LOAD_MANAGER_SETTING, ""))
+    configured = LeastUsage.name if by_stores else conf.values.get(PLACEMENT_SETTING)
+    chosen = placement or configured or DEFAULT_PLACEMENT
     made = strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=thrash_span_s)
     wanted = settings_from(BalanceOptions, conf).shedding_enabled
     balance = replace(made.balance, shedding_enabled=wanted)
-    return replace(made, balance=balance, as_leader=settings_from(FilterOptions, conf))
+    filters = settings_from(FilterOptions, conf)
+    if by_stores:  # whose brokers count no bundles
+        filters = replace(filters, distribute_evenly=False)
+    return replace(made, balance=balance, as_leader=filters)
 
 
 def _find(registry: Registry[S], name: str) -> S:

@@ -158,7 +158,7 @@ class ClusterWatch:
         if strategy is None or newest_poll(state) <= self._memory.decided_at_ms:
             return
         try:
-            around = await self._placing.read(state, averages=strategy.reads_stores)
+            around = await self._placing.read(state)
         except CannotSeeError as error:
             log.warning("nothing is advised while policies cannot be read: %s", error)
             return

@@ -107,4 +107,18 @@ def _broker_columns(
         topics=brokers["topics"].astype(np.int64),
         short_average=summed("short_"),
         long_average=summed("long_"),
+        load_average=brokers["load_average"],
+        measured_ms=brokers["report_poll"],
     )
+
+
+def newest_measured(state: FoldState, view: ClusterView) -> Rates:
+    """What each bundle of a view carried in the newest report that has it."""
+    served = state.served
+    latest = np.argsort(served["poll_id"], kind="stable")
+    member = places(served["bundle"][latest], np.array(view.bundles, dtype=object))
+    found = np.zeros((len(RATES), len(view.bundles)))
+    known = member >= 0
+    for column, name in zip(found, RATES, strict=True):
+        column[member[known]] = served[name][latest[known]]
+    return Rates(*found)

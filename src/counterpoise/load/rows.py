@@ -60,6 +60,7 @@ COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "persistent_topics": _FLAG,
     "non_persistent_topics": _FLAG,
     "started_at_ms": _INT,
+    "load_average": _FLOAT,  # of usage, as the broker makes it (PIP-192); 0 where it makes none
 }
 
 # What a bundle's row says.
@@ -83,7 +84,7 @@ REPORT: Final = (
     *("topics", "bundles", "producers", "consumers"),
     *USAGE,
     *("web_service_url", "pulsar_service_url", "broker_version", "load_manager"),
-    *("persistent_topics", "non_persistent_topics", "started_at_ms"),
+    *("persistent_topics", "non_persistent_topics", "started_at_ms", "load_average"),
 )
 
 Table = Mapping[str, Column]

@@ -1,9 +1,10 @@
 """The load stores of PIP-192 built from reports, where the brokers' topics cannot be read.
 
 A broker under the extensible manager publishes exponential averages of its usage and traffic, and
-its busiest bundles. The admin API gives neither; but it gives what they are made from: the usage
-and the traffic of each bundle. The averages are made here as brokers make them, from one look to
-the next, and hold more history the shorter the time between two looks.
+its busiest bundles, when it has measured again. Its metrics give the average of its usage, and the
+admin API what the rest is made from: the usage and the traffic of each bundle. An average that is
+not known is made here as brokers make them, from one look to the next, and holds more history the
+shorter the time between two looks.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.ranking import RATE_STEP, THROUGHPUT_STEP
+from counterpoise.load.rates import Rates
 from counterpoise.load.store_view import BundleRules, LoadStoreView
+from counterpoise.load.topk import as_published
 from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
@@ -37,14 +40,21 @@ class Known:
     """What is known beside the reports."""
 
     unloaded_brokers: Mapping[str, int]
-    """When bundles last left or joined a broker, milliseconds."""
+    """When bundles last left a broker, milliseconds."""
     answering: Collection[str]
+    newest: Rates | None = None
+    """What each bundle of the view carried when it was measured last; None: its short average."""
+    as_leader: bool = False
+    """Whether bundles that rank alike are in the order in which a broker publishes them."""
 
 
 def averaged(
     view: ClusterView, weights: npt.NDArray[np.float64], before: Mapping[str, Ema]
 ) -> dict[str, Ema]:
-    """Each broker's averages after this look; the first look is taken as it is."""
+    """Each broker's averages after this look; the first look is taken as it is.
+
+    Of its usage it is the broker's own average where that is known, whatever the weights.
+    """
     usage = view.weighted_usage(weights)
     through = view.broker.traffic.throughput()
     found = {}
@@ -59,6 +69,8 @@ def averaged(
                 view.now_ms,
             )
         found[broker] = now if old is None or view.now_ms > old.at_ms else old
+        if (own := float(view.broker.load_average[row])) > 0:
+            found[broker] = found[broker]._replace(load=own)
     return found
 
 
@@ -68,35 +80,40 @@ def store_view(
     """The stores as they would be: of each broker its `most` busiest bundles, the busiest last.
 
     By the coarse steps in which Pulsar compares bundles (`ranking.py`). Those that are alike by
-    them are in the order of their bytes/s here, and in any order in Pulsar.
+    them are in the order of their bytes/s, unless `known` says that it is a leader's.
     """
-    through, short = view.bundle.short.throughput(), view.bundle.short
+    carried = view.bundle.short if known.newest is None else known.newest
+    through = carried.throughput()
     figures = (
-        short.throughput_in / THROUGHPUT_STEP,
-        short.throughput_out / THROUGHPUT_STEP,
-        (short.rate_in + short.rate_out) / RATE_STEP,
+        carried.throughput_in / THROUGHPUT_STEP,
+        carried.throughput_out / THROUGHPUT_STEP,
+        (carried.rate_in + carried.rate_out) / RATE_STEP,
     )
     steps = np.floor(np.nan_to_num(np.stack(figures, axis=1)) + 0.5)
     top: list[tuple[tuple[str, float], ...]] = []
     owners: dict[str, str] = {}
     for row, broker in enumerate(view.brokers):
-        mine = [each for each in view.reported_by(row).tolist() if _counts(view, each)]
+        reported = view.reported_by(row).tolist()
+        mine = [each for each in reported if through[each] > 0 and _counts(view, each)]
         owners |= {view.bundles[each]: broker for each in mine}
-        ranked = sorted(
-            mine, key=lambda each: (*steps[each].tolist(), through[each], view.bundles[each])
-        )
-        busiest = ranked[-most:] if most > 0 else []
+        if known.as_leader:
+            place = {view.bundles[each]: each for each in mine}
+            ranks = {name: (*steps[each].tolist(),) for name, each in place.items()}
+            busiest = [place[name] for name in as_published(ranks, most, len(reported))]
+        else:
+            mine.sort(key=lambda each: (*steps[each].tolist(), through[each], view.bundles[each]))
+            busiest = mine[-most:] if most > 0 else []
         top.append(tuple((view.bundles[each], float(through[each])) for each in busiest))
     marked = view.bundle.recently_unloaded
+    measured = np.where(view.broker.measured_ms > 0, view.broker.measured_ms, view.now_ms)
+    answering = np.isin(view.brokers, [*known.answering])
     return LoadStoreView(
         view.now_ms,
         view.brokers,
         np.array([averages[name].load for name in view.brokers], np.float64),
         view.broker.traffic.throughput().copy(),
         np.array([averages[name].throughput for name in view.brokers], np.float64),
-        np.array(
-            [view.now_ms if name in known.answering else 0 for name in view.brokers], np.int64
-        ),
+        np.where(answering, measured, 0),
         tuple(top),
         (),
         frozenset(view.bundles[row] for row in np.flatnonzero(marked).tolist()),
@@ -106,7 +123,6 @@ def store_view(
 
 
 def _counts(view: ClusterView, bundle: int) -> bool:
-    """Whether brokers name a bundle among their busiest at all."""
-    carries = bool(view.bundle.short.throughput_of(bundle) > 0)
+    """Whether brokers name a bundle among their busiest if it carries anything."""
     namespace = bundle_namespace(view.bundles[bundle])
-    return carries and bool(view.bundle.movable[bundle]) and namespace != SYSTEM_NAMESPACE_TEXT
+    return bool(view.bundle.movable[bundle]) and namespace != SYSTEM_NAMESPACE_TEXT

@@ -1,6 +1,7 @@
 """The busiest bundles of a broker, as it publishes them (``TopKBundles``, PIP-192)."""
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Final
 
 from counterpoise.load.extensible import BundleLoadData, TopBundlesLoadData
@@ -11,6 +12,12 @@ from counterpoise.names.namespace import is_left_in_place
 
 MAX_BUNDLES: Final = 10
 """Default of ``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
+
+Rank = tuple[float, ...]
+"""By what bundles are compared; the greater one is the busier bundle."""
+_LEAST_SLOTS: Final = 16
+_FULL: Final = 0.75
+"""The part of a Java table's slots from which on it grows."""
 
 
 def top_bundles(
@@ -34,6 +41,56 @@ def top_bundles(
     return TopBundlesLoadData(
         tuple(BundleLoadData(name, each) for name, each in reversed(eligible[: max(most, 0)]))
     )
+
+
+def as_published(ranks: Mapping[str, Rank], most: int, held: int) -> list[str]:
+    """The ``most`` busiest bundles of a broker in the order in which Pulsar publishes them.
+
+    ``ranks`` has those that carry something; ``held`` is how many the broker has in all. Bundles
+    that rank alike are as ``TopKBundles.partitionSort`` leaves what it got from a
+    ``ConcurrentHashMap``, whose table is taken to be as large as ``held`` bundles need.
+    """
+    slots = _LEAST_SLOTS
+    while held >= _FULL * slots:
+        slots *= 2
+    names = sorted(sorted(ranks), key=lambda name: _spread(name) & (slots - 1))
+    most = max(0, min(most, len(names)))
+    end = _partition(names, ranks, most - 1)
+    names[:end] = sorted(names[:end], key=ranks.__getitem__, reverse=True)
+    return names[:most][::-1]
+
+
+def _partition(names: list[str], ranks: Mapping[str, Rank], wanted: int) -> int:
+    """Bring the busiest to the front, in place, until the place ``wanted`` has its bundle.
+
+    A quickselect by the last one; gives the place behind which no order is needed any more.
+    """
+    start, end = 0, len(names) - 1
+    while start < end:
+        low, at, high = start, start, end
+        pivot = ranks[names[high]]
+        while at <= high:
+            if ranks[names[at]] > pivot:
+                names[low], names[at] = names[at], names[low]
+                low, at = low + 1, at + 1
+            elif ranks[names[at]] < pivot:
+                names[at], names[high] = names[high], names[at]
+                high -= 1
+            else:
+                at += 1
+        if low <= wanted < at:
+            return low
+        start, end = (start, low - 1) if wanted < low else (at, end)
+    return end
+
+
+@lru_cache(maxsize=1 << 16)
+def _spread(name: str) -> int:
+    """The hash of a text as ``ConcurrentHashMap`` takes it from ``String.hashCode``."""
+    value = 0
+    for character in name:
+        value = (31 * value + ord(character)) & 0xFFFFFFFF
+    return value ^ value >> 16
 
 
 def _kept(namespace: str, with_policies: Collection[str]) -> bool:

@@ -42,6 +42,11 @@ class BrokerColumns:
     long_average: Rates
     preallocated_rate: Floats
     """Long-term messages/s of bundles assigned but not yet reported."""
+    load_average: Floats
+    """Of its usage, as the broker itself makes it under the extensible manager: a fraction; 0 where
+    that is not known."""
+    measured_ms: Integers
+    """When it made its report; 0 where that is not known."""
 
     @staticmethod
     def of(
@@ -60,6 +65,8 @@ class BrokerColumns:
             more.get("short_average", Rates.zeros(count)),
             more.get("long_average", Rates.zeros(count)),
             more.get("preallocated_rate", np.zeros(count)),
+            more.get("load_average", np.zeros(count)),
+            more.get("measured_ms", np.zeros(count, np.int64)),
         )
 
     def take(self, rows: Indices) -> "BrokerColumns":
@@ -72,6 +79,8 @@ class BrokerColumns:
             self.short_average.take(rows),
             self.long_average.take(rows),
             self.preallocated_rate[rows],
+            self.load_average[rows],
+            self.measured_ms[rows],
         )
 
 

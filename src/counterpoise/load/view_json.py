@@ -118,14 +118,14 @@ def _broker_columns(
     usage = _numbers([[report[r]["usage"] for r in RESOURCES] for report in local], 5)
     limit = _numbers([[report[r]["limit"] for r in RESOURCES] for report in local], 5)
     averages = [entry["timeAverageData"] for entry in entries]
-    return BrokerColumns(
+    return BrokerColumns.of(
         percent_of(usage, limit),
         _rates(local, _RATES),
-        np.array(counts, dtype=np.int64),
-        np.array([_whole(report.get("numTopics", 0)) for report in local], dtype=np.int64),
-        _rates(averages, tuple("shortTerm" + name for name in _BROKER_RATES)),
-        _rates(averages, tuple("longTerm" + name for name in _BROKER_RATES)),
-        np.array([_preallocated_rate(entry) for entry in entries], dtype=np.float64),
+        counts,
+        topics=np.array([_whole(report.get("numTopics", 0)) for report in local], np.int64),
+        short_average=_rates(averages, tuple("shortTerm" + name for name in _BROKER_RATES)),
+        long_average=_rates(averages, tuple("longTerm" + name for name in _BROKER_RATES)),
+        preallocated_rate=np.array([_preallocated_rate(entry) for entry in entries], np.float64),
     )
 
 

@@ -138,10 +138,7 @@ class Balancer:
             return None
         memory = await asyncio.to_thread(self._history.memory_before, poll_id)
         try:
-            by_stores = self._strategy.reads_stores
-            policies = (
-                await self._policies.read(state, averages=by_stores) if self._policies else None
-            )
+            policies = await self._policies.read(state) if self._policies else None
         except CannotSeeError as error:
             # By policies of a while ago a bundle may go where it must not be.
             self._held(f"policies cannot be read: {error}", "policies can be read")

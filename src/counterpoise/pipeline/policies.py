@@ -21,7 +21,7 @@ from counterpoise.load.fields import LoadDataError
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import Column
 from counterpoise.load.view import bundle_namespace
-from counterpoise.names.load_managers import MODULAR, is_extensible
+from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.options import from_conf
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import (
@@ -30,7 +30,6 @@ from counterpoise.pipeline.collect.admin import (
     AdminOptions,
     RefusedError,
 )
-from counterpoise.pipeline.collect.extensible import fetch_average
 from counterpoise.pipeline.collect.settings import cluster_of, settings_of, settings_of_any
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
@@ -142,20 +141,15 @@ class RoundPolicies:
         self._groups: dict[str, tuple[int, str]] = {}
         """By namespace: the round in which its group was read, and the group, if any."""
 
-    async def read(self, state: FoldState, *, averages: bool = False) -> PlacementPolicies:
-        """The policies for a round on this state; raises `CannotSeeError`.
-
-        With `averages` those that brokers of the extensible manager make of their usage are asked
-        for, too; a broker that does not publish its average is left out.
-        """
+    async def read(self, state: FoldState) -> PlacementPolicies:
+        """The policies for a round on this state; raises `CannotSeeError`."""
         self._round += 1
         brokers = state.brokers
         newest = brokers["poll_id"] == max(brokers["poll_id"].tolist(), default=0)
         refused = "no broker answers"
         for broker in brokers["broker"][newest].tolist()[:ASKED_MOST]:
             try:
-                found = await self._read(state, broker)
-                return replace(found, averages=await self._averages(state)) if averages else found
+                return await self._read(state, broker)
             except CannotSeeError as error:
                 refused = str(error)
         raise CannotSeeError(refused)
@@ -174,18 +168,6 @@ class RoundPolicies:
         return PlacementPolicies(
             facts, isolation=policies, groups=groups, domains=domains, filters=filters
         )
-
-    async def _averages(self, state: FoldState) -> dict[str, float]:
-        managers = zip(state.brokers["broker"], state.brokers["load_manager"], strict=True)
-        asked = [broker for broker, manager in managers if is_extensible(manager)]
-        found = await asyncio.gather(*map(self._average, asked))
-        return {name: each for name, each in zip(asked, found, strict=True) if each is not None}
-
-    async def _average(self, broker: str) -> float | None:
-        try:
-            return await fetch_average(self._admin, web_address(broker, self._addresses))
-        except UNREADABLE:
-            return None
 
     async def _filters(self, address: str) -> FilterOptions:
         """The brokers' own settings; which broker has how many bundles is no matter: load is."""

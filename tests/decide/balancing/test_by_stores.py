@@ -1,7 +1,10 @@
 """TransferShedder where only reports are to be had: the extensible manager's strategy outside."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from counterpoise.decide.weights import DEFAULT_WEIGHTS
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.store_of_reports import Ema, Known, averaged, store_view
+from counterpoise.load.topk import as_published
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
@@ -35,11 +39,14 @@ def rounds(
     count: int,
     reported: dict[str, Loads | None],
     around: PlacementPolicies | None = None,
+    averages: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Round]:
     """Rounds a minute apart of a load that stays as it is; nothing is carried out."""
     state, memory, made = FoldState.empty(), RoundMemory(), list[Round]()
     for number in range(count):
         state = fold(state, Batch.of(poll(number, reported, every_ms=60_000)))
+        for row, broker in enumerate(state.brokers["broker"].tolist()):
+            state.brokers["load_average"][row] = averages.get(broker, 0.0)
         made.append(decide(state, memory, by, around))
         memory = RoundMemory.from_json(json.loads(json.dumps(made[-1].memory.to_json())))
     return made
@@ -60,16 +67,53 @@ def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_des
 
 def test_averages_that_brokers_report_are_believed() -> None:
     """By what they report the third is the idlest; by their averages the second is."""
-    facts = dict.fromkeys(UNEVEN, BrokerFacts(FilterOptions().load_manager_class))
-    logged = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5, "gone:80": 5.0}
-    around = PlacementPolicies(facts, averages=logged)
-    made = rounds(transfer(), 4, UNEVEN, around)
-    assert {broker: ema.load for broker, ema in made[-1].memory.loads.items()} == {
-        broker: load for broker, load in logged.items() if broker != "gone:80"
-    }
+    logged = {"b1:80": 0.9, "b2:80": 0.1, "b3:80": 0.5}
+    made = rounds(transfer(), 4, UNEVEN, averages=logged)
+    assert {broker: ema.load for broker, ema in made[-1].memory.loads.items()} == logged
     *_, by_reports = rounds(transfer(), 4, UNEVEN)
     assert by_reports.moves[0].destination == "b3:80"
     assert made[-1].moves[0].destination == "b2:80"
+
+
+@pytest.mark.parametrize(("minutes", "cools"), [(1, True), (2, True), (3, False)])
+def test_a_broker_that_was_unloaded_is_waited_for_until_it_has_measured_long_enough_after(
+    minutes: int, cools: bool
+) -> None:
+    """`loadBalanceSheddingDelayInSeconds`, from the end of its last move to its last measurement.
+
+    A round in which nothing moved changes nothing about it.
+    """
+    how = transfer(loadBalancerSheddingConditionHitCountThreshold="0")
+    state = fold(FoldState.empty(), Batch.of(poll(0, UNEVEN, every_ms=60_000)))
+    made = decide(state, RoundMemory(), how)
+    assert {move.source for move in made.moves} == {"b1:80"}
+    memory = made.memory.after(made.as_moved(START))
+    for number in range(1, minutes + 1):
+        state = fold(state, Batch.of(poll(number, UNEVEN, every_ms=60_000)))
+        memory = RoundMemory.from_json(json.loads(json.dumps(memory.to_json())))
+        made = decide(state, memory, how)
+        memory = made.memory
+    assert ("CoolDown" in {each.rule for each in made.rejections}) is cools
+    again = Batch.of(poll(minutes + 0.5, UNEVEN, every_ms=60_000, repeated=UNEVEN))
+    made = decide(fold(state, again), memory, how)
+    assert ("CoolDown" in {each.rule for each in made.rejections}) is cools, "the same measurement"
+
+
+def test_what_a_bundle_carried_last_counts_and_not_its_average() -> None:
+    """Half of what the third broker is behind goes there; a while ago a bundle carried that."""
+    names = [bundle_name(n) for n in range(4)]
+    logged = {"b1:80": 0.9, "b2:80": 0.1}
+    before = {"b1:80": dict.fromkeys(names, 1000.0), "b2:80": {}}
+    now = {"b1:80": dict(zip(names, (1000.0, 1000.0, 1000.0, 9000.0), strict=True)), "b2:80": {}}
+    how = transfer(loadBalancerSheddingConditionHitCountThreshold="0")
+    state = FoldState.empty()
+    for number, loads in enumerate((before, now)):
+        state = fold(state, Batch.of(poll(number, loads, every_ms=60_000)))
+    state.brokers["load_average"][:] = [logged[broker] for broker in state.brokers["broker"]]
+    made = decide(state, RoundMemory(), how)
+    assert {
+        move.bundle: move.decision.figures["throughput"] for move in made.moves
+    } == dict.fromkeys(names[:3], 3000.0)
 
 
 def test_without_transfer_the_placement_strategy_chooses() -> None:
@@ -130,6 +174,32 @@ def test_bundles_are_ranked_in_pulsar_s_steps() -> None:
     [top] = store_view(view, {"b1:80": Ema(0.5, 1.0, START)}, Known({}, {"b1:80"}), 10).top
     assert top is not None
     assert [name for name, _ in top] == [little, going_out, coming_in]
+
+
+@pytest.mark.parametrize(
+    ("held", "published"),
+    [
+        (8, "1555 B555 1FFF 0AAA 0000 CAAA 7555+1"),
+        (12, "1FFF 0AAA 0000 CAAA B555 1555 DFFF 7555+1"),
+        (12, "DFFF 1555 0000 CAAA B555 0AAA+1 7555+2"),
+        (8, "4AAA BFFF 6AAA F555+1 5FFF+2"),
+    ],
+)
+def test_bundles_that_rank_alike_are_in_the_order_in_which_pulsar_published_them(
+    held: int, published: str
+) -> None:
+    """What brokers of 4.0.7 published; a sign and a number is a rank, and no rank is 0."""
+    ends = [*(n * 0x0AAAAAAA for n in range(24)), 0xFFFFFFFF]
+    ranges = [f"{low:08x}_{high:08x}" for low, high in pairwise(ends)]
+    ranks: dict[str, tuple[float, ...]] = {}
+    for each in published.split():
+        start, _, rank = each.partition("+")
+        [found] = [span for span in ranges if span.upper().startswith(start)]
+        name = f"public/drive/0x{found.replace('_', '_0x')}"
+        ranks[name] = (0.0, 0.0, float(rank or 0))
+    assert as_published(dict(sorted(ranks.items())), 10, held) == list(ranks)
+    assert as_published(ranks, 0, held) == []
+    assert as_published(ranks, 2, held)[-1] == list(ranks)[-1]
 
 
 def test_a_backtest_plays_it() -> None:

@@ -2,20 +2,36 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.rows import ReportRows
+from counterpoise.pipeline.clock import EVER
+from counterpoise.pipeline.tables.compaction import compact
 from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.reports import land, newest_poll, next_slice, read_shard
+from counterpoise.pipeline.tables.reports import (
+    land,
+    newest_poll,
+    next_slice,
+    read_reports,
+    read_shard,
+)
+from counterpoise.pipeline.tables.rows_codec import ADDED, rows_to_arrow
+from counterpoise.pipeline.tables.schema import REPORTS
 from counterpoise.pipeline.tables.states import (
     commit_states,
     current_states,
     read_state,
     resharded,
+    state_from_bytes,
+    state_to_bytes,
     write_state,
 )
+from counterpoise.pipeline.tables.views import parts
 from tests.load.story import poll
 from tests.load.test_fold import assert_same
 
@@ -60,6 +76,40 @@ def test_shards_fold_to_what_the_whole_folds_to(tmp_path: Path, bundles: int, sh
     divided = resharded(writer, 2)
     assert divided is not None
     assert_same(merged([read_state(location, file) for file in divided.files]), merged([whole]))
+
+
+def test_a_history_from_before_a_column_goes_on_with_it(tmp_path: Path) -> None:
+    """Older rows have zero in it, and null for other engines; newer ones are beside them."""
+    location = open_location(tmp_path)
+    old = rows_to_arrow(a_poll(1, 30)).drop_columns(list(ADDED))
+    days = pa.array(["2023-11-14"] * len(old))
+    write_deltalake(location.table_uri(REPORTS), old.append_column("day", days), partition_by="day")
+    writer = take_over(location)
+    newer = a_poll(2, 30)
+    newer["load_average"][newer["kind"] == "broker"] = 0.5
+    land(writer, newer)
+    part = next_slice(writer, 0)
+    assert part is not None
+    state = fold(FoldState.empty(), read_shard(location, part, 0, 1))
+    assert state.brokers["load_average"].tolist() == [0.5] * 3
+    found = pa.concat_tables(read_reports(writer, 0, EVER, ["load_average", "kind"], ["broker"]))
+    assert found.column("load_average").to_pylist() == [0.0] * 3 + [0.5] * 3
+    seen = DeltaTable(location.table_uri(REPORTS)).to_pyarrow_table(
+        columns=["kind", "load_average"]
+    )
+    averages = seen.filter(pc.equal(seen["kind"], "broker"))["load_average"].to_pylist()
+    assert sorted(averages, key=str) == [0.5] * 3 + [None] * 3
+    assert compact(writer, REPORTS, up_to_poll=part.up_to, at_least=2) == 2
+    exported = pa.concat_tables(parts(writer, REPORTS, first_ms=0, last_ms=EVER))
+    assert pc.sum(exported["load_average"]).as_py() == 1.5
+    assert take_over(location).version(REPORTS) == writer.version(REPORTS) + 1, "it stays as it is"
+
+
+def test_a_state_from_before_a_column_goes_on_with_it() -> None:
+    state = fold(FoldState.empty(), Batch.of(a_poll(1, 3)))
+    old = {name: each for name, each in state.brokers.items() if name not in ADDED}
+    blob = state_to_bytes(FoldState(state.averages, state.served, old))
+    assert state_from_bytes(blob).brokers["load_average"].tolist() == [0.0] * 3
 
 
 def test_a_poll_is_landed_once(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ class RoundMemory:
     """Where bundles have been lately (see `thrash.py`)."""
     loads: Mapping[str, Ema] = field(default_factory=dict)
     """The brokers' averages, for a strategy that reads load stores (`load/store_of_reports.py`)."""
+    unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
+    """When a bundle was last moved away from a broker, milliseconds since 1970."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
         """The memory with the last move of each bundle that others moved than the balancer.
@@ -195,6 +197,10 @@ class RoundMemory:
                 (one.ended_at_ms for one in ended if one.carried_out), default=self.settled_at_ms
             ),
             traffic_before={each: traffic[each] for each in sorted(changed & traffic.keys())},
+            unloaded_brokers={
+                **self.unloaded_brokers,
+                **{one.source: one.ended_at_ms for one in moved},
+            },
             trails=trailed(
                 self.trails,
                 [(one.bundle, one.hop) for one in ended if one.hop],
@@ -213,6 +219,7 @@ class RoundMemory:
             "settledAt": self.settled_at_ms,
             "trafficBefore": dict(self.traffic_before),
             "loads": {broker: list(ema) for broker, ema in self.loads.items()},
+            "unloadedBrokers": dict(self.unloaded_brokers),
             "trails": {bundle: [list(hop) for hop in hops] for bundle, hops in self.trails.items()},
         }
 
@@ -231,6 +238,7 @@ class RoundMemory:
                 for bundle, hops in value.get("trails", {}).items()
             },
             {broker: Ema(*ema) for broker, ema in value.get("loads", {}).items()},
+            value.get("unloadedBrokers", {}),
         )
 
 

@@ -25,6 +25,14 @@ class BalanceOptions:
         5000, "loadBalancerReportUpdateMinIntervalMillis", "ms", low=10, dynamic=True
     )
     """How often brokers measure; what was measured before the last moves is not acted on."""
+    report_max_minutes: int = option(
+        15, "loadBalancerReportUpdateMaxIntervalMinutes", "minutes", low=1, dynamic=True
+    )
+    """How old what a broker published may become; a backtest of a leader goes by it."""
+    report_threshold_percent: int = option(
+        10, "loadBalancerReportUpdateThresholdPercentage", "%", low=0, dynamic=True
+    )
+    """By how much a broker's figures have to differ to be published; likewise."""
     stats_s: int = option(60, "statsUpdateFrequencyInSecs", "s", low=1)
     """How often Apache Pulsar's brokers measure rates; until then reports repeat old ones, and
     after a move they are waited for, twice as long at most."""

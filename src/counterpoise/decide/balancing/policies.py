@@ -51,9 +51,6 @@ class PlacementPolicies:
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """Failure domain by broker."""
     filters: FilterOptions = field(default_factory=FilterOptions)
-    averages: Mapping[str, float] = field(default_factory=lambda: _NONE)
-    """The brokers' own averages of their usage, where they publish them: a leader of the extensible
-    manager reads those."""
     count: CountGroup = count_namespaces
 
     def as_reported(self, view: ClusterView) -> PlacementPolicies:

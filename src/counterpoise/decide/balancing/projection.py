@@ -37,6 +37,10 @@ class Projection:
         # What the bundle costs its source it will cost its destination, whose limits are the same.
         usage[target] += usage[source] * np.float32(part)
         usage[source] -= usage[source] * np.float32(part)
+        average = broker.load_average.copy()
+        if average[source] > 0 and average[target] > 0:
+            average[target] += average[source] * part
+            average[source] -= average[source] * part
         count = broker.bundle_count.copy()
         count[source] -= 1
         count[target] += 1
@@ -51,6 +55,7 @@ class Projection:
             traffic=_shifted(broker.traffic, averages.short, source, target, bundle),
             short_average=_shifted(broker.short_average, averages.short, source, target, bundle),
             long_average=_shifted(broker.long_average, averages.long, source, target, bundle),
+            load_average=average,
         )
         return Projection(replace(view, broker=moved_columns))
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.balancing.as_leader import select_as_leader, stays
-from counterpoise.decide.balancing.destination import Destinations
+from counterpoise.decide.balancing.destination import ASKED, Destinations
 from counterpoise.decide.balancing.measured import with_basis
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
@@ -19,10 +19,11 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser
-from counterpoise.decide.placement.strategy import PlacementStrategy
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding import Shedder
 from counterpoise.load.fold import LAPSE_AFTER_MS, FoldState
+from counterpoise.load.rates import Floats
 from counterpoise.load.store_of_reports import Known, averaged, store_view
 from counterpoise.load.store_view import NO_RULES, LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
@@ -77,7 +78,7 @@ class Strategy:
         view = _marked(snapshot.view, kept)
         policies = snapshot.policies and snapshot.policies.as_reported(view)
         if self.reads_stores:
-            made = _by_stores(view, snapshot.answering, memory, self, policies)
+            made = _by_stores(replace(snapshot, view=view, policies=policies), memory, self)
         else:
             if getattr(self.shedder, "obeys_rules", False):
                 view = _with_rules(view, snapshot.answering, memory, self, policies)
@@ -164,29 +165,25 @@ class Shed:
     rng: Random
 
 
-def _by_stores(
-    view: ClusterView,
-    answering: Collection[str],
-    memory: RoundMemory,
-    strategy: Strategy,
-    policies: PlacementPolicies | None,
-) -> Round:
+def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strategy) -> Round:
     """The round of a strategy that reads load stores, where only reports are to be had."""
-    own = strategy.placement_options
-    weights = (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights
-    averages = averaged(view, weights.extensible, memory.loads)
-    for broker, load in (policies.averages if policies is not None else {}).items():
-        if broker in averages:
-            averages[broker] = averages[broker]._replace(load=load)
-    # A broker that took part in the last moves measures again before it is looked at again.
-    cooling = dict.fromkeys(memory.traffic_before, memory.settled_at_ms)
-    stores = store_view(view, averages, Known(cooling, answering), MAX_BUNDLES)
+    view, policies = snapshot.view, snapshot.policies
+    averages = averaged(view, store_weights(strategy), memory.loads)
+    leads = strategy.as_leader is not None
+    known = Known(memory.unloaded_brokers, snapshot.answering, snapshot.measured, leads)
+    stores = store_view(view, averages, known, MAX_BUNDLES)
     if policies is not None:
         owners = stores.rules.owners or {}
         stores = replace(stores, rules=bundle_rules(policies, owners, owners))
     made = replace(shed(stores, memory, strategy), view=view)
-    found = placed(made, answering, memory, strategy, policies)
+    found = placed(made, snapshot.answering, memory, strategy, policies)
     return replace(found, memory=replace(found.memory, loads=averages))
+
+
+def store_weights(strategy: Strategy) -> Floats:
+    """How much each resource counts in the usage that load stores have."""
+    own = strategy.placement_options
+    return (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights.extensible
 
 
 def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
@@ -240,6 +237,11 @@ def placed(
             now_ms,
             memory.settled_at_ms,
             trails=memory.trails,
+            unloaded_brokers={
+                broker: at_ms
+                for broker, at_ms in memory.unloaded_brokers.items()
+                if broker in view.brokers
+            },
         ),
     )
 
@@ -270,7 +272,9 @@ def _place(
     decisions, refused = _not_back(made, memory, strategy)
     for asked, barred in decisions:
         chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
-        if strategy.as_leader is not None:
+        if strategy.as_leader is not None and strategy.reads_stores and asked.destination:
+            found = Placement(asked.destination, (asked.destination,), "asked", ASKED, remembered)
+        elif strategy.as_leader is not None:
             others = [broker for broker in answering if broker not in barred]
             chosen = select_as_leader(asked, others, chooser, remembered, strategy.as_leader)
             found, same = chosen.placement, stays(asked, chosen)

@@ -9,7 +9,8 @@ import numpy as np
 
 from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.load.fold import FoldState
-from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.fold_view import cluster_view, newest_measured
+from counterpoise.load.rates import Rates
 from counterpoise.load.view import ClusterView
 
 
@@ -36,6 +37,15 @@ class ClusterSnapshot:
     """Where it was read, for a person."""
     state: FoldState | None = None
     """The reports that it was made of."""
+    newest: Rates | None = None
+    """What each bundle carried when it was measured last, where there is no `state`."""
+
+    @property
+    def measured(self) -> Rates | None:
+        """What each bundle carried when it was measured last; None where that is not known."""
+        if self.newest is not None or self.state is None:
+            return self.newest
+        return newest_measured(self.state, self.view)
 
     @property
     def brokers(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, RESOURCES, USAGE
-from counterpoise.load.usage import BANDWIDTH_IN, CPU
+from counterpoise.load.usage import BANDWIDTH_IN, CPU, weighted_max
 from counterpoise.load.view import Integers, Masks
 from counterpoise.pipeline.backtest.recorded_load import (
     BundleReports,
@@ -28,8 +28,10 @@ from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import read_reports
+from counterpoise.pipeline.tables.rows_codec import completed
 
-_COLUMNS = (*("poll_id", "kind", "broker", "bundle", "fresh", "topics", *RATES, *USAGE),)
+PLAYED = ("poll_id", "kind", "broker", "bundle", "fresh", "topics", "load_average", *RATES, *USAGE)
+"""The columns of `reports` that a trace is made of."""
 ROOM = 8e9
 """Bytes of loads: a month of 100 brokers with 5,000 bundles by the minute."""
 _BYTES_A_LOAD = 32
@@ -132,6 +134,9 @@ class RecordedHosts(Hosts):
     """Per cent, by step, broker and resource."""
     carried: Any
     """The rates that the brokers reported then, by step and broker."""
+    own: Any
+    """The average that each broker had made of its usage when it had measured, by step and broker;
+    0 where there is none."""
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
         """What was recorded, with what the difference of the loads costs on top."""
@@ -142,6 +147,13 @@ class RecordedHosts(Hosts):
         used[:, 4] += 100.0 * (loads.throughput_out - known[:, 3]) / self.bytes_most
         used[:, 0] = np.minimum(100.0, used[:, 0])
         return np.maximum(used, 0.0)
+
+    def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
+        """See `Hosts.averages`: more or less by as much as more or less is used now."""
+        own: Floats = self.own[step, :, 0].astype(np.float64)
+        then = weighted_max(self.used[step], weights)
+        shifted = own + weighted_max(usage.astype(np.float32), weights) - then
+        return np.where(own > 0, np.maximum(shifted, np.finfo(float).tiny), 0.0)
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,7 @@ class _Table:
 def _read(recording: Recording) -> RecordedTrace:
     location = open_location(recording.uri)
     first, last = recording.first_ms, recording.last_ms
-    rows = read_reports(TablesReader(location), first - 1, last, _COLUMNS)
+    rows = read_reports(TablesReader(location), first - 1, last, PLAYED)
     parts = [_plain(part) for part in rows]
     whole = pa.concat_tables(parts) if parts else None
     if whole is None or not (whole.column("kind").to_numpy() == BUNDLE).any():
@@ -196,6 +208,7 @@ def trace_of(whole: pa.Table, recording: Recording) -> RecordedTrace:
         polls[at], broker_of[at], bundle_of[at], rates[at], polls[fresh], broker_of[fresh]
     )
     loads, moves = changes_of(reports.sound())
+    own = completed(whole, ["load_average"]).column("load_average").to_numpy()
     shape = (count, len(brokers))
     measured = np.zeros(shape, np.bool_)
     measured[steps[fresh], broker_of[fresh]] = True
@@ -215,6 +228,7 @@ def trace_of(whole: pa.Table, recording: Recording) -> RecordedTrace:
                 hosts.cpu_of_rate,
                 _kept(steps[seen], broker_of[seen], _used(whole, seen), shape),
                 _kept(steps[seen], broker_of[seen], rates[seen], shape),
+                _kept(steps[fresh], broker_of[fresh], own[fresh, np.newaxis], shape),
             ),
             loads,
             moves,

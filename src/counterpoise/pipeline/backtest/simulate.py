@@ -21,7 +21,7 @@ import numpy as np
 from counterpoise.decide.balancing.as_leader import select_as_leader
 from counterpoise.decide.balancing.due import is_time, unmeasured
 from counterpoise.decide.balancing.moves import Round, RoundMemory
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import Strategy, store_weights
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
@@ -37,6 +37,7 @@ from counterpoise.load.view import (
 )
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
+from counterpoise.pipeline.backtest.publications import Publications
 from counterpoise.pipeline.backtest.trace import LoadTrace
 
 _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
@@ -101,6 +102,10 @@ class _Simulation:
         self._flowed = np.zeros(len(self._bundles), np.int64)
         """For how many steps."""
         self._arrived = np.zeros(len(self._bundles), np.bool_)
+        self._published: Publications | None = None
+        """What brokers published for a leader that goes by it."""
+        if self._strategy and self._strategy.as_leader and self._strategy.reads_stores:
+            self._published = Publications(len(self._brokers), self._strategy.balance)
         self._step: int | None = None
         self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
         self._averages = [np.zeros((len(self._bundles), 4)) for _ in _TERMS]
@@ -114,7 +119,9 @@ class _Simulation:
         trace = self._trace
         now_ms = trace.start_ms + step * trace.step_ms
         loads, up = trace.loads(step), trace.up(step)
-        self._measure(trace.measured(step), loads)
+        measured = trace.measured(step)
+        self._measure(measured, loads)
+        self._publish(now_ms, measured, step)
         self._step = step
         if self._as_recorded:
             self._follow(step, loads)
@@ -127,7 +134,8 @@ class _Simulation:
         view = self._seen(now_ms, up)
         if self._waits(view):
             return
-        made = self._strategy.plan(ClusterSnapshot(view, view.brokers), self._memory)
+        seen = ClusterSnapshot(view, view.brokers, newest=_rates(self._reported))
+        made = self._strategy.plan(seen, self._memory)
         self.measure.refused(made.rejections)
         for move in made.moves:
             row = self._row[move.bundle]
@@ -172,6 +180,25 @@ class _Simulation:
             leads = self._strategy is not None and self._strategy.as_leader is not None
             self._sample(np.flatnonzero(self._listed >= 0) if leads else mine)
 
+    def _publish(self, now_ms: int, measured: Masks | None, step: int) -> None:
+        """Let the brokers that measured publish what a leader under PIP-192 reads."""
+        if self._published is None or self._strategy is None:
+            return
+        count = len(self._brokers)
+        served = np.flatnonzero(self._listed >= 0)
+        owner = self._listed[served]
+        rates = Rates(
+            *(np.bincount(owner, self._reported[served, i], count).astype(float) for i in range(4))
+        )
+        usage = self._trace.hosts.usage(rates, step)
+        figures = np.stack(
+            [rates.rate(), rates.throughput(), np.bincount(self._owners, minlength=count),
+             usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1)], axis=1,
+        )  # fmt: skip
+        averages = self._trace.hosts.averages(usage, store_weights(self._strategy), step)
+        there = np.ones(count, np.bool_) if measured is None else measured
+        self._published.publish(now_ms, there, figures, averages)
+
     def _sample(self, rows: Any) -> None:
         """Fold the last reports of these bundles into their averages."""
         for term, limit in enumerate(_TERMS):
@@ -186,6 +213,8 @@ class _Simulation:
 
     def _bring(self, row: int, broker: int) -> None:
         """Give a bundle to a broker, whose clients come back there."""
+        if self._published is not None:
+            self._published.moved(np.array([self._owners[row], broker]))
         self._owners[row] = broker
         self._forget_flow(row, arrived=True)
 
@@ -283,6 +312,10 @@ class _Simulation:
         for name in _RATES:
             getattr(carried, name)[there] = getattr(traffic, name)
         topics = np.bincount(owner[served], self._trace.topics[served], minlength=len(there))
+        known = {}
+        if self._published is not None:
+            known = {"load_average": self._published.averages[there],
+                     "measured_ms": self._published.at_ms[there]}  # fmt: skip
         return BrokerColumns.of(
             self._trace.hosts.usage(carried, self._step or 0)[there].astype(np.float32),
             traffic,
@@ -290,6 +323,7 @@ class _Simulation:
             topics=topics.astype(np.int64),
             short_average=summed(_rates(self._averages[0])),
             long_average=summed(_rates(self._averages[1])),
+            **known,
         )
 
     def _place_orphans(self, now_ms: int, loads: Rates, up: Masks) -> None:

@@ -31,6 +31,14 @@ class Hosts:
         used[:, 4] = 100.0 * loads.throughput_out / self.bytes_most
         return used
 
+    def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
+        """The brokers' own averages of their weighted usage at a step; 0 where they are not known.
+
+        ``usage`` is what they use, in per cent.
+        """
+        del weights, step
+        return np.zeros(len(usage))
+
     def more(self, broker: int, loads: Rates, bundle: int) -> Floats:
         """Per cent that a bundle adds to what a broker uses."""
         added = np.zeros(5)

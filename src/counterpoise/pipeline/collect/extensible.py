@@ -49,7 +49,11 @@ async def fetch_topics(admin: Admin, address: str) -> bytes:
 
 
 async def fetch_usage(admin: Admin, address: str) -> Row:
-    """The host's usage and limits, by `rows.COLUMNS`."""
+    """The host's usage and limits, and the broker's average, by `rows.COLUMNS`.
+
+    The average is that of its weighted usage, by which a leader decides: a fraction, 0 where the
+    broker names none.
+    """
     try:
         body = await admin.get(f"{address}/admin/v2/broker-stats/metrics", of_itself=True)
         return usage_of_json(body)
@@ -57,66 +61,44 @@ async def fetch_usage(admin: Admin, address: str) -> Row:
         return usage_of_text(await admin.get(f"{address}/metrics/", of_itself=True))
 
 
-async def fetch_average(admin: Admin, address: str) -> float | None:
-    """The broker's own average of its weighted usage, by which a leader decides: a fraction.
-
-    None where it names none; raises one of `UNREADABLE` where it does not answer.
-    """
-    try:
-        return average_of_json(await admin.get(f"{address}/admin/v2/broker-stats/metrics"))
-    except UNREADABLE:
-        return average_of_text(await admin.get(f"{address}/metrics/"))
-
-
-def average_of_text(body: bytes) -> float | None:
-    """The average in the Prometheus text of `/metrics/`."""
-    found = _AVERAGE.search(body)
-    return _fraction(found[1].decode()) if found else None
-
-
-def average_of_json(body: bytes) -> float | None:
-    """The average in the answer of `broker-stats/metrics`."""
-    try:
-        for group in orjson.loads(body):
-            if group["dimensions"].get("feature") == "max_ema":
-                return _fraction(group["metrics"].get("brk_lb_resource_usage"))
-    except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
-        raise RefusedError("the metrics are not those of a broker") from None
-    return None
-
-
-def _fraction(figure: Any) -> float | None:
+def _fraction(figure: Any) -> float:
+    """A figure as a number; 0 where it is none."""
     try:
         found = float(figure)
     except (TypeError, ValueError):
-        return None
-    return found if math.isfinite(found) and found >= 0 else None
+        return 0.0
+    return found if math.isfinite(found) and found >= 0 else 0.0
 
 
 def usage_of_text(body: bytes) -> Row:
-    """The usage in the Prometheus text of `/metrics/`."""
-    return _usage({name.decode(): value.decode() for name, value in _USAGE.findall(body)})
+    """The usage in the Prometheus text of `/metrics/`, and the broker's own average of it."""
+    found = {name.decode(): value.decode() for name, value in _USAGE.findall(body)}
+    average = _AVERAGE.search(body)
+    return _usage(found, _fraction(average and average[1].decode()))
 
 
 def usage_of_json(body: bytes) -> Row:
-    """The usage in the answer of `broker-stats/metrics`."""
+    """The usage in the answer of `broker-stats/metrics`, and the broker's own average of it."""
     try:
         groups = orjson.loads(body)
         found: dict[str, Any] = {}
+        average = 0.0
         for group in groups:
+            if group.get("dimensions", {}).get("feature") == "max_ema":
+                average = _fraction(group["metrics"].get("brk_lb_resource_usage"))
             for name, value in group["metrics"].items():
                 if name.startswith("brk_lb_") and name.endswith("_usage"):
                     found[name[7:-6]] = value
     except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
         raise RefusedError("the metrics are not those of a broker") from None
-    return _usage(found)
+    return _usage(found, average)
 
 
-def _usage(found: Mapping[str, Any]) -> Row:
+def _usage(found: Mapping[str, Any], average: float) -> Row:
     missing = [name for name in _RESOURCES if name not in found]
     if missing:
         raise RefusedError(f"the metrics have no pulsar_lb_{missing[0]}_usage")
-    row: Row = {}
+    row: Row = {"load_average": average}
     for name, ours in _RESOURCES.items():
         try:
             row[f"{ours}_usage"] = float(found[name])

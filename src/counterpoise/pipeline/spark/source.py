@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from counterpoise.pipeline.spark.frames import ddl_of, spark_schema
 from counterpoise.pipeline.tables.delta_table import open_table
 from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.rows_codec import completed
 from counterpoise.pipeline.tables.schema import DAY, SCHEMAS, day_of
 from counterpoise.pipeline.tables.views import VIEWS, TableView
 
@@ -177,7 +178,7 @@ class HistorySourceReader(DataSourceReader):
             later = pc.greater_equal(polls, self._first_ms)
             rows = rows.filter(pc.and_(later, pc.less_equal(polls, self._last_ms)))
         days = pa.array([day] * len(rows), pa.string())
-        made = rows.select(names).append_column(DAY, days)
+        made = completed(rows, names).append_column(DAY, days)
         return made.select(self.columns.names).cast(self.columns)
 
 

@@ -19,6 +19,7 @@ from counterpoise.pipeline.tables.data_files import (
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, BY_SLOT, NO_BUNDLES, rows_of
+from counterpoise.pipeline.tables.rows_codec import completed
 from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, SCHEMAS, TABLES, day_of
 
 ROWS_MOST = 1_000_000
@@ -118,7 +119,8 @@ def merge_files(
         whole = table != REPORTS or rows <= GROUP_ROWS
         for part in (ALL_ROWS,) if whole else (NO_BUNDLES, *BY_SLOT):
             read = (rows_of(source, file, part) for file in files)
-            _write(made, chain.from_iterable(read))
+            rows_read = chain.from_iterable(read)
+            _write(made, (completed(each, schema.names).cast(schema) for each in rows_read))
     return made.written
 
 

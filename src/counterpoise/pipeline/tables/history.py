@@ -266,8 +266,19 @@ def take_over(location: Location) -> TablesWriter:
                     raise superseded(location.address) from None
                 raise
             handle.update_incremental()
+            _add_columns(handle, table, epoch)
             sync_log(location, table, before + 1, handle.version())
     return TablesWriter(location, handles, epoch)
+
+
+def _add_columns(handle: DeltaTable, table: str, epoch: int) -> None:
+    """Give a table the columns that came later than it: null in the rows that it has."""
+    there = {field.name for field in handle.schema().fields}
+    new = [field for field in schema_of(table).fields if field.name not in there]
+    if new:
+        of_epoch = CommitProperties(app_transactions=[Transaction(WRITER, epoch)])
+        handle.alter.add_columns(new, commit_properties=of_epoch)
+        handle.update_incremental()
 
 
 def commit(

@@ -19,8 +19,8 @@ from counterpoise.pipeline.tables.data_files import DIGEST_BITS, DataFile, parse
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, rows_of
-from counterpoise.pipeline.tables.rows_codec import columns_of, rows_to_arrow
-from counterpoise.pipeline.tables.schema import REPORTS
+from counterpoise.pipeline.tables.rows_codec import columns_of, completed, rows_to_arrow
+from counterpoise.pipeline.tables.schema import REPORTS, SCHEMAS
 
 LANDED = "counterpoise-poll"
 """The application transaction whose version is the newest poll."""
@@ -129,7 +129,7 @@ def read_reports(
                 kept = pc.and_(kept, pc.is_in(group.column("kind"), pa.array(kinds)))
             found = group.filter(kept)
             if len(found):
-                yield found if columns is None else found.select(list(columns))
+                yield completed(found, columns or SCHEMAS[REPORTS].names)
 
 
 def _groups_of(parquet: pq.ParquetFile, shard: int, shards: int) -> list[pa.Table]:

@@ -16,8 +16,11 @@ _ARROW = {"O": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
 MOMENT = pa.timestamp("ms", tz="UTC")
 MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
 
+ADDED = ("load_average",)
+"""Columns that reports have not had from the beginning: null, to other engines, in older rows."""
+
 REPORTS_SCHEMA = pa.schema(
-    [pa.field(name, _ARROW[dtype.kind], nullable=False) for name, dtype in COLUMNS.items()]
+    [pa.field(name, _ARROW[dtype.kind], nullable=name in ADDED) for name, dtype in COLUMNS.items()]
     + [pa.field(name, MOMENT, nullable=False) for name in MOMENTS]
 )
 
@@ -29,8 +32,17 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
     return pa.table(arrays, schema=REPORTS_SCHEMA)
 
 
+def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """These columns of rows; one that came later than the rows is zero in them."""
+    for name in set(names).intersection(ADDED).difference(table.column_names):
+        nothing = pa.repeat(pa.scalar(0, REPORTS_SCHEMA.field(name).type), len(table))
+        table = table.append_column(REPORTS_SCHEMA.field(name), nothing)
+    return table.select(list(names))
+
+
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """Arrow columns as NumPy's."""
+    """Arrow columns as NumPy's; one that came later than the rows is zero in them."""
+    table = completed(table, names)
     return {name: _column(table.column(name)) for name in names}
 
 

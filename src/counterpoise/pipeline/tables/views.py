@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, POLL, RATES, USAGE
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.row_groups import rows_of
+from counterpoise.pipeline.tables.rows_codec import completed
 from counterpoise.pipeline.tables.schema import (
     FOLD_STATE,
     JOURNAL,
@@ -83,7 +84,7 @@ def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> It
             chosen = pc.and_(pc.greater_equal(polls, first_ms), pc.less_equal(polls, last_ms))
             if view:
                 chosen = pc.and_(chosen, pc.equal(group.column("kind"), view.kind))
-            yield group.filter(chosen).select(columns)
+            yield completed(group.filter(chosen), columns)
     yield SCHEMAS[table].empty_table().select(columns)
 
 

@@ -1,0 +1,43 @@
+"""Which measurements brokers publish under the extensible load manager (PIP-192).
+
+A broker publishes its load data when the figures differ enough from those it published last, when
+these are old, and when it gave or got a bundle. A leader knows nothing else of it.
+"""
+
+import numpy as np
+
+from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.load.rates import Floats, Indices
+from counterpoise.load.view import Integers, Masks
+
+
+class Publications:
+    """What each broker published last, and when (`BrokerLoadDataReporter.needBrokerDataUpdate`)."""
+
+    def __init__(self, brokers: int, options: BalanceOptions) -> None:
+        self._options = options
+        self._figures = np.full((brokers, 4), np.nan)
+        self.at_ms: Integers = np.zeros(brokers, np.int64)
+        self.averages: Floats = np.zeros(brokers)
+        """Of its usage, as the broker makes it; 0 where that is not known."""
+
+    def publish(self, now_ms: int, measured: Masks, figures: Floats, averages: Floats) -> None:
+        """Let the brokers that measured publish what says enough that is new.
+
+        ``figures`` has of each broker messages/s, bytes/s, bundles, and the per cent that it uses.
+        """
+        before, most = self._figures, self._options.report_threshold_percent
+        with np.errstate(all="ignore"):
+            change = 100.0 * np.abs(figures - before) / before
+        change[:, 3] = np.abs(figures - before)[:, 3]
+        # From nothing to something is more than any part; NaN is not known, as after a move.
+        changed = ~((change <= most) | (figures == before)).all(axis=1)
+        old = now_ms - self.at_ms > self._options.report_max_minutes * 60_000
+        those = measured & (changed | old)
+        self._figures[those] = figures[those]
+        self.at_ms[those] = now_ms
+        self.averages[those] = averages[those]
+
+    def moved(self, brokers: Indices) -> None:
+        """A bundle came or went: what these measure next is published whatever it is."""
+        self._figures[brokers] = np.nan

@@ -238,7 +238,7 @@ def test_a_managed_ledger_that_is_compressed(kind: str) -> None:
     value = b"\x47\x78" + struct.pack(">i", len(header)) + header + packed
     assert parse_managed_ledger("x", value) == parse_managed_ledger("x", plain)
     with pytest.raises(UnreadableNode, match="/managed-ledgers/x"):
-        parse_managed_ledger("x", value[:-3])
+        parse_managed_ledger("x", value[:-9])
 
 
 def test_a_managed_ledger_that_was_just_created_lists_nothing() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from counterpoise.bookkeeper.cursors import CursorPositions, parse_cursor_node, parse_positions
+from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
 from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.bookkeeper.managed_ledgers import parse_managed_ledger
@@ -19,7 +20,18 @@ def misread(case: Case, ours: Answer, theirs: Answer) -> str | None:
     """What we read differently from what Java was given to write, or None."""
     if ours.get("path") != theirs["path"]:
         return f"ours {ours!r}, Java {theirs['path']!r}"
-    read = {
+    try:
+        read, wanted = _read(case, theirs), _wanted(case, theirs)
+    except (BookKeeperError, ValueError, IndexError) as error:
+        return f"we cannot read it: {error}"
+    for key, value in wanted.items():
+        if read[key] != value:
+            return f"{key}: we read {read[key]!r}, written was {value!r}"
+    return None
+
+
+def _read(case: Case, theirs: Answer) -> dict[str, Any]:
+    return {
         "ledger": _ledger(case, theirs),
         "stored": _stored(case, theirs),
         "managed": _managed(theirs["managed"]),
@@ -27,11 +39,6 @@ def misread(case: Case, ours: Answer, theirs: Answer) -> str | None:
         "positions": _positions(parse_positions("", bytes.fromhex(theirs["positions"]))),
         "bits": _bits(parse_positions("", bytes.fromhex(theirs["bits"]))),
     }
-    wanted = _wanted(case, theirs)
-    for key, value in wanted.items():
-        if read[key] != value:
-            return f"{key}: we read {read[key]!r}, written was {value!r}"
-    return None
 
 
 def _wanted(case: Case, theirs: Answer) -> dict[str, Any]:

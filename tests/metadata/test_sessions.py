@@ -19,6 +19,7 @@ from counterpoise.metadata import (
     NotificationKind,
     SessionEvent,
     StoreUnavailable,
+    open_reader,
     open_store,
 )
 from counterpoise.metadata.zk import ZooKeeperStore
@@ -179,6 +180,19 @@ async def test_two_chroots_do_not_see_each_other(zookeeper: ZooKeeper) -> None:
     async with asyncio.timeout(10):
         assert [(await heard.get()).path for _ in range(2)] == ["/y", "/z"]
     for store in (one, two, whole):
+        await store.close()
+
+
+@pytest.mark.zookeeper
+async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
+    whole = await open_store(zookeeper.metadata_url)
+    reader = await open_reader(f"{zookeeper.metadata_url}/absent")
+    assert await reader.get("/ledgers") is None
+    assert await reader.children("/ledgers") == []
+    assert not await whole.exists("/absent"), "a store would have made its root"
+    await whole.put("/absent/ledgers/LAYOUT", b"2")
+    assert await reader.children("/ledgers") == ["LAYOUT"]
+    for store in (whole, reader):
         await store.close()
 
 

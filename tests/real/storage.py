@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pulsar
 import pyarrow.parquet as pq
@@ -32,6 +33,9 @@ MESSAGES = 300
 CONF = {
     "managedLedgerMaxEntriesPerLedger": ENTRIES_A_LEDGER,
     "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    # Without it a broker deletes full ledgers that no subscription needs.
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
     "loadBalancerEnabled": "false",
 }
 KINDS = {
@@ -233,7 +237,7 @@ def judge_cursors(judge: StorageJudge) -> None:
     judge.admin(f"persistent/{NAMESPACE}/plain/unload", "PUT")
     stats = judge.admin(f"persistent/{NAMESPACE}/plain/stats")["subscriptions"]
     theirs = {
-        name: (each["markDeletePosition"], stats[name]["msgBacklog"])
+        unquote_plus(name): (each["markDeletePosition"], stats[unquote_plus(name)]["msgBacklog"])
         for name, each in judge.stats_internal("plain")["cursors"].items()
     }
     rows = {row["cursor"]: row for row in judge.rows("cursors", "--topic", "plain")}

@@ -1,0 +1,83 @@
+"""Faults of what is read of BookKeeper."""
+
+from __future__ import annotations
+
+from tests.mutants.fault import Fault
+
+_CODECS = "tests/bookkeeper/test_codecs.py"
+_READING = "tests/bookkeeper/test_ledger_reading.py"
+_CURSORS = "tests/bookkeeper/test_cursors.py"
+_ORPHANS = "tests/bookkeeper/test_orphans.py"
+
+IN_BOOKKEEPER: tuple[Fault, ...] = (
+    Fault(
+        "a read fences the ledger",
+        "bookkeeper/read_frames.py",
+        "_VERSION, _READ, 0, ledger, entry)",
+        "_VERSION, _READ, 1, ledger, entry)",
+        f"{_CODECS}::test_a_request_has_no_flag",
+    ),
+    Fault(
+        "an entry is taken whatever its digest says",
+        "bookkeeper/stored_entry.py",
+        "if not hmac.compare_digest(self.of(header, payload), stored[HEADER.size : begin]):",
+        "if False:",
+        f"{_CODECS}::test_one_bit_anywhere_breaks_the_digest",
+    ),
+    Fault(
+        "an entry of another place is taken",
+        "bookkeeper/stored_entry.py",
+        "if its_ledger != ledger or (entry is not None and its_entry != entry):",
+        "if its_ledger != ledger:",
+        f"{_READING}::test_the_next_bookie_is_asked_when_one_misbehaves",
+    ),
+    Fault(
+        "a write set begins at the first bookie",
+        "bookkeeper/ledger_metadata.py",
+        "ensemble[(entry + step) % len(ensemble)]",
+        "ensemble[step]",
+        f"{_CODECS}::test_metadata_of_format_3",
+    ),
+    Fault(
+        "silence counts as a loss",
+        "bookkeeper/ledger_reading.py",
+        "lost = lost and isinstance(error, MissingEntry)",
+        "lost = True",
+        f"{_READING}::test_an_entry_is_lost_only_when_all_say_so_or_have_it_damaged",
+    ),
+    Fault(
+        "a frame may have any size",
+        "bookkeeper/read_frames.py",
+        "if not _ANSWER.size <= size <= self._frame_max:",
+        "if size < 0:",
+        f"{_CODECS}::test_a_frame_of_a_size_that_none_has_ends_the_connection",
+    ),
+    Fault(
+        "a range of acknowledgements counts before the mark-delete position, too",
+        "bookkeeper/cursors.py",
+        "max(0, self.up_to(last) - max(self.up_to(before), marked))",
+        "max(0, self.up_to(last) - self.up_to(before))",
+        f"{_CURSORS}::test_a_backlog_is_what_is_left",
+    ),
+    Fault(
+        "a candidate is not looked at again",
+        "bookkeeper/orphans.py",
+        "    if not again.unreferenced([ledger.ledger]):\n        return None\n",
+        "",
+        f"{_ORPHANS}::test_a_reference_that_comes_meanwhile_is_seen",
+    ),
+    Fault(
+        "a ledger of another application can be an orphan",
+        "bookkeeper/orphans.py",
+        "    return application == PULSAR\n",
+        "    return True\n",
+        f"{_ORPHANS}::test_ledgers_of_others_are_never_judged",
+    ),
+    Fault(
+        "a topic whose list cannot be read refers to nothing",
+        "bookkeeper/orphans.py",
+        "    if owner.topic in unknown:\n",
+        "    if False:\n",
+        f"{_ORPHANS}::test_a_topic_whose_node_is_damaged_may_refer_to_anything",
+    ),
+)

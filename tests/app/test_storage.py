@@ -268,3 +268,19 @@ def test_a_store_that_cannot_be_reached(
     monkeypatch.setattr("counterpoise.app.verbs.storage.TIMEOUT_S", 0.5)
     assert main(["storage", "ledgers", "--metadata", url]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_a_damaged_ledger_among_many_has_its_number_and_its_note(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Behind so many rows that the table has begun: a note that comes late is shown as well."""
+    for number in range(20, 1030):
+        await cluster.ledger(number, [], custom=of_topic(TOPIC))
+    await cluster.put("/ledgers/00/0000/L9000", b"BookieMetadataFormatVersion\t3\n\x05abc")
+    assert await storage("ledgers") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 2 + 1010 + 1
+    assert lines[-1].split()[:2] == ["9000", "unreadable"]
+    assert "it is cut off" in lines[-1]
+    assert await storage("replication", "--json") == 3
+    assert [row["ledger"] for row in json.loads(capsys.readouterr().out)] == [9000]

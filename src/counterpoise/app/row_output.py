@@ -21,7 +21,8 @@ _TYPES: Final[Mapping[type, pa.DataType]] = {
 _GROUP_ROWS: Final = 50_000
 """Rows of a part of a Parquet file."""
 _MEASURED_ROWS: Final = 1000
-"""How many rows decide how wide a table's columns are, and which are left out as empty."""
+"""How many rows decide how wide a table's columns are. Where they are all, what is empty in each
+is left out."""
 _WIDTH_MAX: Final = 80
 
 
@@ -135,17 +136,17 @@ class TableOutput:
             return
         self._waiting.extend(rows)
         if len(self._waiting) >= _MEASURED_ROWS:
-            self._begin(self._waiting)
+            self._begin(self._waiting, all_of_them=False)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._waiting:
-            self._begin(self._waiting)
+            self._begin(self._waiting, all_of_them=True)
 
-    def _begin(self, rows: Sequence[Any]) -> None:
+    def _begin(self, rows: Sequence[Any], *, all_of_them: bool) -> None:
         self._waiting = None
         for name in self._names:
             cells = [_cell(getattr(row, name)) for row in rows]
-            if any(cells):
+            if any(cells) or not all_of_them:
                 widest = max(len(name), *(len(cell) for cell in cells))
                 self._columns[name] = min(widest, _WIDTH_MAX)
         self._line([name.upper() for name in self._columns])

@@ -86,6 +86,7 @@ async def _rows_of(
     first = choice.begin.entry_id if choice.begin.ledger_id == ledger.ledger else 0
     for begin in range(max(first, 0), end.last_stored + 1, AHEAD):
         entries = range(begin, min(begin + AHEAD, end.last_stored + 1))
+        cluster.counts.entries += len(entries)
         found = await asyncio.gather(*(_read(cluster, ledger, entry) for entry in entries))
         yield [
             row

@@ -12,7 +12,7 @@ from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.errors import BookKeeperError, UnreadableNode
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, read_ledger_metadata
 from counterpoise.bookkeeper.ledger_owners import MESSAGES, ledger_owner
-from counterpoise.bookkeeper.ledger_paths import ledger_ids, ledger_path
+from counterpoise.bookkeeper.ledger_paths import ledger_at, ledger_ids, ledger_path
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end
 from counterpoise.bookkeeper.managed_ledgers import ListedLedger
 from counterpoise.metadata.port import MetadataReader
@@ -126,8 +126,14 @@ async def cluster_ledgers(cluster: LedgerCluster) -> AsyncIterator[list[LedgerRo
 
 async def _row(cluster: LedgerCluster, found: LedgerMetadata | UnreadableNode) -> LedgerRow:
     if isinstance(found, UnreadableNode):
-        return _without_metadata(-1, UNREADABLE, str(found))
+        return _without_metadata(number_of(cluster, found), UNREADABLE, str(found))
     return ledger_row(found, await cluster.end_of(found))
+
+
+def number_of(cluster: LedgerCluster, damaged: UnreadableNode) -> int:
+    """The ledger whose node cannot be understood."""
+    found = ledger_at(cluster.root, damaged.path)
+    return -1 if found is None else found
 
 
 def ledger_row(ledger: LedgerMetadata, end: LedgerEnd | str, note: str = "") -> LedgerRow:

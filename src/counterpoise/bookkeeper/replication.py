@@ -13,7 +13,7 @@ from counterpoise.bookkeeper.bookie_registry import BookieRegistry, BookieState
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.ledger_owners import ledger_owner
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd
-from counterpoise.bookkeeper.ledger_rows import UNREADABLE, LedgerCluster, date
+from counterpoise.bookkeeper.ledger_rows import UNREADABLE, LedgerCluster, date, number_of
 from counterpoise.bookkeeper.proto.ledgers_pb2 import UnderreplicatedLedgerFormat
 from counterpoise.metadata.port import MetadataReader
 
@@ -128,7 +128,9 @@ async def replication_rows(cluster: LedgerCluster) -> AsyncIterator[Sequence[Rep
             if isinstance(each, LedgerMetadata):
                 row = _replication_row(cluster.registry, each, marks.get(each.ledger))
             else:
-                row = ReplicationRow(-1, "", "", UNREADABLE, -1, 0, "", "", str(each), True)
+                row = ReplicationRow(
+                    number_of(cluster, each), "", "", UNREADABLE, -1, 0, "", "", str(each), True
+                )
             rows += [row] if row is not None else []
         yield rows
 

@@ -27,6 +27,7 @@ from counterpoise.pipeline.drive.action_trail import (
     moved_by_hand,
 )
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
+from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
@@ -112,6 +113,25 @@ async def test_a_running_balancer_gives_nothing_to_a_drained_broker_until_it_is_
     NewAction(trail, ActionKind.RELEASE, "ann").begin(START - 8000, empty).close(START)
     again = await stepped(balancing(http, trail, logged)(START + 1000), uneven)
     assert empty in {move.destination for move in again.moves}
+
+
+async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+) -> None:
+    """The process that does it may have been killed: it goes on where it was, by and by."""
+    state = new_roll(tuple(uneven.names), START, "ann", "")
+    write_roll(trail.place, state)
+    logged = LogLines()
+    balancer = balancing(http, trail, logged)(START + 1000)
+    for number in range(2):
+        assert await balancer.step(seen(uneven, number)) is None
+    assert logged == [
+        f"no round is made: rolling restart {state.id} by ann is under way: 0 of 3 brokers "
+        "restarted (counterpoise roll --abandon gives it up)"
+    ]
+    write_roll(trail.place, replace(state, ended_ms=START, abandoned=True))
+    assert await balancer.step(seen(uneven, 2)) is not None
+    assert logged[1] == "rounds are made again: the rolling restart is over"
 
 
 async def test_what_was_moved_by_hand_has_its_grace_period_and_counts_in_the_hour(

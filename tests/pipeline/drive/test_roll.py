@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import shlex
 import sys
 from collections import Counter
@@ -32,12 +31,14 @@ from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 from tests.waiting import until
 
 QUICK = RollOptions(
-    back_within_s=1.0,
+    back_within_s=60.0,
     settle_s=0.0,
-    patience_s=0.3,
+    patience_s=60.0,
     look_every_s=0.01,
-    drain=DrainOptions(verify_within_s=1.0, again_after_s=0.01),
+    drain=DrainOptions(verify_within_s=60.0, again_after_s=0.01),
 )
+IMPATIENT = replace(QUICK, back_within_s=0.5, patience_s=0.1)
+"""For what never comes to be."""
 
 
 @dataclass
@@ -122,6 +123,21 @@ async def roller(tmp_path: Path) -> AsyncIterator[Roller]:
         yield made
 
 
+def sheds_not(cluster: FakeCluster) -> None:
+    for each in cluster.brokers:
+        base = "/admin/v2/brokers/configuration"
+        off = b'{"loadBalancerSheddingEnabled": "false"}'
+        each.answers |= {f"{base}/runtime": (200, off), f"{base}/values": (200, b"{}")}
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process has ended, waited for by its parent or not."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
 async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_last(
     roller: Roller,
 ) -> None:
@@ -194,8 +210,8 @@ async def test_brokers_of_the_wanted_version_are_left_out_and_another_version_st
 
 async def test_a_broker_that_does_not_come_back_stops_it_until_it_does(roller: Roller) -> None:
     roller.machines.stays_away = True
-    with pytest.raises(RollStoppedError, match=r"is not back after 1 s: .* does not answer"):
-        await roller.whole()
+    with pytest.raises(RollStoppedError, match=r"is not back after 0.5 s: .* does not answer"):
+        await roller.whole(IMPATIENT)
     [stopped] = roller.machines.restarted
     roller.machines.stays_away = False
     next(each for each in roller.cluster.brokers if each.name == stopped).away = False
@@ -206,7 +222,7 @@ async def test_a_broker_that_does_not_come_back_stops_it_until_it_does(roller: R
 async def test_a_broker_that_runs_as_it_did_was_not_restarted(roller: Roller) -> None:
     roller.machines.does_nothing = True
     with pytest.raises(RollStoppedError, match="runs as it did: it was not restarted yet"):
-        await roller.whole()
+        await roller.whole(IMPATIENT)
     assert len(roller.machines.restarted) == 1
 
 
@@ -217,19 +233,14 @@ async def test_without_a_start_time_a_broker_has_to_be_seen_away(roller: Roller)
     [first, *_] = await roller.roll().plan()
     machine = next(each for each in roller.cluster.brokers if each.name == first)
 
-    async def by_hand() -> None:
-        await until(lambda: any("runs as it did" in each for each in roller.logged))
-        machine.away = True
-        await until(lambda: any("does not answer" in each for each in roller.logged))
-        machine.away = False
-
-    hand = asyncio.create_task(by_hand())
-    with pytest.raises(RollStoppedError, match="runs as it did"):
-        await roller.whole()
-    await hand
-    state = roller.trail.roll()
-    assert state is not None
-    assert state.restarted == (first,)
+    running = asyncio.create_task(roller.whole())
+    await until(lambda: any("runs as it did" in each for each in roller.logged))
+    machine.away = True
+    await until(lambda: any("does not answer" in each for each in roller.logged))
+    machine.away = False
+    await until(lambda: (state := roller.trail.roll()) and state.restarted == (first,))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 def _silent(roller: Roller, last: FakeBroker) -> None:
@@ -255,7 +266,7 @@ def _paused(roller: Roller, last: FakeBroker) -> None:
 async def test_no_further_broker_is_begun_while_the_cluster_is_not_well(
     roller: Roller, trouble: Callable[[Roller, FakeBroker], None], words: str
 ) -> None:
-    each = roller.roll()
+    each = roller.roll(IMPATIENT)
     state = await each.begin(await each.plan(), "me", "")
     last = next(b for b in roller.cluster.brokers if b.name == state.brokers[-1].broker)
     trouble(roller, last)
@@ -269,7 +280,7 @@ async def test_outside_its_window_no_broker_is_begun(roller: Roller) -> None:
     minute = wall_clock_ms() // 60_000 % 1440
     window = ((minute + 120) % 1440, (minute + 180) % 1440)
     with pytest.raises(RollStoppedError, match=r"UTC only \(--window\)"):
-        await roller.whole(replace(QUICK, window=window))
+        await roller.whole(replace(IMPATIENT, window=window))
     assert roller.machines.restarted == []
 
 
@@ -331,16 +342,27 @@ async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path
     line = f"sh -c 'sleep 600 & echo $! > {pids}; wait'"
     with pytest.raises(RestartFailedError, match="had not ended after 1 s"):
         await RestartCommand.parse(line, 1.0).restart("b-1:8080")
-    child = int(pids.read_text())
+    await until(lambda: has_ended(int(pids.read_text())))
 
-    def is_gone() -> bool:
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return True
-        return f"/proc/{child}/stat" and ") Z" in Path(f"/proc/{child}/stat").read_text()
 
-    await until(is_gone)
+async def test_a_signal_ends_the_command_too_and_the_same_line_goes_on(
+    roller: Roller, tmp_path: Path
+) -> None:
+    """As a process of its own: signals are for whole processes."""
+    pids = tmp_path / "pids"
+    words = [
+        *(sys.executable, "-m", "counterpoise", "roll", "--history", str(tmp_path / "history")),
+        *("--admin-url", ",".join(f"http://{name}" for name in roller.cluster.names)),
+        *("--execute", "--settle", "0", "--command", f"sh -c 'echo $$ > {pids}; sleep 600'"),
+    ]
+    sheds_not(roller.cluster)
+    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    await until(pids.exists, "the command runs")
+    process.terminate()
+    said, _ = await process.communicate()
+    assert process.returncode == 1
+    assert said.decode().endswith("stopped; the same line goes on from here\n")
+    await until(lambda: has_ended(int(pids.read_text())))
 
 
 async def test_the_verb_shows_the_order_goes_on_and_gives_up(
@@ -348,10 +370,7 @@ async def test_the_verb_shows_the_order_goes_on_and_gives_up(
 ) -> None:
     at = ["--admin-url", ",".join(f"http://{name}" for name in roller.cluster.names)]
     kept = ["--history", str(tmp_path)]
-    for each in roller.cluster.brokers:
-        base = "/admin/v2/brokers/configuration"
-        off = b'{"loadBalancerSheddingEnabled": "false"}'
-        each.answers |= {f"{base}/runtime": (200, off), f"{base}/values": (200, b"{}")}
+    sheds_not(roller.cluster)
 
     async def verb(*words: str) -> int:
         return await asyncio.to_thread(main, ["roll", *at, *kept, *words])

@@ -13,6 +13,7 @@ from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.operator_history import location_of
 from counterpoise.app.output import say, say_with_time, surviving_closed_output
+from counterpoise.app.signals import until_signal
 from counterpoise.app.verbs.drain import HTTP_TIMEOUT_S, drain_rules
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.names.callbacks import SentenceSink
@@ -37,12 +38,28 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.abandon:
             return _abandon(args, trail)
-        return asyncio.run(_run(args, trail))
+        return _until_stopped(args, trail)
     except (CannotSeeError, HistoryFaultError) as error:
         raise UserError(str(error)) from None
-    except KeyboardInterrupt:
+
+
+def _until_stopped(args: argparse.Namespace, trail: ActionTrail) -> int:
+    """Its exit status; SIGTERM and Ctrl-C end it, and the command that it runs."""
+    ended: list[int] = []
+
+    async def work(stop: asyncio.Event) -> None:
+        tasks = (asyncio.create_task(_run(args, trail)), asyncio.create_task(stop.wait()))
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[1].cancel()
+            ended.append(tasks[0].result())
+            return
+        tasks[0].cancel()
+        await asyncio.wait(tasks[:1])
         say("stopped; the same line goes on from here")
-        return EXIT_STOPPED
+
+    asyncio.run(until_signal(work))
+    return ended[0] if ended else EXIT_STOPPED
 
 
 def _abandon(args: argparse.Namespace, trail: ActionTrail) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Awaitable, Callable
 
 
 async def until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run until SIGTERM or Ctrl-C sets the event."""
+    """Run until SIGTERM or Ctrl-C sets the event; only the main thread is given signals."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
     await run(stop)

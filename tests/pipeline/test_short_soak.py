@@ -16,13 +16,13 @@ from tests.ports import free_ports
 from tests.real.soak import Soak, SoakPlan
 
 pytestmark = [
-    pytest.mark.spark, pytest.mark.client, pytest.mark.zookeeper, pytest.mark.timeout(300),
+    pytest.mark.spark, pytest.mark.client, pytest.mark.zookeeper, pytest.mark.timeout(600),
 ]  # fmt: skip
 
 BROKERS = 3
 PLAN = SoakPlan(
-    seconds=17.0,
-    restart_every_s=7.0,
+    seconds=14.0,
+    restart_every_s=5.5,
     away_s=(1.0,),
     phase_s=6.0,
     messages_a_second=150.0,
@@ -30,8 +30,8 @@ PLAN = SoakPlan(
     bundles=16,
     balance=("--interval", "500ms", "--decide-every", "2s", "--grace-period", "10s"),
     grace_s=10.0,
-    settle_s=15.0,
-    calm_s=4.0,
+    settle_s=60.0,
+    calm_s=3.0,
 )
 
 

@@ -41,6 +41,7 @@ from tests.real.soak_judgement import (
 
 SERVES_WITHIN_S = 240
 DECIDED = re.compile(r" decided | nothing to move")
+MOVED = re.compile(r" moved \S+ after ")
 
 
 class RestartableCluster(Protocol):
@@ -203,8 +204,10 @@ class Soak:
                 )
                 for number in range(min(2, plan.namespaces))
             ]  # fmt: skip
-            self._until_decided(balance)
+            self._until(balance, DECIDED)  # Spark takes its time to start
+            self._began = time.monotonic()
             self._restarts()
+            self._until(balance, MOVED)
             running = balance.process.poll() is None
             status = balance.end()
             self.check("the balancer ran to the end", running and status == 0, status)
@@ -216,14 +219,13 @@ class Soak:
         self._judge(balance.lines())
         return len(self.failed)
 
-    def _until_decided(self, balance: StampedCommand) -> None:
-        """Wait for the first round: Spark takes its time to start."""
+    def _until(self, balance: StampedCommand, said: re.Pattern[str]) -> None:
+        """Wait until the balancer has said it, has ended, or the time is up."""
         deadline = time.monotonic() + SERVES_WITHIN_S
         while time.monotonic() < deadline and balance.process.poll() is None:
-            if any(DECIDED.search(line) for _, line in balance.lines()):
-                break
+            if any(said.search(line) for _, line in balance.lines()):
+                return
             time.sleep(0.5)
-        self._began = time.monotonic()
 
     def check(self, what: str, holds: object, seen: object = "") -> None:
         """Print a verdict, and keep it when it is bad."""

@@ -42,32 +42,40 @@ _LOAD = [
     "tests/broker/bundles/test_placement.py",
     "tests/decide/balancing/test_by_stores.py",
 ]
+_SETTINGS = "tests/app/settings/test_table.py"
+"""Holds every room's settings against Pulsar's."""
 _CHANNEL = ["tests/ownership", "tests/broker/bundles", *_QUICK]
 
 ROOMS: dict[str, Room] = {
     "quota": Room(["tests/quota", "tests/broker/limits"]),
     "load": Room(_LOAD),
     "decide/advice": Room(["tests/decide/advice", "tests/pipeline/drive", *_QUICK]),
-    "decide/balancing": Room(["tests/decide/balancing", "tests/pipeline/drive", *_QUICK]),
-    "decide/shedding": Room(["tests/decide/shedding", "tests/decide/balancing", *_QUICK]),
-    "decide/placement": Room(["tests/decide/placement", "tests/decide/balancing", *_QUICK]),
-    "decide/splitting": Room(["tests/decide/splitting"]),
+    "decide/balancing": Room(
+        [_SETTINGS, "tests/decide/balancing", "tests/pipeline/drive", *_QUICK]
+    ),
+    "decide/shedding": Room(
+        [_SETTINGS, "tests/decide/shedding", "tests/decide/balancing", *_QUICK]
+    ),
+    "decide/placement": Room(
+        [_SETTINGS, "tests/decide/placement", "tests/decide/balancing", *_QUICK]
+    ),
+    "decide/splitting": Room([_SETTINGS, "tests/decide/splitting"]),
     "decide/filters": Room(["tests/decide/filters", "tests/decide/balancing", *_QUICK]),
     "decide/watchdog": Room(["tests/decide/watchdog", "tests/pipeline/watchdog", *_QUICK]),
-    "storage": Room(["tests/storage", "tests/broker/topic/test_damage.py"]),
+    "storage": Room([_SETTINGS, "tests/storage", "tests/broker/topic/test_damage.py"]),
     "ownership/channel": Room(_CHANNEL),
     "ownership": Room(_CHANNEL, ("channel",)),
     "metadata": Room(["tests/metadata"]),
     "wire": Room(["tests/wire"]),
     "faults": Room(["tests/faults"]),
-    "security": Room(["tests/security", *_QUICK]),
+    "security": Room([_SETTINGS, "tests/security", *_QUICK]),
     "admin": Room(["tests/admin", *_QUICK]),
     "app": Room(["tests/app", *_QUICK]),
-    "broker/topic": Room(["tests/broker/topic"]),
-    "broker/connection": Room(["tests/broker/connection"]),
+    "broker/topic": Room([_SETTINGS, "tests/broker/topic"]),
+    "broker/connection": Room([_SETTINGS, "tests/broker/connection"]),
     "broker/bundles": Room(["tests/broker/bundles", *_QUICK]),
-    "broker/limits": Room(["tests/broker/limits"]),
-    "broker/load": Room(["tests/broker/load", *_QUICK]),
+    "broker/limits": Room([_SETTINGS, "tests/broker/limits"]),
+    "broker/load": Room([_SETTINGS, "tests/broker/load", *_QUICK]),
     "broker/base": Room(["tests/broker/base", *_QUICK]),
     "broker/namespaces": Room(["tests/broker/namespaces", "tests/broker/bundles", *_QUICK]),
     "broker/peers": Room(["tests/broker/peers", "tests/broker/load", *_QUICK]),

@@ -21,6 +21,47 @@ OURS = {
 Each bundle's metrics are reported unless they are switched off: they are what a balancer looks at.
 """
 
+LEAST = {
+    1: """
+        authenticationRefreshCheckSeconds backlogQuotaCheckIntervalInSeconds
+        counterpoiseHorizonMinutes defaultNumPartitions defaultNumberOfNamespaceBundles
+        dispatcherMaxRoundRobinBatchSize httpRequestsMaxPerSecond
+        keySharedLookAheadMsgInReplayThresholdPerSubscription
+        loadBalancerInFlightServiceUnitStateWaitingTimeInMillis
+        loadBalancerReportUpdateMaxIntervalMinutes loadBalancerResourceQuotaUpdateIntervalMinutes
+        loadBalancerServiceUnitStateMaxConcurrentOverrides
+        loadBalancerServiceUnitStateMonitorIntervalInSeconds
+        loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds loadBalancerSheddingIntervalMinutes
+        loadBalancerSplitIntervalMinutes managedLedgerCacheSizeMB
+        managedLedgerMaxSizePerLedgerMbytes
+        managedLedgerMaxUnackedRangesToPersist maxConcurrentLookupRequest
+        maxConcurrentTopicLoadRequest maxMessageSize maxPendingPublishRequestsPerConnection
+        maxThrottledPublishBytesPerConnection maxThrottledPublishRequestsPerConnection
+        messageExpiryCheckIntervalInMinutes metadataStoreOperationTimeoutSeconds
+        namespaceBundleUnloadingTimeoutMs resourceUsageTransportPublishIntervalInSecs
+        statsUpdateFrequencyInSecs
+    """,
+    10: "loadBalancerReportUpdateMinIntervalMillis",
+    100: "metadataStoreSessionTimeoutMillis",
+    -1: """
+        backlogQuotaDefaultLimitBytes loadBalancerNamespaceBundleMaxSessions
+        maxMessagePublishBufferSizeInMB maxUnloadBundleNumPerShedding
+    """,
+    -(2**31): """
+        brokerPublisherThrottlingMaxMessageRate dispatchThrottlingRateInMsg
+        dispatchThrottlingRatePerSubscriptionInMsg dispatchThrottlingRatePerTopicInMsg
+        keepAliveIntervalSeconds maxPublishRatePerTopicInMessages
+        subscribeRatePeriodPerConsumerInSecond subscribeThrottlingRatePerConsumer
+    """,
+    -(2**63): """
+        brokerPublisherThrottlingMaxByteRate dispatchThrottlingRateInByte
+        dispatchThrottlingRatePerSubscriptionInByte dispatchThrottlingRatePerTopicInByte
+        maxPublishRatePerTopicInBytes
+    """,
+}
+"""The least that a number may be: more than 0 where a broker could not work with none, less where
+whatever is not positive means no limit."""
+
 
 def pulsar_defaults():
     for name in ("load_balancer_defaults.tsv", "rate_defaults.tsv"):
@@ -55,6 +96,15 @@ def test_defaults_are_in_range(room, settings):
     check_ranges(settings())
     for option in all_options(settings):
         assert room in table()[option.conf].rooms
+
+
+def test_a_number_is_at_least_nothing_unless_it_stands_here():
+    found = {}
+    for _, settings in ROOMS:
+        for option in all_options(settings):
+            if option.low:
+                found.setdefault(option.low, set()).add(option.conf)
+    assert found == {least: {*names.split()} for least, names in LEAST.items()}
 
 
 def test_rooms_that_read_one_setting_agree_about_it():

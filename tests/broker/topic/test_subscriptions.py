@@ -170,6 +170,16 @@ async def test_a_shared_consumer_is_blocked_by_what_it_does_not_acknowledge(
     assert len(world.wire.payloads()) == 6
 
 
+async def test_what_another_consumer_acknowledges_is_held_no_longer(world: World) -> None:
+    """After a reconnect a client acknowledges what it got on its former connection."""
+    producer = await world.producer()
+    first, second = [await world.consumer(SHARED, permits=1) for _ in range(2)]
+    await world.publish(producer, *"ab")
+    first.ack_individual(world.wire.ids(second))
+    assert (first.unacked, second.unacked) == (1, 0)
+    assert (await subscription_json(first.subscription))["unackedMessages"] == 1
+
+
 async def test_a_shared_subscription_goes_round(world: World) -> None:
     producer = await world.producer()
     consumers = [await world.consumer(SHARED) for _ in range(3)]

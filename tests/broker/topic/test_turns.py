@@ -15,7 +15,7 @@ from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.subscription import SAVE_WORK, SEEK_WORK
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Position
+from counterpoise.storage.port import Position, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry, publish
@@ -180,6 +180,20 @@ async def test_a_second_seek_is_refused_while_the_first_is_under_way() -> None:
     assert isinstance(done[1], BrokerError)
     assert done[1].code is ServerError.ConsumerBusy
     assert consumer.subscription.acks.mark == 4
+
+
+async def test_a_seek_that_fails_keeps_no_other_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(MemoryLedgerStore())
+    await fill(world, 10)
+    consumer = await world.consumer(permits=0)
+
+    async def unreadable(*_: object) -> int:
+        raise StorageError("the disk failed")
+
+    patched = "counterpoise.broker.topic.subscription.first_published_at"
+    monkeypatch.setattr(patched, unreadable)
+    with pytest.raises(StorageError):
+        await consumer.seek_to_time(0)
     await consumer.seek_to(Position(0, 7))
     assert consumer.subscription.acks.mark == 6
 

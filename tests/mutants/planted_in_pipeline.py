@@ -50,7 +50,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "pipeline/tables/history.py",
         "        carried = {WRITER: self.epoch, **transactions}\n",
         "        carried = dict(transactions)\n",
-        f"{_SHARDS}::test_a_balancer_that_stood_still_decides_nothing_and_keeps_no_outcome",
+        "tests/pipeline/tables/test_history.py::TestWriters::runTest",
     ),
     Fault(
         "a writer that was refused reads on as if it still wrote",

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 
 from counterpoise.pipeline.stream.session import start_session, stop_session
-from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import journal_of
-from tests.pipeline.short_history import ShortHistory
+from tests.pipeline.s3_server import Bucket, bucket
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +37,12 @@ def spark() -> "Iterator[SparkSession]":
     stop_session(session)
 
 
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Bucket]:
+    with bucket() as made:
+        yield made
+
+
 @pytest.fixture
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster() as made:
@@ -52,16 +58,9 @@ async def uneven(cluster: FakeCluster) -> FakeCluster:
     return cluster
 
 
-KINDS_OF_HISTORY: list[Callable[[Path], History]] = [
-    journal_of,
-    lambda path: ShortHistory(),
-]
-
-
-@pytest.fixture(params=KINDS_OF_HISTORY, ids=["journal", "short"])
-def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
-    made: History = request.param(tmp_path)
-    return made
+@pytest.fixture
+def history(tmp_path: Path) -> JournalWriter:
+    return journal_of(tmp_path)
 
 
 @pytest.fixture

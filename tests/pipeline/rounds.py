@@ -9,7 +9,7 @@ from counterpoise.decide.balancing.round import Strategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster
@@ -46,7 +46,7 @@ class LogLines(list[str]):
 
 def balancer(
     http: aiohttp.ClientSession,
-    history: History,
+    history: JournalWriter,
     log: LogLines | None = None,
     options: ExecutorOptions = DO_IT,
     clock: Callable[[], int] = lambda: START + 1000,
@@ -65,7 +65,7 @@ async def made_of(balancer: Balancer, state: FoldState) -> Round:
     return made
 
 
-def outcomes(history: History, made: Round) -> list[MoveOutcome]:
+def outcomes(history: JournalWriter, made: Round) -> list[MoveOutcome]:
     found = [history.outcome(move.id) for move in made.moves]
     assert None not in found
     return [outcome for outcome in found if outcome]

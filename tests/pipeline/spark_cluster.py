@@ -32,6 +32,16 @@ class StandaloneSpark:
     python: Path
     pids: tuple[int, ...]
 
+    @property
+    def arguments(self) -> list[str]:
+        """What a verb is given to run on it."""
+        return [
+            *("--master", self.master),
+            *("--spark-conf", f"spark.pyspark.python={self.python}"),
+            *("--spark-conf", "spark.executor.memory=512m"),
+            *("--spark-conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+        ]
+
     def packages(self) -> list[Path]:
         """What was brought to the executors, one file for each executor that ran a task."""
         return [file for home in self.workers for file in home.rglob("counterpoise.zip")]

@@ -68,16 +68,6 @@ async def test_a_broker_that_does_not_answer_is_a_gap_with_its_reason(
     assert "not now" in gap["note"][0]
 
 
-async def test_a_report_that_makes_no_sense_is_a_gap_that_names_the_field(
-    cluster: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    broker = await cluster.add_broker()
-    broker.says = {"cpu": "much"}
-    rows = await collector(http, cluster).poll()
-    assert kinds(rows) == ["poll", "gap"]
-    assert "cpu" in rows["note"][1]
-
-
 async def test_a_cluster_of_which_no_broker_answers_is_a_poll_with_a_note(
     cluster: FakeCluster, http: aiohttp.ClientSession
 ) -> None:

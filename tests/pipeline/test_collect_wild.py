@@ -91,6 +91,7 @@ def report(**changes: Any) -> Answer:
         (report(lastStats={"no bundle": {}}),
          "lastStats: expected bundles such as tenant/namespace/0x…_0x…, got 'no bundle'"),
         (report(lastStats={"a/b/0x00_0x10\n": {}}), "0x…_0x…, got 'a/b/0x00_0x10\\n'"),
+        (report(cpu="much"), "cpu"),
         (report(lastStats={"": {}}), "tenant/namespace/0x…_0x…, got ''"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
@@ -20,7 +20,7 @@ from tests.pipeline.rounds import DO_IT, EndedMoves, LogLines, balancer, made_of
 
 
 async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     state = seen(uneven)
     second, third = uneven.names[1:]
@@ -36,7 +36,7 @@ async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
 
 
 async def test_a_destination_that_was_lost_is_seen(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     uneven.lose_destination = True
     made = await made_of(balancer(http, history), seen(uneven))
@@ -46,7 +46,7 @@ async def test_a_destination_that_was_lost_is_seen(
 
 
 async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_again(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     uneven.refuse_unload = 412
     log = LogLines()
@@ -58,7 +58,7 @@ async def test_a_refusal_is_a_failure_with_the_clusters_words_and_may_be_tried_a
 
 
 async def test_an_unload_without_an_answer_says_which_broker_gave_none(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     uneven.hang_unload = asyncio.Event()
     options = replace(DO_IT, unload_within_s=0.2)
@@ -70,7 +70,7 @@ async def test_an_unload_without_an_answer_says_which_broker_gave_none(
 
 
 async def test_an_unload_that_changes_nothing_is_a_failure(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     uneven.forget_unload = True
     made = await made_of(balancer(http, history), seen(uneven))
@@ -79,7 +79,7 @@ async def test_an_unload_that_changes_nothing_is_a_failure(
 
 
 async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     made = await made_of(balancer(http, history), seen(uneven))
     asked = [(move.destination, name_in(move.bundle)) for move in made.moves]
@@ -88,7 +88,7 @@ async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
 
 
 async def test_a_bundle_that_comes_back_to_its_source_is_unloaded_once_more(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     """Another lookup came first, and the leader chose its old owner."""
     uneven.forget_unload = True
@@ -107,7 +107,7 @@ async def test_a_bundle_that_comes_back_to_its_source_is_unloaded_once_more(
 
 
 async def test_a_bundle_that_always_comes_back_is_given_up(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     uneven.forget_unload = True
     options = replace(DO_IT, back_after_s=0.05)
@@ -118,7 +118,7 @@ async def test_a_bundle_that_always_comes_back_is_given_up(
 
 
 async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
     uneven.lose_successors = True
@@ -127,7 +127,7 @@ async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
 
 
 async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     """One of Apache Pulsar's would be stuck for ever."""
     uneven.takes_s = 0.05
@@ -139,7 +139,7 @@ async def test_no_broker_that_takes_bundles_over_is_asked_what_it_owns(
 
 
 async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brokers_words(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     lookups = "/lookup/v2/topic/persistent/public/default/"
     state = seen(uneven)
@@ -163,7 +163,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
 
 
 async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_have(
-    cluster: FakeCluster, http: aiohttp.ClientSession, history: History
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     first, _, _ = [await cluster.add_broker() for _ in range(3)]
     for index in range(10):
@@ -175,7 +175,7 @@ async def test_a_bundle_without_topics_is_looked_up_by_a_name_that_one_could_hav
 
 
 async def test_where_clients_may_create_no_topics_one_list_of_topics_serves_all_bundles(
-    cluster: FakeCluster, http: aiohttp.ClientSession, history: History
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     """A filter by bundle would stop each broker that is asked, as one of Apache's."""
     first, _, _ = [await cluster.add_broker() for _ in range(3)]
@@ -192,7 +192,7 @@ async def test_where_clients_may_create_no_topics_one_list_of_topics_serves_all_
 
 
 async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_own(
-    cluster: FakeCluster, http: aiohttp.ClientSession, history: History
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     """A name that no topic has is not found there, which says nothing of its bundle."""
     first, _, _ = [await cluster.add_broker() for _ in range(3)]
@@ -239,7 +239,7 @@ async def test_who_owns_a_system_bundle_is_asked_without_giving_it_an_owner(
 
 
 async def test_a_decision_on_old_news_is_not_carried_out(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     late = balancer(http, history, clock=lambda: START + 121_000)
     made = await made_of(late, seen(uneven))
@@ -248,7 +248,7 @@ async def test_a_decision_on_old_news_is_not_carried_out(
 
 
 async def test_what_was_moved_before_a_long_pause_is_known_to_be_there(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: History
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     """Its balancer was killed between the unload and the outcome, and started again later."""
     sees = seen(uneven)

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.pipeline.stream.fold import FoldBatch, ReportFold, fold_shard
 from counterpoise.pipeline.tables.data_files import DataFile
 from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.reports import land
-from counterpoise.pipeline.tables.schema import FOLD_STATE, JournalKind
+from counterpoise.pipeline.tables.schema import FOLD_STATE
 from counterpoise.pipeline.tables.states import current_states, read_state
 from tests.load.story import START, joined, poll
 from tests.load.test_fold import assert_same
 from tests.pipeline.fake_cluster import bundle_name
-from tests.pipeline.histories import compacted, journal_of, kept, reader_of, writer_of
+from tests.pipeline.histories import compacted, reader_of, writer_of
 
 EVERY = 5000
 ROWS_OF_A_POLL = 6
@@ -104,6 +103,7 @@ _STEPS = st.one_of(
     st.tuples(st.just("fold"), st.integers(1, 20)),
     st.tuples(st.just("lose an executor"), st.integers(1, 3)),
     st.tuples(st.just("start again"), st.integers(1, 3)),
+    st.tuples(st.just("start elsewhere"), st.integers(1, 3)),
     st.tuples(st.just("compact"), st.integers(0, 9)),
 )
 
@@ -115,14 +115,16 @@ def test_however_batches_are_cut_lost_and_divided_each_poll_is_folded_once(
     steps: list[tuple[str, int]],
 ) -> None:
     with TemporaryDirectory() as home:
-        path = Path(home)
+        path = Path(home) / "history"
         writer, tasks, landed, shards = writer_of(path), LocalTasks(), 0, 2
         lands(writer, range(landed, landed := 1))
         running = ReportFold(writer, tasks, shards=shards)
         for step, number in steps:
             if step == "land":
                 lands(writer, range(landed, landed := landed + number))
-            elif step == "start again":
+            elif step.startswith("start"):
+                if step == "start elsewhere":
+                    path = path.rename(f"{path}-moved")
                 writer, shards = writer_of(path), number
                 running = ReportFold(writer, tasks, shards=shards)
             elif step == "compact":
@@ -185,12 +187,3 @@ def test_a_balancer_that_stood_still_while_another_took_over_commits_nothing(
     with pytest.raises(SupersededError):
         land(first, poll(3, {"b1:80": loads(3)}))
     assert_same(folded(tmp_path), expected(3))
-
-
-def test_a_balancer_that_stood_still_decides_nothing_and_keeps_no_outcome(tmp_path: Path) -> None:
-    """A commit to the journal has no transaction but the epoch of its writer."""
-    stopped = journal_of(tmp_path)
-    journal_of(tmp_path).record_memory(at(1), RoundMemory(decided_at_ms=1))
-    with pytest.raises(SupersededError, match="has taken"):
-        stopped.record_memory(at(2), RoundMemory(decided_at_ms=2))
-    assert [row["poll_id"] for row in kept(tmp_path, JournalKind.MEMORY)] == [at(1)]

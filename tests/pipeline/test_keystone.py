@@ -28,7 +28,6 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from tests.pipeline.backtest.test_simulate import FLOORS, START, Plain
 from tests.pipeline.histories import journal_of
-from tests.pipeline.short_history import ShortHistory
 from tests.pipeline.test_spark import landed, stream
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ async def test_one_story_is_decided_identically_inline_on_spark_and_in_a_backtes
     polls = [reported(trace, step, owned) for step, owned in enumerate(owners)]
     dry = Executor(http, lambda: START, ExecutorOptions(execute=False))
 
-    inline, state = ShortHistory(), FoldState.empty()
+    inline, state = journal_of(tmp_path / "inline"), FoldState.empty()
     made_inline = []
     for rows in polls:
         state = fold(state, Batch.of(rows))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import urllib.request
+from pathlib import Path
 
 import aiohttp
 import pulsar
@@ -20,11 +21,12 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies
+from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
+from tests.pipeline.histories import journal_of
 from tests.pipeline.rounds import LogLines, made_of, seen
-from tests.pipeline.short_history import ShortHistory
 
 DRY = ExecutorOptions(execute=False)
 GROUP = "/admin/v2/namespaces/{}/antiAffinity"
@@ -42,19 +44,23 @@ def answer(cluster: FakeCluster, path: str, status: int, body: bytes) -> None:
 
 
 def balancer(
-    http: aiohttp.ClientSession, urls: list[str], logged: LogLines, by: Strategy | None = None
+    http: aiohttp.ClientSession,
+    urls: list[str],
+    history: JournalWriter,
+    logged: LogLines,
+    by: Strategy | None = None,
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
     policies = RoundPolicies(http, urls)
     by = by or strategy(interval_ms=1)
-    return Balancer(by, ShortHistory(), executor, logged.append, policies=policies)
+    return Balancer(by, history, executor, logged.append, policies=policies)
 
 
 async def test_a_round_heeds_the_policies_of_its_moment(
-    uneven: FakeCluster, http: aiohttp.ClientSession
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     logged = LogLines()
-    one = balancer(http, [uneven.admin_url], logged)
+    one = balancer(http, [uneven.admin_url], history, logged)
     answer(uneven, POLICIES, 200, policy(["public/.*"], NOBODYS))
     made = await made_of(one, seen(uneven, 0))
     assert not made.moves
@@ -66,10 +72,10 @@ async def test_a_round_heeds_the_policies_of_its_moment(
 
 @pytest.mark.parametrize("path", [POLICIES, GROUP.format("public/default"), RUNTIME])
 async def test_no_round_is_made_while_policies_cannot_be_read(
-    uneven: FakeCluster, http: aiohttp.ClientSession, path: str
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter, path: str
 ) -> None:
     logged = LogLines()
-    one = balancer(http, [uneven.admin_url], logged)
+    one = balancer(http, [uneven.admin_url], history, logged)
     answer(uneven, path, 500, b"no metadata")
     for number in range(3):
         assert await one.step(seen(uneven, number)) is None
@@ -121,7 +127,7 @@ async def test_a_plan_heeds_them_too(
 
 
 async def test_what_a_namespace_of_the_group_is_on_is_no_place_for_another(
-    cluster: FakeCluster, http: aiohttp.ClientSession
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:
     first, second, _ = [await cluster.add_broker() for _ in range(3)]
     for index in range(4):
@@ -129,7 +135,8 @@ async def test_what_a_namespace_of_the_group_is_on_is_no_place_for_another(
         answer(cluster, GROUP.format(f"t/n{index}"), 200, b"group")
     cluster.carry(second, bundle_name(9, "t/there"), 1.0)
     answer(cluster, GROUP.format("t/there"), 200, b'"Group"')
-    made = await made_of(balancer(http, [cluster.admin_url], LogLines()), seen(cluster))
+    one = balancer(http, [cluster.admin_url], history, LogLines())
+    made = await made_of(one, seen(cluster))
     assert made.moves[0].destination == cluster.names[2], "the second has one of them"
     assert f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group" not in first.asked
 
@@ -168,7 +175,7 @@ async def looked(
 
 
 async def test_on_real_brokers_no_round_goes_against_a_policy(
-    http: aiohttp.ClientSession,
+    http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
     config = {
         "loadBalancerReportUpdateMinIntervalMillis": 100,
@@ -190,18 +197,19 @@ async def test_on_real_brokers_no_round_goes_against_a_policy(
                     await asyncio.to_thread(cluster.unload, topic, first)
             state = await looked(http, cluster.admin_url, producers)
 
-            async def round_() -> tuple[Round, LogLines]:
-                logged = LogLines()
-                made = await balancer(http, [cluster.admin_url], logged, by).step(state)
+            async def round_(name: str) -> tuple[Round, LogLines]:
+                logged, urls = LogLines(), [cluster.admin_url]
+                history = journal_of(tmp_path / name)
+                made = await balancer(http, urls, history, logged, by).step(state)
                 assert made is not None
                 return made, logged
 
-            made, logged = await round_()
+            made, logged = await round_("before")
             assert made.moves, logged
             base = f"{cluster.admin_url}/admin/v2/clusters/standalone"
             rules = json.loads(policy(["public/default"], NOBODYS))["theirs"]
             await asyncio.to_thread(put, f"{base}/namespaceIsolationPolicies/apart", rules)
-            made, logged = await round_()
+            made, logged = await round_("after")
             assert not made.moves
             assert "is no broker of isolation policy 'apart'" in logged
         finally:

@@ -13,7 +13,7 @@ from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, R
 from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.rounds import RoundRunner, outcome_text
-from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import UNEVEN, seen, strategy
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
@@ -76,7 +76,7 @@ class Story:
     def __init__(self, script: Script, *known: MoveOutcome, **options: Any) -> None:
         self.history, self.script, self.log = KeptOutcomes(*known), script, list[str]()
         self.runner = RoundRunner(
-            cast("History", self.history),
+            cast("JournalWriter", self.history),
             cast("Executor", script),
             self.log.append,
             **options,

@@ -12,9 +12,15 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from counterpoise.pipeline.stream import jvm
+from counterpoise.pipeline.stream import jvm, session
 from counterpoise.pipeline.stream.running import TRIES, PatientFold, StreamFailedError
-from counterpoise.pipeline.stream.session import patient, python_of, stop_session
+from counterpoise.pipeline.stream.session import (
+    SessionError,
+    patient,
+    python_of,
+    start_session,
+    stop_session,
+)
 from counterpoise.pipeline.stream.trouble import sentence_of
 from counterpoise.pipeline.tables.faults import DamagedError, SupersededError, damaged
 from counterpoise.pipeline.tables.states import FoldedStates
@@ -29,6 +35,25 @@ def test_executors_elsewhere_run_the_python_that_was_named_for_them() -> None:
     assert python_of("k8s://https://host", {}, environ) == "/usr/python"
     here = python_of("yarn", {}, {})
     assert here == python_of("local[2]", named, environ), "this process's own"
+
+
+@pytest.mark.parametrize(
+    ("master", "remote", "conf"),
+    [
+        ("sc://host:15002", "", {}),
+        ("local[2]", "sc://host", {}),
+        ("local[2]", "", {"spark.api.mode": "connect"}),
+        ("local[2]", "", {"spark.remote": "sc://host"}),
+    ],
+)
+def test_spark_connect_is_refused_before_any_jvm_is_started(
+    master: str, remote: str, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if remote:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    monkeypatch.setattr(session, "launch", lambda _: pytest.fail("a JVM is started"))
+    with pytest.raises(SessionError, match=r"Spark Connect .*--master spark://"):
+        start_session(master, partitions=2, conf=conf)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +191,10 @@ def test_a_session_whose_jvm_ended_first_is_stopped_without_a_warning(
     java = Mock()
     java.stop.side_effect = Py4JNetworkError("refused")
     context = SimpleNamespace(_jsc=java, _accumulatorServer=None)
-    session = Mock()
-    session.stop.side_effect = lambda: SparkContext.stop(context)  # type: ignore[arg-type]
+    started = Mock()
+    started.stop.side_effect = lambda: SparkContext.stop(context)  # type: ignore[arg-type]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        stop_session(session)
+        stop_session(started)
     java.stop.assert_called_once()
     assert warned == []

@@ -23,17 +23,11 @@ from counterpoise.pipeline.tables.states import current_states
 from tests.pipeline.command import Command
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import kept, reader_of
-from tests.pipeline.s3_server import Bucket, bucket
+from tests.pipeline.s3_server import Bucket
 from tests.pipeline.spark_cluster import StandaloneSpark, standalone_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Bucket]:
-    with bucket() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +36,15 @@ def on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
         yield made
 
 
-def where(on: StandaloneSpark) -> list[str]:
-    return [
-        *("--master", on.master),
-        *("--spark-conf", f"spark.pyspark.python={on.python}"),
-        *("--spark-conf", "spark.executor.memory=512m"),
-        *("--spark-conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"),
-    ]
-
-
 async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_played_again(
-    on: StandaloneSpark, endpoint: Bucket, cluster: FakeCluster, tmp_path: Path
+    on: StandaloneSpark, s3: Bucket, cluster: FakeCluster, tmp_path: Path
 ) -> None:
     first, _ = [await cluster.add_broker() for _ in range(2)]
     for index in range(6):
         cluster.carry(first, bundle_name(index), 20_000.0 + index)
-    uri = endpoint.uri("months/history")
+    uri = s3.uri("months/history")
     words = ["balance", "--admin-url", cluster.admin_url, "--history", uri, "--execute"]
-    words += ["--interval", "500ms", "--decide-every", "1s", "--grace-period", "1s", *where(on)]
+    words += ["--interval", "500ms", "--decide-every", "1s", "--grace-period", "1s", *on.arguments]
     words += ["--strategy", "ThresholdShedder"]
     words += ["--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"]
     balance = await Command.start(words, cwd=tmp_path / "driver", environment=LOOPBACK)
@@ -101,7 +86,7 @@ async def test_a_cluster_is_balanced_though_an_executor_is_lost_and_the_load_is_
     (mine / "shared" / "__init__.py").write_text("PERCENT = 10.0\n")
     (mine / "own.py").write_text(OWN)
     words = ["backtest", uri, "--step", "1", "--strategies", "ThresholdShedder,own:Own", "--json"]
-    words += ["--move-seconds", "1", *where(on)]
+    words += ["--move-seconds", "1", *on.arguments]
     backtest = await Command.start(words, cwd=mine, environment=LOOPBACK)
     assert await backtest.end() == 0, backtest.text
     [said] = [line for line in backtest.said if line.startswith("[{")]

@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from counterpoise import __version__
-from counterpoise.app.errors import UserError
 from counterpoise.app.loading import loading
 from counterpoise.app.output import discard_output
 from counterpoise.app.packages import needed_by
-from counterpoise.names.errors import InvalidName
-from counterpoise.names.options import ConfigError
+from counterpoise.names.errors import ExplainedError
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -143,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output went away (`counterpoise ... | head`).
         discard_output()
         return EXIT_INTERNAL
-    except (UserError, InvalidName, ConfigError) as error:
+    except ExplainedError as error:
         _complain(str(error))
         return EXIT_USER
     except Exception as error:

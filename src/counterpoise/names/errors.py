@@ -1,4 +1,4 @@
-"""The one error of this room: a text that is not the name it claims to be."""
+"""Errors that are explained to a person, and a text that is not the name it claims to be."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ SHOWN_MAX = 200
 """Characters of a wrong name that its message repeats."""
 
 
-class InvalidName(ValueError):
+class ExplainedError(Exception):
+    """An error whose message is a sentence for a person: what, where, why, and what to do.
+
+    The command line prints it without a traceback and exits with status 2.
+    """
+
+
+class InvalidName(ExplainedError, ValueError):
     """A topic, namespace, bundle or broker name that cannot be read.
 
     ``text`` is what was given; the message says what is wrong with it and what was expected.

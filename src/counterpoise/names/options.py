@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from counterpoise.names.errors import ExplainedError
+
 T = TypeVar("T")
 
 _KEY = "counterpoise.option"
@@ -30,7 +32,7 @@ INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 
-class ConfigError(ValueError):
+class ConfigError(ExplainedError, ValueError):
     """A setting that cannot be used: its name, what is wrong, what would be right, and where."""
 
     def __init__(self, name: str, problem: str, line: int | None = None) -> None:

@@ -26,7 +26,7 @@ from counterpoise.pipeline.drive.action_trail import (
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.rounds import RoundRunner
-from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.journal import JournalWriter
 
 if TYPE_CHECKING:
     from counterpoise.pipeline.policies import RoundPolicies
@@ -42,7 +42,7 @@ class Balancer:
     def __init__(
         self,
         strategy: Strategy,
-        history: History,
+        history: JournalWriter,
         executor: Executor,
         log: SentenceSink,
         *,

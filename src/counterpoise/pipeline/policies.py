@@ -21,6 +21,7 @@ from counterpoise.load.fields import LoadDataError
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import Column
 from counterpoise.load.view import bundle_namespace
+from counterpoise.names.errors import ExplainedError
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.options import from_conf
 from counterpoise.names.properties import Properties
@@ -45,7 +46,7 @@ FACTS: Final = (
 )
 
 
-class CannotSeeError(RuntimeError):
+class CannotSeeError(ExplainedError):
     """What a plan depends on could not be read; the message is a sentence for a person."""
 
 

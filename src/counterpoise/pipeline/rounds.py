@@ -14,7 +14,7 @@ from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.tables.port import History
+from counterpoise.pipeline.tables.journal import JournalWriter
 
 if TYPE_CHECKING:
     from counterpoise.pipeline.watch.metrics import Metrics
@@ -25,7 +25,7 @@ class RoundRunner:
 
     def __init__(
         self,
-        history: History,
+        history: JournalWriter,
         executor: Executor,
         log: Callable[[str], None],
         *,

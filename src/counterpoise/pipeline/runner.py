@@ -1,13 +1,10 @@
 """The balancer as a Spark application: collect, land, fold, decide, carry out."""
 
 import asyncio
-import contextlib
 import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
-
-import aiohttp
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.round import Strategy
@@ -15,34 +12,28 @@ from counterpoise.decide.balancing.snapshot import newest_poll as newest_poll_of
 from counterpoise.load.fold import FoldState, merged
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.balancer import Balancer
-from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, HTTP_TIMEOUT_S, wall_clock_ms
+from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
-from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import RoundPolicies
-from counterpoise.pipeline.spark.executors import EXECUTORS_WITHIN_S, has_executors, no_executor
-from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.spark.job import EXECUTORS_WITHIN_S, JobWatch, has_executors, no_executor
 from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
 from counterpoise.pipeline.stream.running import PatientFold
 from counterpoise.pipeline.stream.session import start_session, stop_session
 from counterpoise.pipeline.tables.control import read_control
-from counterpoise.pipeline.tables.faults import superseded
-from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.journal import JournalWriter
-from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.reports import ROWS_MOST, newest_poll
+from counterpoise.pipeline.tables.reports import ROWS_MOST
 from counterpoise.pipeline.tables.states import FoldedStates, read_state
-from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.history_keeper import (
+    HistoryKeeper,
+    NothingSeenError,
+    WatchSettings,
+)
 from counterpoise.pipeline.watch.polling import Polling
-from counterpoise.pipeline.watch.serve import serving
-from counterpoise.pipeline.watch.watcher import NothingSeenError
-from counterpoise.pipeline.watchdog.watchdog import guard
-from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,34 +45,19 @@ FINISH_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunSettings:
+class RunSettings(WatchSettings):
     """What a run of the balancer needs to know besides its strategy."""
 
-    addresses: tuple[str, ...]
-    """Admin URLs of the cluster."""
-    history: str
-    """Where what was seen, decided and done is kept: a path or URI (`tables/location.py`)."""
     master: str = "local[*]"
     spark_conf: tuple[tuple[str, str], ...] = ()
     """Settings of Spark's by name, besides ours."""
-    poll_every_s: float = 5.0
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     shards: int = 2
     """Into how many parts the state is divided, each folded on a core of its own."""
     rows_per_batch: int = ROWS_MOST
     """Rows of reports in a batch at most, unless one data file has more."""
-    once: bool = False
-    """One poll, one round, and the end."""
-    metrics: tuple[str, int] | None = None
-    """Where `/metrics` and `/health` are served."""
-    watchdog: bool = False
-    """Whether each look is judged, too (`decide/watchdog/`)."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     """What may be carried out without an operator's approval."""
-    keeping: KeepingOptions = field(default_factory=KeepingOptions)
-    heartbeat: HeartbeatOptions = field(default_factory=HeartbeatOptions)
-    security: ClientSecurity = ANONYMOUS
-    """Who we are to the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +69,14 @@ class _Spark:
     fold: PatientFold
 
 
-class SparkBalancer:
+class SparkBalancer(HistoryKeeper):
     """Runs one history's balancer.
 
-    `log` gets a sentence whenever something happens. Without `spark` a session is
-    started, and stopped together with its JVM; a session that is given is left running.
+    Without `spark` a session is started, and stopped together with its JVM; a session that is given
+    is left running.
     """
+
+    _settings: RunSettings
 
     def __init__(
         self,
@@ -108,21 +86,14 @@ class SparkBalancer:
         *,
         spark: "SparkSession | None" = None,
     ) -> None:
+        super().__init__(settings, log)
         self._spark = spark
-        self._settings = settings
         self._strategy = strategy
-        self._log = log
-        self._location = open_location(settings.history)
-        self._metrics = Metrics(wall_clock_ms, settings.poll_every_s)
-        self._lost = asyncio.Event()
         self._landed = asyncio.Event()
         """Set when there is something to fold, or when folding is to end."""
         self._is_ending = False
         self._held = ""
         self._reported_alone = False
-        self._began_ms = wall_clock_ms()
-        self.is_under_way = False
-        """Whether anything was kept."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Balance until `stop` is set.
@@ -131,16 +102,9 @@ class SparkBalancer:
         `StreamFailedError`, and, when one look is all there is, `NothingSeenError`.
         """
         settings = self._settings
-        async with contextlib.AsyncExitStack() as stack:
-            held = writing(self._location, self._lost.set, settings.heartbeat)
-            writer = self._writer = await stack.enter_async_context(held)
-            self._keeping = Keeping(writer, settings.keeping, self._log)
-            port = await stack.enter_async_context(serving(self._metrics, settings.metrics))
-            if port:
-                self._log(f"metrics on port {port}")
-            timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-            opened = http_session(settings.security, timeout=timeout)
-            session = await stack.enter_async_context(opened)
+        async with self._opened() as history:
+            writer, session, polling = history.writer, history.session, history.polling
+            self._writer, self._keeping = writer, history.keeping
             where = partial(web_address, addresses=settings.addresses)
             executor = Executor(session, wall_clock_ms, settings.executor, self._withheld, where)
             journal = JournalWriter(writer)
@@ -151,7 +115,7 @@ class SparkBalancer:
                 self._log,
                 rules=settings.rules,
                 moved_before=await asyncio.to_thread(journal.moved_since, self._began_ms - HOUR_MS),
-                metrics=self._metrics,
+                metrics=self.metrics,
                 policies=RoundPolicies(session, settings.addresses),
                 trail=ActionTrail(self._location),
             )
@@ -159,13 +123,6 @@ class SparkBalancer:
             if settings.executor.execute:
                 # Said before Spark is there, which takes its time.
                 self._holds(await sheds_by_itself(self._admin, settings.addresses))
-            last = await asyncio.to_thread(newest_poll, writer)
-            collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
-            stack.callback(collector.close)
-            watchdog = None
-            if settings.watchdog:
-                watchdog = guard(session, settings.addresses, self._log, self._metrics)
-            polling = Polling(collector, writer, self._log, self._metrics, watchdog)
             # The only poll of a run that makes one is landed, whatever it saw.
             if settings.once and (reason := trouble(await polling.poll())):
                 raise NothingSeenError(reason)
@@ -219,10 +176,7 @@ class SparkBalancer:
                 await polling.poll()
                 self.is_under_way = True
                 self._landed.set()
-                if self._lost.is_set():
-                    raise superseded(self._location.address)
-                if await self._is_stopped():
-                    self._log("stopped by `counterpoise control`")
+                if await self._has_ended():
                     return
                 await asyncio.wait(
                     [stopping, folding],
@@ -307,7 +261,7 @@ class SparkBalancer:
         if reason != self._held:
             self._log(reason or "the cluster does not shed load by itself any more")
         self._held = reason
-        self._metrics.held.set(bool(reason))
+        self.metrics.held.set(bool(reason))
 
     async def _withheld(self) -> str:
         """Why nothing may be moved by the operator's last order; empty when it may.
@@ -316,10 +270,6 @@ class SparkBalancer:
         """
         control = await asyncio.to_thread(read_control, self._location)
         held = control.withholds(self._began_ms)
-        self._metrics.held.set(bool(held))
+        self.metrics.held.set(bool(held))
         await asyncio.to_thread(self._writer.expect_held)
         return held
-
-    async def _is_stopped(self) -> bool:
-        control = await asyncio.to_thread(read_control, self._location)
-        return control.stops(self._began_ms)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +9,8 @@ import pytest
 from counterpoise.app.strategies import as_pulsar, strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy
-from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
-from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.load.measured import measured_of
-from counterpoise.load.poll_rows import Fetched, poll_rows
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.load.rates import Indices, Rates
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
-from counterpoise.load.usage import ResourceUsage
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.measure import BacktestResult
@@ -87,62 +81,6 @@ def played(trace: LoadTrace, by: Strategy | None, **more: float) -> BacktestResu
     return simulate(
         BacktestCandidate("c", by), trace, 0, trace.steps, move_s=more.get("move_s", 1.0), seed=1
     )
-
-
-def as_reported(trace: Plain, step: int) -> FoldState:
-    """What the balancer's fold makes of the reports that brokers with these loads would give."""
-    loads = trace.loads(step)
-    state = FoldState.empty()
-    for number in range(step + 1):
-        fetched = []
-        for index, name in enumerate(trace.brokers):
-            stats = {
-                bundle: NamespaceBundleStats(
-                    loads.rate_in.item(row), loads.throughput_in.item(row),
-                    loads.rate_out.item(row), loads.throughput_out.item(row), topics=3,
-                )
-                for row, bundle in enumerate(trace.bundles)
-                if trace.first_owners[row] == index
-            }  # fmt: skip
-            inward = sum(one.msg_throughput_in for one in stats.values())
-            usage = SystemResourceUsage(
-                cpu=ResourceUsage(5.0, 100.0),
-                bandwidth_in=ResourceUsage(100 * inward / 1e6, 100.0),
-                bandwidth_out=ResourceUsage(100 * 2 * inward / 1e6, 100.0),
-            )
-            at_ms = START + number * 60_000
-            report = measured_of(LocalBrokerData().updated(usage, stats, at_ms))
-            fetched.append(Fetched(name, at_ms, report, True, at_ms))
-        state = fold(state, Batch.of(poll_rows(START + number * 60_000, "", fetched)))
-    return state
-
-
-@pytest.mark.parametrize("name", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder"])
-@pytest.mark.parametrize("placement", ["LeastUsage", "LeastLongTermMessageRate"])
-def test_keystone_a_backtest_decides_what_the_balancer_decides_on_the_same_reports(
-    name: str, placement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(3)
-    # Multiples of 100, so that sums are exact in whatever order.
-    through = (100.0 * rng.integers(0, 600, 30)).tolist()
-    trace = Plain(through, [0] * 20 + [1] * 6 + [2] * 4, [[True] * 3])
-    made = []
-    plan = Strategy.plan
-
-    def spied(self: Strategy, *given: Any) -> Round:
-        made.append(plan(self, *given))
-        return made[-1]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Strategy, "plan", spied)
-        result = played(trace, strategy(name, placement))
-    snapshot = snapshot_of(as_reported(trace, 0))
-    expected = strategy(name, placement).plan(snapshot, RoundMemory())
-    assert [one.moves for one in made] == [expected.moves]
-    assert [one.rejections for one in made] == [expected.rejections]
-    assert result.moves == len(expected.moves)
-    if name != "UniformLoadShedder":
-        assert result.moves > 0, "or this test says nothing"
 
 
 def test_the_figures_by_hand() -> None:

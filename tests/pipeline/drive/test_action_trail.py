@@ -1,7 +1,6 @@
 """What operators do by hand is kept with who and why, held back by a pause, and heeded."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.drain import DrainRules
-from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -36,8 +35,8 @@ from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.drive.test_drain import QUICK
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.rounds import DO_IT, LogLines, seen
-from tests.pipeline.short_history import ShortHistory
+from tests.pipeline.histories import journal_of
+from tests.pipeline.rounds import DO_IT, LogLines, made_of, seen
 
 HAND = [ActionKind.DRAIN, ActionKind.REFILL, ActionKind.RELEASE]
 
@@ -82,36 +81,26 @@ def test_each_process_sees_what_others_keep_beside_it(trail: ActionTrail, tmp_pa
 
 
 def balancing(
-    http: aiohttp.ClientSession, trail: ActionTrail, logged: LogLines, **rules: int
-) -> Callable[[int], Balancer]:
-    """A balancer at a time after the start."""
-
-    def at(now_ms: int) -> Balancer:
-        return Balancer(
-            strategy(), ShortHistory(), Executor(http, lambda: now_ms, DO_IT), logged.append,
-            rules=ApprovalRules(**rules), trail=trail,
-        )  # fmt: skip
-
-    return at
-
-
-async def stepped(balancer: Balancer, cluster: FakeCluster) -> Round:
-    made = await balancer.step(seen(cluster))
-    assert made is not None
-    return made
+    http: aiohttp.ClientSession, trail: ActionTrail, at: Path, logged: LogLines, **rules: int
+) -> Balancer:
+    executor = Executor(http, lambda: START + 1000, DO_IT)
+    return Balancer(
+        strategy(), journal_of(at), executor, logged.append,
+        rules=ApprovalRules(**rules), trail=trail,
+    )  # fmt: skip
 
 
 async def test_a_running_balancer_gives_nothing_to_a_drained_broker_until_it_is_released(
-    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
 ) -> None:
     empty, logged = uneven.names[2], LogLines()
     NewAction(trail, ActionKind.DRAIN, "ann", "new disks").begin(START - 9000, empty).close(START)
-    made = await stepped(balancing(http, trail, logged)(START + 1000), uneven)
+    made = await made_of(balancing(http, trail, tmp_path, logged), seen(uneven))
     assert made.moves
     assert {move.destination for move in made.moves} == {uneven.names[1]}
     assert f"{empty} is cordoned: ann drained it: new disks" in logged
     NewAction(trail, ActionKind.RELEASE, "ann").begin(START - 8000, empty).close(START)
-    again = await stepped(balancing(http, trail, logged)(START + 1000), uneven)
+    again = await made_of(balancing(http, trail, tmp_path / "again", logged), seen(uneven))
     assert empty in {move.destination for move in again.moves}
 
 
@@ -135,12 +124,13 @@ async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
 
 
 async def test_what_was_moved_by_hand_has_its_grace_period_and_counts_in_the_hour(
-    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
 ) -> None:
     busiest = decide(seen(uneven), RoundMemory(), strategy()).moves[0].bundle
     hand, logged = NewAction(trail, ActionKind.MOVE, "bob").begin(START - 9000), LogLines()
     hand.ended(outcome(busiest, uneven.names[2], uneven.names[0], ended_ms=START - 5000))
-    made = await stepped(balancing(http, trail, logged, moves_an_hour=2)(START + 1000), uneven)
+    by_hand = balancing(http, trail, tmp_path, logged, moves_an_hour=2)
+    made = await made_of(by_hand, seen(uneven))
     assert len(made.moves) > 1
     assert busiest not in {move.bundle for move in made.moves}
     assert len(uneven.unloads) == 1, "one of the two of this hour was moved by hand"

@@ -129,7 +129,7 @@ async def test_status_prints_the_last_poll_the_last_round_and_the_hour(
     now = made.poll_id + 60_000
     found = read_status(writer, now)
     assert found.poll is not None
-    assert (found.poll.at_ms, found.poll.brokers, found.poll.silent) == (made.poll_id, 3, {})
+    assert (found.poll.at, found.poll.brokers, found.poll.silent) == (made.poll_id, 3, {})
     assert found.gaps.keys() == {uneven.names[2]}
     assert found.gaps[uneven.names[2]][0] == 2
     assert found.round is not None

@@ -40,26 +40,15 @@ Rows = list[dict[str, Any]]
 HOUR_MS = 3_600_000
 
 
-class RolledUp:
-    """The days of tables that were replaced."""
-
-    def __init__(self) -> None:
-        self.days: set[tuple[str, str]] = set()
-
-    def rolled_up(self, table: str, day: str, rows: int) -> None:
-        assert rows >= 0
-        self.days.add((table, day))
-
-
 def rolled_up(
     spark: "SparkSession", home: str | Path, tables: Iterable[str] = tuple(GOLD_TABLES)
 ) -> set[tuple[str, str]]:
     """Bring these gold tables of a history up to date, and give the days that were replaced."""
-    log, location = RolledUp(), open_location(home)
+    location = open_location(home)
     days = days_to_roll_up(location)
     old = {day: names & frozenset(tables) for day, names in days.old.items()}
-    roll_up(spark, location, replace(days, old=old), START, log)
-    return log.days
+    replaced = roll_up(spark, location, replace(days, old=old), START)
+    return {(table, day) for table, day, rows in replaced if rows >= 0}
 
 
 @pytest.fixture(scope="module")

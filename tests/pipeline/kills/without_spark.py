@@ -1,7 +1,7 @@
 """The balancer of the command line without Spark: its tasks run here, all else is what it is."""
 
 from collections.abc import Sequence
-from types import SimpleNamespace, TracebackType
+from types import SimpleNamespace
 from typing import Any
 
 from counterpoise.pipeline import runner
@@ -24,17 +24,6 @@ class NoJob:
 
     def __init__(self, spark: Any, name: str) -> None:
         del spark, name
-
-    def __enter__(self) -> "NoJob":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """There is nothing to cancel."""

@@ -29,15 +29,6 @@ def on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
         yield made
 
 
-def where(on: StandaloneSpark) -> list[str]:
-    return [
-        *("--master", on.master),
-        *("--spark-conf", f"spark.pyspark.python={on.python}"),
-        *("--spark-conf", "spark.executor.memory=512m"),
-        *("--spark-conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"),
-    ]
-
-
 async def test_as_many_plays_run_at_once_as_executors_have_cores(
     on: StandaloneSpark, tmp_path: Path
 ) -> None:
@@ -49,7 +40,7 @@ async def test_as_many_plays_run_at_once_as_executors_have_cores(
     (mine / "meets.py").write_text(MEETS.format(meeting=meeting, plays=2 * CORES))
     names = [f"meets:Meets{number}" for number in range(2 * CORES)]
     words = ["backtest", "synthetic:bursty,brokers=4,bundles=20,hours=0.2", "--json"]
-    words += ["--strategies", ",".join(names), *where(on)]
+    words += ["--strategies", ",".join(names), *on.arguments]
     backtest = await Command.start(words, cwd=mine, environment={"SPARK_LOCAL_IP": "127.0.0.1"})
     assert await backtest.end() == 0, backtest.text
     [said] = [line for line in backtest.said if line.startswith("[{")]
@@ -95,7 +86,7 @@ for number in range({plays}):
 async def test_plays_that_no_executor_can_take_are_said_to_wait(
     on: StandaloneSpark, tmp_path: Path
 ) -> None:
-    words = ["backtest", "synthetic:bursty,brokers=4,bundles=20,hours=0.2", *where(on)]
+    words = ["backtest", "synthetic:bursty,brokers=4,bundles=20,hours=0.2", *on.arguments]
     words += ["--spark-conf", "spark.executor.cores=64"]
     backtest = await Command.start(
         words, cwd=tmp_path / "driver", environment={"SPARK_LOCAL_IP": "127.0.0.1"}, group=True
@@ -112,7 +103,7 @@ async def test_a_history_is_rolled_up(on: StandaloneSpark, tmp_path: Path) -> No
     home = tmp_path / "history"
     rows = reports(0, 12)
     append(home, "reports", rows)
-    words = ["rollup", str(home), *where(on)]
+    words = ["rollup", str(home), *on.arguments]
     rollup = await Command.start(
         words, cwd=tmp_path / "driver", environment={"SPARK_LOCAL_IP": "127.0.0.1"}
     )

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.pipeline.stream.trouble import sentence_of
 from counterpoise.pipeline.tables.faults import (
     HistoryFaultError,
-    OutageError,
     OutOfReachError,
-    fault_from_spark,
-    from_spark,
 )
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.location import Location, file_system, open_location
+from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain
 from counterpoise.pipeline.tables.schema import REPORTS
 
@@ -82,18 +80,6 @@ def test_parameters_of_an_s3_uri_reach_delta_rs(monkeypatch: pytest.MonkeyPatch)
     }
 
 
-def test_a_scheme_may_be_written_in_capitals() -> None:
-    filesystem, root = file_system("S3A" + NOWHERE[2:])
-    assert (filesystem.type_name, root) == ("s3", "bucket/h")
-
-
-def test_a_fault_survives_sparks_messages() -> None:
-    away = OutageError("s3://bucket/h cannot be read: try again")
-    found = fault_from_spark(f"Job aborted\n{type(away).__module__}.OutageError: {away}\nmore")
-    assert isinstance(found, OutageError)
-    assert str(found) == str(away)
-
-
 def test_what_cannot_be_read_is_named_without_keys(tmp_path: Path) -> None:
     (tmp_path / "control").mkdir()
     with pytest.raises(HistoryFaultError, match="control cannot be read"):
@@ -112,4 +98,4 @@ def test_a_store_that_does_not_answer_is_a_sentence_and_no_damage() -> None:
         said = str(error.value)
         assert said.startswith("s3://bucket/h")
         assert "sec" not in said
-        assert from_spark(f"x: OutageError: {said}\n\tat a.b") == said
+        assert sentence_of(f"x: OutageError: {said}\n\tat a.b") == said

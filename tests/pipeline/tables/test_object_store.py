@@ -1,7 +1,5 @@
 """The tables on S3: conditional writes keep writers apart; a store without them is refused."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from counterpoise.decide.balancing.moves import RoundMemory
@@ -14,16 +12,10 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import land, next_slice, read_shard
 from counterpoise.pipeline.tables.schema import REPORTS
 from tests.load.story import poll
-from tests.pipeline.s3_server import Bucket, bucket, own_path
+from tests.pipeline.s3_server import Bucket, own_path
 from tests.pipeline.tables.test_history import landed_polls
 
 LOADS = {"a:1": {"t/n/0x0_0x1": 1.0}}
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[Bucket]:
-    with bucket() as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The service that holds a history goes away, and comes back."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,10 +9,11 @@ from counterpoise.pipeline.tables.faults import HistoryFaultError, OutageError, 
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.tables.schema import REPORTS
-from counterpoise.pipeline.watch.watcher import ClusterWatcher, WatchSettings
+from counterpoise.pipeline.watch.history_keeper import WatchSettings
+from counterpoise.pipeline.watch.watcher import ClusterWatcher
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import reader_of
-from tests.pipeline.s3_server import Bucket, bucket
+from tests.pipeline.s3_server import Bucket
 
 NO_PAUSE = (0.01,)
 SHORT = HeartbeatOptions(lasts_s=3.0, renew_every_s=0.5)
@@ -85,17 +85,9 @@ def test_an_outage_in_a_message_of_spark_is_one() -> None:
     assert type(other) is HistoryFaultError
 
 
-@pytest.fixture
-def endpoint() -> Iterator[Bucket]:
-    with bucket() as made:
-        yield made
-
-
-async def test_a_watch_goes_on_when_its_store_is_back(
-    cluster: FakeCluster, endpoint: Bucket
-) -> None:
+async def test_a_watch_goes_on_when_its_store_is_back(cluster: FakeCluster, s3: Bucket) -> None:
     cluster.carry(await cluster.add_broker(), bundle_name(0), 1000.0)
-    uri, stop = endpoint.uri("watched"), asyncio.Event()
+    uri, stop = s3.uri("watched"), asyncio.Event()
     kept: asyncio.Queue[int] = asyncio.Queue()
     said: asyncio.Queue[str] = asyncio.Queue()
 
@@ -113,10 +105,10 @@ async def test_a_watch_goes_on_when_its_store_is_back(
     )
     async with asyncio.timeout(90):
         before = [await kept.get() for _ in range(3)]
-        endpoint.away = True
+        s3.away = True
         while not (await said.get()).startswith("an outage: "):
             pass
-        endpoint.away = False
+        s3.away = False
         while not kept.empty():
             before.append(kept.get_nowait())
         later = await kept.get()

@@ -24,7 +24,6 @@ from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.pipeline.advise.look import (
     AdviceInputs,
     LookOptions,
-    NothingToAdviseOnError,
     look_at_cluster,
     look_at_history,
     move_time,
@@ -32,7 +31,6 @@ from counterpoise.pipeline.advise.look import (
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.schema import JournalKind
@@ -45,11 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("say whom to ask: --admin-url URL, --history URI, or both")
     expect_move_seconds(args.move_seconds)
     addresses = admin_urls(args.admin_url) if args.admin_url else ()
-    try:
-        plan = asyncio.run(_plan(args, addresses))
-    except (NothingToAdviseOnError, HistoryFaultError) as error:
-        raise UserError(str(error)) from None
-    _write(plan, args)
+    _write(asyncio.run(_plan(args, addresses)), args)
     return 0
 
 

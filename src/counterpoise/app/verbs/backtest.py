@@ -36,7 +36,6 @@ from counterpoise.pipeline.backtest.optimum.report import (
     draw_frontier,
     optimum_of,
 )
-from counterpoise.pipeline.backtest.recorded import NothingRecordedError
 from counterpoise.pipeline.backtest.report import calibration, change, draw, idle, ranked, table
 from counterpoise.pipeline.backtest.run import (
     PlayFailedError,
@@ -49,9 +48,7 @@ from counterpoise.pipeline.backtest.run import (
 )
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
 from counterpoise.pipeline.backtest.trace import Source
-from counterpoise.pipeline.backtest.what_if import ImpossibleChangeError
 from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
@@ -71,8 +68,6 @@ def run(args: argparse.Namespace) -> int:
         if args.usage_at_most is not None:
             return size(args)
         results = joined(_played(args, _plays(args)))
-    except (NothingRecordedError, ImpossibleChangeError, HistoryFaultError) as error:
-        raise UserError(str(error)) from None
     except PlayFailedError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     if args.save:

@@ -32,13 +32,11 @@ from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.session import SessionError
 from counterpoise.pipeline.stream.trouble import sentence_of
-from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.keeping import KeepingOptions
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.outage import through_outages
-from counterpoise.pipeline.watch.serve import CannotListenError
-from counterpoise.pipeline.watch.watcher import NothingSeenError
 
 EXIT_STREAM_FAILED = 3
 
@@ -59,18 +57,13 @@ def run(args: argparse.Namespace) -> int:
     for sentence in (*changing_nothing(args.settings, own), *([note] if note else [])):
         say_with_time(sentence)
     say_with_time(f"balancing {args.admin_url} by {strategy.shedder.name} ({mode})")
-    try:
-        say_with_time(f"history in {open_location(settings.history).address}")
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    say_with_time(f"history in {open_location(settings.history).address}")
     try:
         with _console(args):
             first = SparkBalancer(settings, strategy, say_with_time)
             patient = replace(settings, heartbeat=settings.heartbeat.after_an_outage())
             again = partial(SparkBalancer, patient, strategy, say_with_time)
             asyncio.run(until_signal(partial(through_outages, first, again, report=say_with_time)))
-    except (HistoryInUseError, NothingSeenError, CannotListenError) as error:
-        raise UserError(str(error)) from None
     except (HistoryFaultError, SessionError) as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     except StreamFailedError as error:

@@ -19,10 +19,7 @@ from counterpoise.pipeline.drive.approved import (
     ApprovedOptions,
     ApprovedPlan,
     CarriedOut,
-    PlanRefusedError,
 )
-from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.security.client import http_session
@@ -33,13 +30,7 @@ EXIT_LEFT = 1
 def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
     """Check the plan, and carry it out with ``--execute``."""
     plan = _read(args.plan)
-    try:
-        came = asyncio.run(_carry_out(args, plan, rules))
-    except (
-        PlanRefusedError, CannotSeeError, HistoryFaultError, HistoryInUseError, ValueError
-    ) as error:  # fmt: skip
-        raise UserError(str(error)) from None
-    return report_outcome(args, plan, came)
+    return report_outcome(args, plan, asyncio.run(_carry_out(args, plan, rules)))
 
 
 def _read(path: Path) -> AdvisedPlan:

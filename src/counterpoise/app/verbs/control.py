@@ -5,21 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from counterpoise.app.errors import UserError
-from counterpoise.app.opened_history import open_history
+from counterpoise.app.opened_history import history_at
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 
 def run(args: argparse.Namespace) -> int:
     """Write it down for the balancer."""
     wish = Wish.GO if args.wish == "resume" else Wish(args.wish)
-    try:
-        location = open_history(args.history).location
-        write_control(location, Control(wish, wall_clock_ms(), args.why))
-    except (HistoryFaultError, OSError, ValueError) as error:
-        raise UserError(str(error)) from None
+    location = history_at(args.history)
+    write_control(location, Control(wish, wall_clock_ms(), args.why))
     said = {Wish.PAUSE: "no further move begins", Wish.GO: "moves go on", Wish.STOP: "it ends"}
     sys.stdout.write(f"{location.address}: {said[wish]}\n")
     return 0

@@ -29,13 +29,10 @@ from counterpoise.pipeline.drive.action_trail import NOT_KEPT, ActionKind, NewAc
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
     DrainOptions,
-    DrainRefusedError,
     DrainResult,
     sentence,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.security.client import http_session
 
 EXIT_LEFT = 1
@@ -56,14 +53,11 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     async with http_session(client_security(args), timeout=timeout) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)
         log = (lambda sentence: None) if args.json else surviving_closed_output(say)
-        try:
-            rules = await drain_rules(reader, addresses, args)
-            drain = BrokerDrain(
-                session, reader, args.broker, rules, wall_clock_ms, log, options, action
-            )
-            return await _drain(drain, args)
-        except (DrainRefusedError, CannotSeeError, HistoryFaultError) as error:
-            raise UserError(str(error)) from None
+        rules = await drain_rules(reader, addresses, args)
+        drain = BrokerDrain(
+            session, reader, args.broker, rules, wall_clock_ms, log, options, action
+        )
+        return await _drain(drain, args)
 
 
 def drain_action(args: argparse.Namespace) -> NewAction:
@@ -78,13 +72,10 @@ def _release(args: argparse.Namespace, action: NewAction) -> int:
         raise UserError("--release moves nothing: no --execute with it")
     if action.trail is None:
         raise UserError("--release needs --history: a cordon is kept there")
-    try:
-        if args.broker not in cordoned(action.trail.actions()):
-            raise UserError(f"{args.broker} is not cordoned in {args.history}")
-        now_ms = wall_clock_ms()
-        action.begin(now_ms, args.broker).close(now_ms)
-    except HistoryFaultError as error:
-        raise UserError(str(error)) from None
+    if args.broker not in cordoned(action.trail.actions()):
+        raise UserError(f"{args.broker} is not cordoned in {args.history}")
+    now_ms = wall_clock_ms()
+    action.begin(now_ms, args.broker).close(now_ms)
     say(f"{args.broker} is not cordoned any more")
     return 0
 

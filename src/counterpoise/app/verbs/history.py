@@ -13,6 +13,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.opened_history import history_at
 from counterpoise.app.times import span_ms
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.check import (
@@ -23,12 +24,10 @@ from counterpoise.pipeline.tables.check import (
     repair,
     repair_logs,
 )
-from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.migration import migrate
-from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.tables.schema import TABLES
 from counterpoise.pipeline.tables.views import ENGINES, NAMES, VIEWS, parts, sql
 
@@ -37,13 +36,7 @@ EXIT_DAMAGED = 1
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen sub-verb."""
-    try:
-        location = open_location(args.history)
-        if not names_below(location):
-            raise UserError(f"{location.address} is no history: nothing is in it")
-        return SUB_VERBS[args.do](args, location)
-    except (HistoryFaultError, HistoryInUseError, ValueError) as error:
-        raise UserError(str(error)) from None
+    return SUB_VERBS[args.do](args, history_at(args.history))
 
 
 def _check(args: argparse.Namespace, location: Location) -> int:

@@ -27,16 +27,13 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.advise.look import connections_of, move_time, move_time_by_hand
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import ActionKind, ActionRefusedError, NewAction
+from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction
 from counterpoise.pipeline.drive.approved import (
     ApprovedOptions,
     ApprovedPlan,
     CarriedOut,
-    PlanRefusedError,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
@@ -56,11 +53,6 @@ def run(args: argparse.Namespace) -> int:
         )
     try:
         return asyncio.run(_run(args, admin_urls(args.admin_url)))
-    except (
-        PlanRefusedError, CannotSeeError, HistoryFaultError, HistoryInUseError, ValueError,
-        ActionRefusedError,
-    ) as error:  # fmt: skip
-        raise UserError(str(error)) from None
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}") from None
 

@@ -6,12 +6,10 @@ import argparse
 import sys
 from datetime import UTC, date, datetime
 
-from counterpoise.app.errors import UserError
 from counterpoise.app.files import expect_writable, writing_file
 from counterpoise.app.times import span_ms
 from counterpoise.pipeline.report.page import page_of, summary_of
-from counterpoise.pipeline.report.recorded_days import NotRolledUpError, read_days
-from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.report.recorded_days import read_days
 from counterpoise.pipeline.tables.location import open_location
 
 PAGES = (".html", ".htm")
@@ -24,10 +22,7 @@ def run(args: argparse.Namespace) -> int:
     first = _day(first_ms) if args.first else None
     # Up to midnight is up to the end of the day before.
     last = _day(last_ms - 1) if args.last else None
-    try:
-        shown = read_days(open_location(args.history), first, last)
-    except (NotRolledUpError, HistoryFaultError, ValueError) as error:
-        raise UserError(str(error)) from None
+    shown = read_days(open_location(args.history), first, last)
     with writing_file(args.html):
         args.html.write_text(page_of(shown), encoding="utf-8")
     sys.stdout.write("\n".join([*summary_of(shown), f"The page is {args.html}."]) + "\n")

@@ -11,7 +11,6 @@ import aiohttp
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
-from counterpoise.app.operator_history import location_of
 from counterpoise.app.output import say, say_with_time, surviving_closed_output
 from counterpoise.app.signals import until_signal
 from counterpoise.app.verbs.drain import HTTP_TIMEOUT_S, drain_rules
@@ -24,8 +23,7 @@ from counterpoise.pipeline.drive.restart_command import RestartByHand, RestartCo
 from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions, RollStoppedError
 from counterpoise.pipeline.drive.roll_state import RollState
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watchdog.watchdog import guard
 from counterpoise.security.client import http_session
 
@@ -34,13 +32,10 @@ EXIT_STOPPED = 1
 
 def run(args: argparse.Namespace) -> int:
     """Plan, and carry it out with ``--execute``; go on with one that was cut off."""
-    trail = ActionTrail(location_of(args.history))
-    try:
-        if args.abandon:
-            return _abandon(args, trail)
-        return _until_stopped(args, trail)
-    except (CannotSeeError, HistoryFaultError) as error:
-        raise UserError(str(error)) from None
+    trail = ActionTrail(open_location(args.history))
+    if args.abandon:
+        return _abandon(args, trail)
+    return _until_stopped(args, trail)
 
 
 def _until_stopped(args: argparse.Namespace, trail: ActionTrail) -> int:

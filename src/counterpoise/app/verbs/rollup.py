@@ -15,37 +15,29 @@ from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import open_location
 
 
-class _RollupLines:
-    """Shows each day of a table as it is replaced."""
-
-    def rolled_up(self, table: str, day: str, rows: int) -> None:
-        sys.stdout.write(f"{day} {table:22} {rows:12,} rows\n")
-        sys.stdout.flush()
-
-
 def run(args: argparse.Namespace) -> int:
     """Roll up what has changed."""
     conf = {**SETTINGS, **dict(spark_setting(text) for text in args.spark_conf)}
+    location = open_location(args.history)
+    days = days_to_roll_up(location, again=args.again)
+    if not days.sources:
+        raise UserError(
+            f"{location.address} has no reports: `counterpoise watch --history` or "
+            "`counterpoise balance --history` records them"
+        )
+    if not days.old:
+        sys.stdout.write("The gold tables are up to date.\n")
+        return 0
     try:
-        location = open_location(args.history)
-        days = days_to_roll_up(location, again=args.again)
-        if not days.sources:
-            raise UserError(
-                f"{location.address} has no reports: `counterpoise watch --history` or "
-                "`counterpoise balance --history` records them"
-            )
-        if not days.old:
-            sys.stdout.write("The gold tables are up to date.\n")
-            return 0
         spark = start_session(args.master, partitions=2, conf=conf)
-    except (HistoryFaultError, ValueError) as error:
-        raise UserError(str(error)) from None
     except SessionError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     try:
-        roll_up(spark, location, days, wall_clock_ms(), _RollupLines())
-    except HistoryFaultError as error:
-        raise UserError(str(error)) from None
+        for table, day, rows in roll_up(spark, location, days, wall_clock_ms()):
+            sys.stdout.write(f"{day} {table:22} {rows:12,} rows\n")
+            sys.stdout.flush()
+    except HistoryFaultError:
+        raise
     except Exception as error:
         raise UserError(f"{sentence_of(str(error))} (details: {written(error)})") from None
     finally:

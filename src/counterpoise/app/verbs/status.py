@@ -11,13 +11,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
 
-from counterpoise.app.errors import UserError
 from counterpoise.app.opened_history import open_history
 from counterpoise.app.operator_history import trail_of
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import OperatorAction, cordoned
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.status import BalancerStatus, read_status
 
 NAMED = 3
@@ -25,10 +23,7 @@ NAMED = 3
 
 def run(args: argparse.Namespace) -> int:
     """Read it and say it."""
-    try:
-        found = read_status(open_history(args.history), wall_clock_ms())
-    except (HistoryFaultError, OSError, ValueError) as error:
-        raise UserError(str(error)) from None
+    found = read_status(open_history(args.history), wall_clock_ms())
     lines, by_hand = [*sentences(found)], trail_of(args.history)
     actions = by_hand.actions() if by_hand else []
     lines += actions_text(actions, found.now_ms)
@@ -51,7 +46,7 @@ def sentences(found: BalancerStatus) -> list[str]:
         lines.append("no look at the cluster yet")
     else:
         lines.append(
-            f"last look {_ago(found, poll.at_ms)}: {poll.brokers} brokers reported their load"
+            f"last look {_ago(found, poll.at)}: {poll.brokers} brokers reported their load"
         )
         lines += [f"  the cluster did not answer: {poll.trouble}"] if poll.trouble else []
         lines += [f"  no load report from {name}: {why}" for name, why in poll.silent.items()]
@@ -60,7 +55,7 @@ def sentences(found: BalancerStatus) -> list[str]:
     else:
         state = "" if made.complete else ", under way or cut off"
         lines.append(
-            f"last round {_ago(found, made.at_ms)}: {made.moves} moves by {made.strategy}, "
+            f"last round {_ago(found, made.at)}: {made.moves} moves by {made.strategy}, "
             f"imbalance {made.imbalance:.2f}{state}"
         )
         lines += [f"  not done: {each}" for each in made.rejections[:NAMED]]

@@ -7,7 +7,6 @@ import sys
 from urllib.parse import quote
 
 from counterpoise.app.cluster_admin import ClusterAdmin
-from counterpoise.app.errors import UserError
 from counterpoise.app.operator_history import trail_of
 from counterpoise.app.target import Target, with_target
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
@@ -15,10 +14,8 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
     ActionLog,
-    ActionRefusedError,
     NewAction,
 )
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 EXIT_ELSEWHERE = 1
 
@@ -31,10 +28,7 @@ def run(args: argparse.Namespace) -> int:
 async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
     bundle = await wanted.bundle(cluster)
     action = NewAction(trail_of(args.history), ActionKind.UNLOAD, args.who, args.why)
-    try:
-        log = action.begin(wall_clock_ms())
-    except (ActionRefusedError, HistoryFaultError) as error:
-        raise UserError(str(error)) from None
+    log = action.begin(wall_clock_ms())
     try:
         return await _carry_out(cluster, wanted, args, bundle, log)
     finally:

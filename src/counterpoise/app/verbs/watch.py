@@ -9,19 +9,13 @@ from functools import partial
 
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import client_security
-from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
-from counterpoise.pipeline.tables.faults import HistoryFaultError, HistoryInUseError
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.keeping import KeepingOptions
 from counterpoise.pipeline.tables.outage import through_outages
-from counterpoise.pipeline.watch.serve import CannotListenError
-from counterpoise.pipeline.watch.watcher import (
-    ClusterWatcher,
-    NothingSeenError,
-    WatchSettings,
-)
+from counterpoise.pipeline.watch.history_keeper import WatchSettings
+from counterpoise.pipeline.watch.watcher import ClusterWatcher
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,20 +33,10 @@ def run(args: argparse.Namespace) -> int:
         ),
         heartbeat=HeartbeatOptions(wait_s=args.wait_for_history),
     )
-    try:
-        first = ClusterWatcher(settings, say_with_time)
-        patient = replace(settings, heartbeat=settings.heartbeat.after_an_outage())
-        say_with_time(f"watching {args.admin_url}; nothing is touched")
-        run = partial(
-            through_outages,
-            first,
-            lambda: ClusterWatcher(patient, say_with_time),
-            report=say_with_time,
-        )
-        asyncio.run(until_signal(run))
-    except (
-        HistoryInUseError, HistoryFaultError, NothingSeenError, CannotListenError, ValueError
-    ) as error:  # fmt: skip
-        raise UserError(str(error)) from None
+    first = ClusterWatcher(settings, say_with_time)
+    patient = replace(settings, heartbeat=settings.heartbeat.after_an_outage())
+    say_with_time(f"watching {args.admin_url}; nothing is touched")
+    again = partial(ClusterWatcher, patient, say_with_time)
+    asyncio.run(until_signal(partial(through_outages, first, again, report=say_with_time)))
     say_with_time("stopped")
     return 0

@@ -29,7 +29,7 @@ from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
-from counterpoise.pipeline.watch.serve import CannotListenError, serving
+from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watchdog.channel import Channel
 from counterpoise.pipeline.watchdog.look import Looker
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
@@ -45,10 +45,7 @@ def run(args: argparse.Namespace) -> int:
     async def look(stop: asyncio.Event) -> None:
         found.append(await _look(args, stop))
 
-    try:
-        asyncio.run(until_signal(look))
-    except CannotListenError as error:
-        raise UserError(str(error)) from None
+    asyncio.run(until_signal(look))
     return found[0] if found else 0
 
 

@@ -15,6 +15,7 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.advise.topics import topics_of
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
@@ -37,7 +38,7 @@ NO_POLICIES = (
 )
 
 
-class NothingToAdviseOnError(RuntimeError):
+class NothingToAdviseOnError(ExplainedError):
     """Neither the cluster nor the history has the load of any broker; the message says why."""
 
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 import numpy as np
 
 from counterpoise.load.rates import Floats, Indices, Rates
-from counterpoise.load.view import Integers
 from counterpoise.names.bundle import BundleRange, format_boundary, namespace_of, range_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
@@ -44,25 +43,11 @@ class CutTrace(DerivedTrace):
         of_parent = np.repeat(whole.topics, cuts)
         even = 1.0 / np.repeat(np.asarray(cuts, np.float64), cuts)
         share = np.divide(counts, of_parent, out=even, where=of_parent > 0)
-        self._bundles = tuple(names[row] for row in order.tolist())
-        self._topics: Integers = counts[order]
+        self.bundles = tuple(names[row] for row in order.tolist())
+        self.topics = counts[order]
         self._share: Floats = share[order]
         self._parent: Indices = np.repeat(np.arange(len(whole.bundles)), cuts)[order]
-
-    @property
-    def bundles(self) -> tuple[str, ...]:
-        """The parts."""
-        return self._bundles
-
-    @property
-    def topics(self) -> Integers:
-        """How many topics each part has."""
-        return self._topics
-
-    @property
-    def owners(self) -> Indices:
-        """All parts of a bundle begin where the whole was."""
-        return self._whole.owners[self._parent]
+        self.owners = whole.owners[self._parent]
 
     def loads(self, step: int) -> Rates:
         """What flows through each part."""

@@ -17,6 +17,7 @@ from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, RESOURCES, USAGE
 from counterpoise.load.usage import BANDWIDTH_IN, CPU, weighted_max
 from counterpoise.load.view import Integers, Masks
+from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.backtest.recorded_load import (
     BundleReports,
     LoadChanges,
@@ -42,7 +43,7 @@ _BYTES_MOST = 1.25e9
 """Bytes/s that a network carries where no report says: ten Gbit/s."""
 
 
-class NothingRecordedError(ValueError):
+class NothingRecordedError(ExplainedError, ValueError):
     """A history that has no load to play."""
 
 

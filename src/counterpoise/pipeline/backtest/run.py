@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -11,9 +11,8 @@ import pyarrow as pa
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.trace import LoadTrace, Source, span_of
-from counterpoise.pipeline.spark.executors import EXECUTORS_WITHIN_S, no_executor
-from counterpoise.pipeline.spark.frames import ddl_of
-from counterpoise.pipeline.spark.job import LOOK_EVERY_S, JobWatch
+from counterpoise.pipeline.spark.frames import spark_type
+from counterpoise.pipeline.spark.job import EXECUTORS_WITHIN_S, LOOK_EVERY_S, JobWatch, no_executor
 from counterpoise.pipeline.stream.trouble import sentence_of
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def play_on_spark(
     Spark plays as many at once as the executors that are there have cores, and repeats those of an
     executor that was lost. A play that failed is not repeated: it would fail again.
     """
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), ddl_of(_PLAYED))
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), spark_type(_PLAYED))
     with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
         try:
             table = _awaited(pool.submit(watch.run, frame), watch, len(tasks), log)
@@ -158,6 +157,13 @@ def results_table(results: Sequence[BacktestResult]) -> pa.Table:
     return pa.Table.from_pylist([asdict(each) for each in results], RESULTS)
 
 
+_ADDED: Final = (
+    *("steps", "hours", "moves", "moved", "waited_s", "delayed"),
+    *("thrash", "orphans", "late_moves", "needed"),
+)
+_AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
+
+
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """The spans of each candidate put together: averages by time, counts added up."""
     groups: dict[str, list[BacktestResult]] = {}
@@ -169,30 +175,13 @@ def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 def _together(group: Sequence[BacktestResult]) -> BacktestResult:
     hours = sum(result.hours for result in group)
 
-    def average(name: str) -> float:
-        total = sum(float(getattr(result, name)) * result.hours for result in group)
-        return total / hours if hours else 0.0
+    def column(name: str) -> Any:
+        return [getattr(result, name) for result in group]
 
-    first = group[0]
-    return BacktestResult(
-        label=first.label,
-        first_ms=min(result.first_ms for result in group),
-        steps=sum(result.steps for result in group),
-        hours=hours,
-        imbalance=average("imbalance"),
-        worst=max(result.worst for result in group),
-        usage=max(result.usage for result in group),
-        deviation=average("deviation"),
-        uneven=average("uneven"),
-        moves=sum(result.moves for result in group),
-        moved=sum(result.moved for result in group),
-        waited_s=sum(result.waited_s for result in group),
-        delayed=sum(result.delayed for result in group),
-        thrash=sum(result.thrash for result in group),
-        orphans=sum(result.orphans for result in group),
-        why_not=next((result.why_not for result in reversed(group) if result.why_not), ""),
-        late_moves=sum(result.late_moves for result in group),
-        needed=sum(result.needed for result in group),
-        converged_min=average("converged_min"),
-        as_recorded=first.as_recorded,
-    )
+    figures = {name: sum(column(name)) for name in _ADDED}
+    for name in _AVERAGED:
+        weighed = sum(x * y for x, y in zip(column(name), column("hours"), strict=True))
+        figures[name] = weighed / hours if hours else 0.0
+    why_not = next((why for why in reversed(column("why_not")) if why), "")
+    first, worst, usage = min(column("first_ms")), max(column("worst")), max(column("usage"))
+    return replace(group[0], first_ms=first, worst=worst, usage=usage, why_not=why_not, **figures)

@@ -57,63 +57,50 @@ class LoadTrace(Protocol):
     @property
     def name(self) -> str:
         """As a person asks for it."""
-        ...
 
     @property
     def start_ms(self) -> int:
         """When it begins, milliseconds since 1970."""
-        ...
 
     @property
     def step_ms(self) -> int:
         """Between two reports of a broker, and two steps."""
-        ...
 
     @property
     def steps(self) -> int:
         """How many there are."""
-        ...
 
     @property
     def brokers(self) -> tuple[str, ...]:
         """All that are there at some step."""
-        ...
 
     @property
     def bundles(self) -> tuple[str, ...]:
         """All that are there at some step."""
-        ...
 
     @property
     def topics(self) -> Integers:
         """How many topics each bundle has."""
-        ...
 
     @property
     def owners(self) -> Indices:
         """The broker of each bundle at the start."""
-        ...
 
     @property
     def hosts(self) -> Hosts:
         """What load costs."""
-        ...
 
     def loads(self, step: int) -> Rates:
         """What flows through each bundle."""
-        ...
 
     def up(self, step: int) -> Masks:
         """Which brokers are there."""
-        ...
 
     def measured(self, step: int) -> Masks | None:
         """Which brokers measure at the end of the step; None: all of them, at each step."""
-        ...
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
         """What changed brokers where the load was recorded: bundle, source, destination."""
-        ...
 
 
 class Source(Protocol):
@@ -121,7 +108,6 @@ class Source(Protocol):
 
     def open(self) -> LoadTrace:
         """The trace; made once for each process."""
-        ...
 
 
 class DerivedTrace:
@@ -135,36 +121,12 @@ class DerivedTrace:
         self.start_ms = whole.start_ms
         self.step_ms = whole.step_ms
         self.steps = whole.steps
-
-    @property
-    def name(self) -> str:
-        """As a person asks for it."""
-        return self._whole.name
-
-    @property
-    def brokers(self) -> tuple[str, ...]:
-        """All that are there at some step."""
-        return self._whole.brokers
-
-    @property
-    def bundles(self) -> tuple[str, ...]:
-        """All that are there at some step."""
-        return self._whole.bundles
-
-    @property
-    def topics(self) -> Integers:
-        """How many topics each bundle has."""
-        return self._whole.topics
-
-    @property
-    def owners(self) -> Indices:
-        """The broker of each bundle at the start."""
-        return self._whole.owners
-
-    @property
-    def hosts(self) -> Hosts:
-        """What load costs."""
-        return self._whole.hosts
+        self.name = whole.name
+        self.brokers = whole.brokers
+        self.bundles = whole.bundles
+        self.topics = whole.topics
+        self.owners = whole.owners
+        self.hosts = whole.hosts
 
     def loads(self, step: int) -> Rates:
         """What flows through each bundle."""

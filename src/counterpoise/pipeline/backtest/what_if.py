@@ -15,7 +15,7 @@ from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import CPU
 from counterpoise.load.view import Masks
 from counterpoise.names.bundle import BundleRange, namespace_of, range_of
-from counterpoise.names.errors import InvalidName
+from counterpoise.names.errors import ExplainedError, InvalidName
 from counterpoise.pipeline.backtest.cut import CutTrace
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.trace import DerivedTrace, Hosts, LoadTrace, Source
@@ -26,7 +26,7 @@ _ROUNDED = 1e-3
 _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
-class ImpossibleChangeError(ValueError):
+class ImpossibleChangeError(ExplainedError, ValueError):
     """A change that the trace cannot be played with; the message says why, in a sentence."""
 
 
@@ -89,30 +89,17 @@ class ChangedTrace(DerivedTrace):
             raise ImpossibleChangeError("no broker is left: leave one, or add some")
         names = np.array([*whole.brokers, *_new_names(change.added)], dtype=object)
         order = np.argsort(names, kind="stable")
-        self._brokers = tuple(names[order].tolist())
+        self.brokers = tuple(names[order].tolist())
         self._places = np.argsort(order, kind="stable")[: len(whole.brokers)]
         """Where each of the brokers that were there stands now."""
-        self._there = np.array([name not in change.without for name in self._brokers])
+        # A broker that is gone has its bundles placed at the start.
+        self.owners = self._places[self._whole.owners]
+        self._there = np.array([name not in change.without for name in self.brokers])
         self._load = change.load
         factors = dict(change.capacity)
-        self._hosts = _ChangedHosts.of(
-            whole.hosts, self._places, np.array([factors.get(name, 1.0) for name in self._brokers])
+        self.hosts: Hosts = _ChangedHosts.of(
+            whole.hosts, self._places, np.array([factors.get(name, 1.0) for name in self.brokers])
         )
-
-    @property
-    def brokers(self) -> tuple[str, ...]:
-        """Those that were there, and the new ones."""
-        return self._brokers
-
-    @property
-    def owners(self) -> Indices:
-        """The broker of each bundle at the start; one that is gone has its bundles placed."""
-        return self._places[self._whole.owners]
-
-    @property
-    def hosts(self) -> Hosts:
-        """What load costs."""
-        return self._hosts
 
     def loads(self, step: int) -> Rates:
         """What flows through each bundle."""
@@ -130,7 +117,7 @@ class ChangedTrace(DerivedTrace):
         return None if measured is None else self._spread(measured, others=bool(measured[0]))
 
     def _spread(self, mask: Masks, *, others: bool) -> Masks:
-        found = np.full(len(self._brokers), others)
+        found = np.full(len(self.brokers), others)
         found[self._places] = mask
         return found
 
@@ -215,7 +202,6 @@ class SizedPlay(Protocol):
 
     def __call__(self, more: int) -> BacktestResult:
         """What came of it."""
-        ...
 
 
 def resized(change: Change, brokers: Sequence[str], more: int) -> Change:

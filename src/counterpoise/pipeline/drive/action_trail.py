@@ -18,14 +18,11 @@ from typing import Any
 
 from counterpoise.decide.balancing.approval import PastMove
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.drive.roll_state import RollState, read_roll, write_roll
 from counterpoise.pipeline.tables.control import read_control
-from counterpoise.pipeline.tables.plain_files import (
-    PlainPlace,
-    names_below,
-    read_plain,
-    write_plain,
-)
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import names_below, read_plain, write_plain
 
 PREFIX = "action-"
 
@@ -103,7 +100,7 @@ class OperatorAction:
 class ActionTrail:
     """The actions of one history; raises `HistoryFaultError` for a place that cannot be used."""
 
-    def __init__(self, place: PlainPlace) -> None:
+    def __init__(self, place: Location) -> None:
         self.place = place
         """Where they are."""
         self._ended: dict[str, OperatorAction] = {}
@@ -193,7 +190,7 @@ def operator_name() -> str:
     return f"{account}@{socket.gethostname()}"
 
 
-class ActionRefusedError(RuntimeError):
+class ActionRefusedError(ExplainedError):
     """Nothing is moved by hand just now; the message says why, and what to do."""
 
 

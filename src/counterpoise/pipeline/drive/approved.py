@@ -16,6 +16,7 @@ from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.due import waits_for
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, imbalance_of
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.names.errors import ExplainedError
 from counterpoise.names.options import from_conf
 from counterpoise.pipeline.collect.shedder import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
@@ -31,7 +32,7 @@ SPAN_MOST_MS = 24 * HOUR_MS
 """How long a plan's moves are remembered, whatever span a balancer goes by."""
 
 
-class PlanRefusedError(RuntimeError):
+class PlanRefusedError(ExplainedError):
     """The plan, or what is left of it, is not carried out; the message says why."""
 
 

@@ -9,6 +9,7 @@ import aiohttp
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.drive.action_trail import (
     NOT_KEPT,
     ActionLog,
@@ -20,7 +21,7 @@ from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
 
 
-class DrainRefusedError(RuntimeError):
+class DrainRefusedError(ExplainedError):
     """This broker cannot be emptied; the message says why."""
 
 

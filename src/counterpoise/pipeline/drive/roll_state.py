@@ -12,7 +12,8 @@ from typing import Any
 
 from counterpoise.decide.balancing.restarts import RestartStage
 from counterpoise.pipeline.tables.faults import HistoryFaultError
-from counterpoise.pipeline.tables.plain_files import PlainPlace, read_plain, write_plain
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 
 NAME = "rolling-restart.json"
 SILENT_AFTER_MS = 30_000
@@ -100,7 +101,7 @@ def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollS
     return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
 
 
-def read_roll(place: PlainPlace) -> RollState | None:
+def read_roll(place: Location) -> RollState | None:
     """The last rolling restart of a history; raises `HistoryFaultError`."""
     data = read_plain(place, NAME)
     if data is None:
@@ -114,6 +115,6 @@ def read_roll(place: PlainPlace) -> RollState | None:
         ) from None
 
 
-def write_roll(place: PlainPlace, state: RollState) -> None:
+def write_roll(place: Location, state: RollState) -> None:
     """Keep how far it is; raises `HistoryFaultError`."""
     write_plain(place, NAME, json.dumps(asdict(state)).encode())

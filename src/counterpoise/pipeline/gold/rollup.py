@@ -1,22 +1,19 @@
 """Rolls a history up into its gold tables, a week at a time; a day without news is left alone."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
-
-import pyarrow as pa
-from deltalake.exceptions import TableNotFoundError
+from typing import TYPE_CHECKING, Final
 
 from counterpoise.pipeline.gold.tables import GOLD_TABLES, query_of
 from counterpoise.pipeline.gold.write import clean_up, made_of_sources, replace_days
 from counterpoise.pipeline.spark.code import ship_code
 from counterpoise.pipeline.spark.source import frame_of
-from counterpoise.pipeline.tables.delta_table import open_table, trouble
+from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location
-from counterpoise.pipeline.tables.schema import DAY, JOURNAL, REPORTS, day_of
+from counterpoise.pipeline.tables.schema import JOURNAL, REPORTS, day_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,13 +39,6 @@ SETTINGS: Final = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 """Of a session that is started for it."""
-
-
-class RollupLog(Protocol):
-    """What a person is shown while days are rolled up."""
-
-    def rolled_up(self, table: str, day: str, rows: int) -> None:
-        """A day of a table was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +70,11 @@ def roll_up(
     location: Location,
     days: DaysToRollUp,
     now_ms: int,
-    log: RollupLog,
     at_once: int = DAYS_AT_ONCE,
-) -> None:
+) -> Iterator[tuple[str, str, int]]:
     """Replace these days of the gold tables, so many of them by one job for each table.
 
-    Raises `HistoryFaultError`.
+    Gives table, day and rows of each as soon as it is replaced. Raises `HistoryFaultError`.
     """
     for name, value in OF_SESSION.items():
         spark.conf.set(name, value)
@@ -98,8 +87,7 @@ def roll_up(
                 made_of = {day: days.sources[day] for day in week if table in days.old[day]}
                 if made_of:
                     rows = replace_days(location, table, frames[table], made_of, now_ms)
-                    for day in made_of:
-                        log.rolled_up(table, day, rows[day])
+                    yield from ((table, day, rows[day]) for day in made_of)
     for table in {table for tables in days.old.values() for table in tables}:
         clean_up(location, table)
 
@@ -111,15 +99,10 @@ def _sources_of_days(location: Location) -> dict[str, int]:
     """
     rows: Counter[str] = Counter()
     newest = 0
-    for table in (REPORTS, JOURNAL):
-        with trouble(location, table):
-            try:
-                actions = pa.table(open_table(location, table).get_add_actions(flatten=True))
-            except TableNotFoundError:
-                continue
-        for row in actions.to_pylist():
-            rows[row[f"partition.{DAY}"]] += row["num_records"] or 0
-            newest = max(newest, row.get("max.poll_id") or 0)
+    reader = TablesReader(location)
+    for file in (*reader.files(REPORTS), *reader.files(JOURNAL)):
+        rows[file.day] += file.rows
+        newest = max(newest, file.last_poll)
     return {
         day: 2 * count + (newest >= _start_ms(day) + DAY_MS + AROUND_MS)
         for day, count in rows.items()
@@ -160,12 +143,9 @@ def _hours_of_weeks(
     spark: "SparkSession", location: Location, days: Sequence[str], new: "DataFrame"
 ) -> "DataFrame":
     """The hours of bundles in some days and, as far as those are rolled up, in the six before."""
-    with trouble(location, HOURS):
-        try:
-            known = open_table(location, HOURS).partitions()
-        except TableNotFoundError:
-            return new
-    kept = frozenset(row[DAY] for row in known) - frozenset(days)
+    kept = frozenset(file.day for file in TablesReader(location).files(HOURS)) - frozenset(days)
+    if not kept:
+        return new
     first, last = _start_ms(days[0]) - WEEK_MS, _start_ms(days[-1])
     before = frame_of(spark, location, HOURS, first, last, days=kept)
     return before.select(new.columns).unionByName(new)

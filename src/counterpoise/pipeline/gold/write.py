@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake import CommitProperties, Schema, Transaction
 from deltalake.transaction import AddAction
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
-from counterpoise.pipeline.spark.frames import ddl_of, spark_schema
-from counterpoise.pipeline.tables.delta_table import open_table, trouble
+from counterpoise.pipeline.spark.frames import spark_schema, spark_type
+from counterpoise.pipeline.tables.data_files import new_file
+from counterpoise.pipeline.tables.delta_table import create_table, find_table, open_table, trouble
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.schema import DAY
@@ -51,15 +51,10 @@ class _DayFiles:
 
     def _written(self, day: str, rows: pa.Table) -> pa.RecordBatch:
         path = f"{DAY}={day}/{uuid.uuid4().hex}.parquet"
-        if (root := self._location.local) is not None:
-            (root / self._table / path).parent.mkdir(parents=True, exist_ok=True)
-        place = self._location.path(f"{self._table}/{path}")
-        buffer = pa.BufferOutputStream()
-        pq.write_table(rows, buffer, compression="zstd")
-        whole = buffer.getvalue()
-        with self._location.filesystem.open_output_stream(place) as file:
-            file.write(whole)
-        row = {DAY: day, "path": path, "size": whole.size, "rows": len(rows)}
+        with new_file(self._location, f"{self._table}/{path}") as file:
+            pq.write_table(rows, file, compression="zstd")
+            size = file.tell()
+        row = {DAY: day, "path": path, "size": size, "rows": len(rows)}
         return pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 
 
@@ -75,10 +70,12 @@ def replace_days(
     # Lazy: Spark has the columns of a frame without running it.
     kinds = pa.schema(to_arrow_schema(frame.drop(DAY).schema, timezone="UTC"))
     schema = Schema.from_arrow(spark_schema(kinds).append(pa.field(DAY, pa.string())))
-    made = chosen.mapInArrow(_DayFiles(location, table), ddl_of(_WRITTEN)).toArrow()
+    made = chosen.mapInArrow(_DayFiles(location, table), spark_type(_WRITTEN)).toArrow()
     written = made.to_pylist()
+    handle = find_table(location, table) or create_table(
+        location, table, schema, description=GOLD_TABLES[table]
+    )
     with trouble(location, table):
-        handle = _opened(location, table, schema)
         if pa.schema(handle.schema().to_arrow()).names != [*kinds.names, DAY]:
             raise HistoryFaultError(
                 f"{location.where(table)} has other columns than this version writes: remove that "
@@ -104,11 +101,10 @@ def replace_days(
 
 def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:
     """For each of these days that a gold table has, what it was made of, as its commit says."""
+    handle = find_table(location, table)
+    if handle is None:
+        return {}
     with trouble(location, table):
-        try:
-            handle = open_table(location, table)
-        except TableNotFoundError:
-            return {}
         known = {day: handle.transaction_version(_MADE_OF + day) for day in days}
     return {day: made_of for day, made_of in known.items() if made_of is not None}
 
@@ -120,24 +116,6 @@ def clean_up(location: Location, table: str) -> None:
         handle.vacuum(dry_run=False)
         handle.create_checkpoint()
         handle.cleanup_metadata()
-
-
-def _opened(location: Location, table: str, schema: Schema) -> DeltaTable:
-    try:
-        return open_table(location, table)
-    except TableNotFoundError:
-        pass
-    try:
-        return DeltaTable.create(
-            location.table_uri(table),
-            schema,
-            partition_by=[DAY],
-            name=table,
-            description=GOLD_TABLES[table],
-            storage_options=location.storage_options,
-        )
-    except CommitFailedError:
-        return open_table(location, table)
 
 
 def _add_action(row: Mapping[str, Any], now_ms: int) -> AddAction:

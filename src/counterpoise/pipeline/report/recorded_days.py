@@ -1,6 +1,6 @@
 """Days of a history as its gold tables have them: what a report shows, as figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import TableNotFoundError
 from numpy.typing import NDArray
 
-from counterpoise.pipeline.tables.delta_table import open_table, trouble
+from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.tables.delta_table import find_table, trouble
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.schema import DAY
 
@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]
 Numbers = NDArray[np.float64]
 
 
-class NotRolledUpError(RuntimeError):
+class NotRolledUpError(ExplainedError):
     """The gold tables have none of the days that were asked for; the message says what to do."""
 
 
@@ -123,12 +123,13 @@ def read_days(location: Location, first: date | None, last: date | None) -> Reco
     )
 
 
-def _read(location: Location, table: str) -> pa.Table | None:
+def _read(location: Location, table: str, days: Sequence[str] = ()) -> pa.Table | None:
+    """The rows of a gold table, of these days or of all; None where there is no such table."""
+    handle = find_table(location, table)
+    if handle is None:
+        return None
     with trouble(location, table):
-        try:
-            return open_table(location, table).to_pyarrow_table()
-        except TableNotFoundError:
-            return None
+        return handle.to_pyarrow_table(filters=[(DAY, "in", list(days))] if days else None)
 
 
 def _of_days(table: pa.Table, days: Sequence[str]) -> pa.Table:
@@ -136,14 +137,16 @@ def _of_days(table: pa.Table, days: Sequence[str]) -> pa.Table:
 
 
 def _days_of(location: Location, table: str, days: Sequence[str]) -> Rows:
-    with trouble(location, table):
-        try:
-            handle = open_table(location, table)
-        except TableNotFoundError:
-            return []
-        found = handle.to_pyarrow_table(filters=[(DAY, "in", list(days))])
-    rows: Rows = found.to_pylist()
-    return rows
+    found = _read(location, table, days)
+    return [] if found is None else list(found.to_pylist())
+
+
+def _grouped(rows: Rows, *names: str) -> Iterable[Rows]:
+    """The rows that have the same values of some columns."""
+    found: dict[tuple[Any, ...], Rows] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found.values()
 
 
 def _by_hour(polls: pa.Table) -> HourlyImbalance:
@@ -177,9 +180,6 @@ def _load(rows: Rows) -> BrokerHours:
 
 def _brokers(rows: Rows) -> Rows:
     """Each broker over all days, the most loaded first."""
-    found: dict[str, Rows] = {}
-    for row in rows:
-        found.setdefault(row["broker"], []).append(row)
 
     def summed(days: Rows) -> dict[str, Any]:
         polls = sum(day["polls"] for day in days)
@@ -193,14 +193,14 @@ def _brokers(rows: Rows) -> Rows:
             "above_part": sum(day["polls_above_mean"] for day in days) / polls,
         }
 
-    return sorted(map(summed, found.values()), key=lambda row: (-row["bytes_per_s"], row["broker"]))
+    return sorted(
+        map(summed, _grouped(rows, "broker")),
+        key=lambda row: (-row["bytes_per_s"], row["broker"]),
+    )
 
 
 def _hottest(rows: Rows, days: int) -> Rows:
     """The bundles that carried the most over all days."""
-    found: dict[str, Rows] = {}
-    for row in rows:
-        found.setdefault(row["bundle"], []).append(row)
 
     def summed(of: Rows) -> dict[str, Any]:
         highest = max(of, key=lambda row: row["bytes_per_s"])
@@ -214,19 +214,22 @@ def _hottest(rows: Rows, days: int) -> Rows:
             "days": len(of),
         }
 
-    made = sorted(map(summed, found.values()), key=lambda row: (-row["bytes_per_s"], row["bundle"]))
+    made = sorted(
+        map(summed, _grouped(rows, "bundle")),
+        key=lambda row: (-row["bytes_per_s"], row["bundle"]),
+    )
     return made[:HOTTEST]
 
 
 def _rejections(rows: Rows) -> Rows:
     """Each rule and setting over all days, the most frequent first."""
-    found: dict[tuple[str, str], Rows] = {}
-    for row in rows:
-        found.setdefault((row["rule"], row["setting"]), []).append(row)
 
     def summed(of: Rows) -> dict[str, Any]:
         highest = max(of, key=lambda row: row["highest"] or 0.0)
         times = {name: sum(row[name] for row in of) for name in ("times", "rounds")}
         return {**highest, **times, "subjects": max(row["subjects"] for row in of)}
 
-    return sorted(map(summed, found.values()), key=lambda row: (-row["times"], row["rule"]))
+    return sorted(
+        map(summed, _grouped(rows, "rule", "setting")),
+        key=lambda row: (-row["times"], row["rule"]),
+    )

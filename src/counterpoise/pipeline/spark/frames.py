@@ -1,24 +1,15 @@
-"""Arrow schemas and tables as Spark takes them."""
-
-from collections.abc import Mapping
-from typing import Final
+"""Arrow schemas as Spark takes them."""
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-_SPARK: Final[Mapping[pa.DataType, str]] = {
-    pa.string(): "string",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-}
-_MOMENT: Final = pa.timestamp("us", "UTC")
+_MOMENT = pa.timestamp("us", "UTC")
 
 
-def ddl_of(schema: pa.Schema) -> str:
-    """A schema in Spark's words; raises `KeyError` for a type that no table of ours has."""
-    return ", ".join(f"`{each.name}` {_type(each.type)}" for each in schema)
+def spark_type(schema: pa.Schema) -> StructType:
+    """A schema as a type of Spark's."""
+    return from_arrow_schema(spark_schema(schema))
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
@@ -36,12 +27,3 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     return kind
-
-
-def _type(kind: pa.DataType) -> str:
-    plain = _plain(kind)
-    if pa.types.is_timestamp(plain):
-        return "timestamp"
-    if pa.types.is_list(plain):
-        return f"array<{_type(plain.value_type)}>"
-    return _SPARK[plain]

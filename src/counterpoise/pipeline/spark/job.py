@@ -1,30 +1,22 @@
-"""One Spark job, run in a thread and watched from another by Spark's public status API.
-
-Spark Connect has no status API of this kind: there a job runs unwatched.
-"""
+"""One Spark job, run in a thread and watched from another by Spark's public status API."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from counterpoise.pipeline.spark.executors import has_executors
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+EXECUTORS_WITHIN_S: Final = 30.0
+"""What Spark may take to start one; it awaits them without a word."""
 LOOK_EVERY_S: Final = 1.0
 
 
 class JobWatch:
     """Runs DataFrames and counts their tasks; a job that still runs at the end is interrupted."""
 
-    def __init__(self, spark: "SparkSession", name: str) -> None:
-        from pyspark.sql import is_remote
-
+    def __init__(self, spark: SparkSession, name: str) -> None:
         self._spark = spark
-        self._is_remote = is_remote()
         self._tag = f"counterpoise-{name}-{uuid4().hex}"
 
     def __enter__(self) -> "JobWatch":
@@ -41,9 +33,9 @@ class JobWatch:
     @property
     def master(self) -> str:
         """The session's master."""
-        return self._spark.conf.get("spark.master", "") or "Spark Connect"
+        return str(self._spark.sparkContext.master)
 
-    def run(self, frame: "DataFrame") -> pa.Table:
+    def run(self, frame: DataFrame) -> pa.Table:
         """The rows of a frame."""
         self._spark.addTag(self._tag)
         try:
@@ -53,8 +45,6 @@ class JobWatch:
 
     def done(self) -> int:
         """How many tasks of the stages that run now are done."""
-        if self._is_remote:
-            return 0
         tracker = self._spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numCompletedTasks for stage in stages if stage is not None)
@@ -62,3 +52,20 @@ class JobWatch:
     def is_alone(self) -> bool:
         """Whether no executor has come."""
         return not has_executors(self._spark)
+
+
+def has_executors(spark: SparkSession) -> bool:
+    """Whether an executor has come; a local master needs none."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return True
+    # The driver is one of those listed.
+    return len(context.statusTracker().getExecutorInfos()) > 1
+
+
+def no_executor(master: str, idle: str) -> str:
+    """The sentence that no executor has come; `idle` says what does not happen until then."""
+    return (
+        f"no executor has come from {master} yet, {idle} until one does; spark.executor.memory and "
+        "spark.executor.cores have to fit a worker"
+    )

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from deltalake.exceptions import TableNotFoundError
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
-from counterpoise.pipeline.spark.frames import ddl_of, spark_schema
-from counterpoise.pipeline.tables.delta_table import open_table
+from counterpoise.pipeline.spark.frames import spark_schema, spark_type
+from counterpoise.pipeline.tables.data_files import DataFile, read_file
+from counterpoise.pipeline.tables.delta_table import find_table
+from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.row_groups import of_polls
 from counterpoise.pipeline.tables.rows_codec import completed
 from counterpoise.pipeline.tables.schema import DAY, SCHEMAS, day_of
 from counterpoise.pipeline.tables.views import VIEWS, TableView
@@ -41,9 +42,9 @@ class HistorySource(DataSource):
         """What `spark.read.format` names it by."""
         return "counterpoise"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """The columns of the table or view, and `day`."""
-        return ddl_of(arrow_schema(self._location, _view_of(self._name)))
+        return spark_type(arrow_schema(self._location, _view_of(self._name)))
 
     def reader(self, schema: Any) -> "HistorySourceReader":
         """See `DataSource.reader`."""
@@ -76,7 +77,7 @@ def frame_of(
     reader = _reader(location, name, first_ms, last_ms)
     parts = _Parts(reader, reader.partitions(days))
     count = len(parts.parts)
-    return spark.range(0, count, 1, count).mapInArrow(parts, ddl_of(reader.columns))
+    return spark.range(0, count, 1, count).mapInArrow(parts, spark_type(reader.columns))
 
 
 def _reader(location: Location, name: str, first_ms: int, last_ms: int) -> "HistorySourceReader":
@@ -96,10 +97,10 @@ def arrow_schema(location: Location, view: TableView) -> pa.Schema:
     if view.table in SCHEMAS:
         known = SCHEMAS[view.table].append(pa.field(DAY, pa.string()))
     else:
-        try:
-            known = pa.schema(open_table(location, view.table).schema().to_arrow())
-        except TableNotFoundError:
-            raise ValueError(f"{location.address} has no table {view.table!r}") from None
+        handle = find_table(location, view.table)
+        if handle is None:
+            raise ValueError(f"{location.address} has no table {view.table!r}")
+        known = pa.schema(handle.schema().to_arrow())
     names = known.names
     if view.columns:
         names = list(dict.fromkeys(["poll_id", *view.columns, DAY]))
@@ -108,9 +109,9 @@ def arrow_schema(location: Location, view: TableView) -> pa.Schema:
 
 @dataclass
 class FilesPartition(InputPartition):
-    """Files of a table, below its directory, with the day of each."""
+    """Files of a table."""
 
-    files: tuple[tuple[str, str], ...]
+    files: tuple[DataFile, ...]
 
 
 class HistorySourceReader(DataSourceReader):
@@ -128,56 +129,37 @@ class HistorySourceReader(DataSourceReader):
 
     def partitions(self, days: Container[str] | None = None) -> Sequence[FilesPartition]:
         """Some files each, about a million rows; with `days` only files of these."""
-        groups: list[list[tuple[str, str]]] = []
+        groups: list[list[DataFile]] = []
         room = 0
-        for path, day, rows in self._files():
-            if days is not None and day not in days:
+        first_day, last_day = day_of(self._first_ms), day_of(min(self._last_ms, LAST))
+        for file in TablesReader(self._location).files(self._view.table, self._first_ms - 1):
+            if (
+                (days is not None and file.day not in days)
+                or file.first_poll > self._last_ms
+                or not first_day <= file.day <= last_day
+            ):
                 continue
-            if rows > room or not groups:
+            if file.rows > room or not groups:
                 groups.append([])
                 room = ROWS_A_TASK
-            groups[-1].append((path, day))
-            room -= rows
+            groups[-1].append(file)
+            room -= file.rows
         return [FilesPartition(tuple(group)) for group in groups] or [FilesPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition's files."""
         if not isinstance(partition, FilesPartition):
             raise TypeError(f"a partition of this source was expected, not {partition!r}")
-        for path, day in partition.files:
-            yield from self._rows(path, day).to_batches(max_chunksize=ROWS_A_BATCH)
+        for file in partition.files:
+            yield from self._rows(file).to_batches(max_chunksize=ROWS_A_BATCH)
 
-    def _files(self) -> Iterator[tuple[str, str, int]]:
-        """Path, day and rows of the files that may have rows between the two times."""
-        try:
-            handle = open_table(self._location, self._view.table)
-        except TableNotFoundError:
-            return
-        first, last = day_of(self._first_ms), day_of(min(self._last_ms, LAST))
-        rows = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
-        for row in sorted(rows, key=lambda row: str(row["path"])):
-            day, least, most = (
-                row[f"partition.{DAY}"],
-                row.get("min.poll_id"),
-                row.get("max.poll_id"),
-            )
-            in_time = least is None or (least <= self._last_ms and most >= self._first_ms)
-            if first <= day <= last and in_time:
-                yield row["path"], day, row["num_records"] or 0
-
-    def _rows(self, path: str, day: str) -> pa.Table:
+    def _rows(self, file: DataFile) -> pa.Table:
         names = [name for name in self.columns.names if name != DAY]
-        wanted = list(dict.fromkeys([*names, *self._of_view]))
-        place = self._location.path(f"{self._view.table}/{path}")
-        with self._location.filesystem.open_input_file(place) as file:
-            rows = pq.ParquetFile(file).read(columns=wanted)
-        if "kind" in self._of_view:
-            rows = rows.filter(pc.equal(rows.column("kind"), self._view.kind))
+        rows = read_file(self._location, file, list(dict.fromkeys([*names, *self._of_view])))
         if "poll_id" in self._of_view:
-            polls = rows.column("poll_id")
-            later = pc.greater_equal(polls, self._first_ms)
-            rows = rows.filter(pc.and_(later, pc.less_equal(polls, self._last_ms)))
-        days = pa.array([day] * len(rows), pa.string())
+            kinds = [self._view.kind] if self._view.kind else []
+            rows = of_polls(rows, self._first_ms - 1, self._last_ms, kinds)
+        days = pa.repeat(file.day, len(rows))
         made = completed(rows, names).append_column(DAY, days)
         return made.select(self.columns.names).cast(self.columns)
 

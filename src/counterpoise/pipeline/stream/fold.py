@@ -67,7 +67,6 @@ class ShardTasks(Protocol):
 
     def run(self, batch: FoldBatch) -> Sequence[DataFile]:
         """The files that the tasks wrote, by shard."""
-        ...
 
 
 class SparkTasks:

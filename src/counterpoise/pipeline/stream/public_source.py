@@ -19,14 +19,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from counterpoise.names.options import from_conf
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.tables.rows_codec import MOMENTS, REPORTS_SCHEMA, rows_to_arrow
+from counterpoise.pipeline.spark.frames import spark_schema, spark_type
+from counterpoise.pipeline.tables.rows_codec import REPORTS_SCHEMA, rows_to_arrow
 from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 
@@ -43,11 +42,7 @@ _CLIENT = MappingProxyType(
     }
 )
 """Options as Pulsar's clients call them, and the settings that they are."""
-_MOMENT = pa.timestamp("us", tz="UTC")
-"""Spark's own resolution."""
-SCHEMA = pa.schema(
-    [field.with_type(_MOMENT) if field.name in MOMENTS else field for field in REPORTS_SCHEMA]
-)
+SCHEMA = spark_schema(REPORTS_SCHEMA)
 
 
 @dataclass
@@ -67,7 +62,7 @@ class PulsarLoad(DataSource):
 
     def schema(self) -> Any:
         """The columns of the table `reports`."""
-        return from_arrow_schema(SCHEMA)
+        return spark_type(SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:
         """What is there, once."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
 from counterpoise.pipeline.spark.code import ship_code
 from counterpoise.pipeline.stream.jvm import end, hush, launch
@@ -56,8 +56,15 @@ def start_session(
     master stays on the loopback interface; on any other, executors get this package from the
     driver, and run the Python of `python_of`. Raises `SessionError`.
     """
-    local = master.startswith("local")
     given = dict(conf or {})
+    if _is_connect(master, given):
+        raise SessionError(
+            "Spark Connect (sc://, SPARK_REMOTE, spark.remote or spark.api.mode=connect) runs no "
+            "job of counterpoise: its JVM belongs to another process, so that nothing here could "
+            "say how it ended or whether executors are there; name the cluster's own master, "
+            "--master spark://host:7077, yarn or k8s://…, or local[*]"
+        )
+    local = master.startswith("local")
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if "SPARK_HOME" not in os.environ and (local or master.startswith("spark://")):
@@ -86,6 +93,11 @@ def start_session(
     for source in (PulsarLoad, HistorySource):
         spark.dataSource.register(source)
     return spark
+
+
+def _is_connect(master: str, conf: Mapping[str, str]) -> bool:
+    named = "spark.remote" in conf or "SPARK_REMOTE" in os.environ or is_remote()
+    return named or master.startswith("sc:") or conf.get("spark.api.mode") == "connect"
 
 
 class SessionError(RuntimeError):

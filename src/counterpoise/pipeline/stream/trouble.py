@@ -2,7 +2,7 @@
 
 import re
 
-from counterpoise.pipeline.tables.faults import from_spark
+from counterpoise.pipeline.tables.faults import fault_from_spark
 
 _ANOTHER = "or name another with --spark-conf spark.pyspark.python=PATH"
 _KNOWN = (
@@ -30,8 +30,8 @@ _KNOWN = (
 
 def sentence_of(message: str) -> str:
     """The sentence: of a history's fault, of what is known to go wrong, or the last error named."""
-    if said := from_spark(message):
-        return said
+    if fault := fault_from_spark(message):
+        return str(fault)
     for pattern, sentence in _KNOWN:
         if found := re.search(pattern, message):
             return sentence.format(*found.groups())

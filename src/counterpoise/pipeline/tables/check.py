@@ -3,9 +3,8 @@
 import json
 from dataclasses import dataclass
 
-import pyarrow.parquet as pq
-
-from counterpoise.pipeline.tables.data_files import DataFile, parsed
+from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS
+from counterpoise.pipeline.tables.data_files import DataFile, reading_file
 from counterpoise.pipeline.tables.faults import DamagedError, HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.journal import DECIDED, ENDED
@@ -19,8 +18,6 @@ ASIDE = "damaged"
 """Where files go that cannot be read: nothing is thrown away."""
 AHEAD = "ahead"
 """Where files go that are dated in the future."""
-CLOCKS_DIFFER_MS = 60_000
-"""By how much clocks of machines may differ without any harm."""
 _LAST_CHECKPOINT = "_last_checkpoint"
 
 
@@ -151,7 +148,8 @@ def _is_entry(location: Location, name: str) -> bool:
 
 def _is_parquet(location: Location, name: str) -> bool:
     try:
-        parsed(location, name, pq.ParquetFile.read)
+        with reading_file(location, name) as parquet:
+            parquet.read()
     except DamagedError:
         return False
     return True
@@ -162,10 +160,7 @@ def _is_readable(location: Location, file: DataFile) -> bool:
         if file.table == FOLD_STATE:
             read_state(location, file)
         # Every page is read: a footer that is whole says nothing of what is before it.
-        return int(parsed(location, file.name, _count)) == file.rows
+        with reading_file(location, file.name) as parquet:
+            return sum(len(batch) for batch in parquet.iter_batches()) == file.rows
     except DamagedError:
         return False
-
-
-def _count(parquet: pq.ParquetFile) -> int:
-    return sum(len(batch) for batch in parquet.iter_batches())

@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from counterpoise.pipeline.tables.faults import HistoryFaultError
-from counterpoise.pipeline.tables.plain_files import PlainPlace, read_plain, write_plain
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 
 NAME = "control"
 STOP_TAKES_MS = 120_000
@@ -61,7 +62,7 @@ class Control:
         return self.wish is Wish.STOP and self.since_ms >= began_ms
 
 
-def read_control(location: PlainPlace) -> Control:
+def read_control(location: Location) -> Control:
     """The operator's last word; what cannot be read is a pause, as it may have been one."""
     try:
         said = read_plain(location, NAME)
@@ -72,7 +73,7 @@ def read_control(location: PlainPlace) -> Control:
         )
 
 
-def write_control(location: PlainPlace, control: Control) -> None:
+def write_control(location: Location, control: Control) -> None:
     """Notify the balancer; raises `HistoryFaultError`."""
     write_plain(location, NAME, json.dumps(asdict(control)).encode())
 

@@ -7,7 +7,7 @@ driver. A file that no commit names counts for nothing, and goes with the next v
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -128,7 +128,7 @@ def writing_file(
     path = f"day={day_of(poll_id)}/{poll_id:015d}-{level}-{uuid.uuid4().hex[:16]}.parquet"
     name = f"{table}/{path}"
     try:
-        with _sink(location, name) as sink:
+        with new_file(location, name) as sink:
             made = DataFileWriter(table, path, sink, schema, level)
             try:
                 yield made
@@ -149,19 +149,19 @@ def level_of(path: str) -> int:
 
 def read_file(location: Location, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
     """All rows of a data file; raises `HistoryFaultError`."""
-    names = list(columns) if columns is not None else None
-    table: pa.Table = parsed(location, file.name, lambda parquet: parquet.read(columns=names))
-    return table
+    with reading_file(location, file.name) as parquet:
+        return parquet.read(columns=list(columns) if columns is not None else None)
 
 
-def parsed(location: Location, name: str, parse: Callable[[pq.ParquetFile], Any]) -> Any:
-    """What `parse` makes of a data file whose pages are held against their checksums.
+@contextlib.contextmanager
+def reading_file(location: Location, name: str) -> Iterator[pq.ParquetFile]:
+    """A data file, whose pages are held against their checksums.
 
-    Raises `HistoryFaultError`, which names the file.
+    Raises `HistoryFaultError`, which names the file, also for what the block raises.
     """
     try:
         with location.filesystem.open_input_file(location.path(name)) as opened:
-            return parse(pq.ParquetFile(opened, page_checksum_verification=True))
+            yield pq.ParquetFile(opened, page_checksum_verification=True)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
         if is_out_of_reach(error):
             raise unreadable(location.where(name), error) from error
@@ -187,7 +187,8 @@ def make_directories(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _sink(location: Location, name: str) -> Iterator[BinaryIO]:
+def new_file(location: Location, name: str) -> Iterator[BinaryIO]:
+    """A file to write, by its name below the root; durable when the block ends."""
     if (root := location.local) is None:
         buffer = pa.BufferOutputStream()
         yield buffer

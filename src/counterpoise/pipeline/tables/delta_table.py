@@ -1,6 +1,6 @@
 """One Delta table as delta-rs opens it, and what it raises as a fault of the history."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 
@@ -54,32 +54,57 @@ def open_table(location: Location, table: str) -> DeltaTable:
     return DeltaTable(location.table_uri(table), storage_options=location.storage_options)
 
 
-def create_table(location: Location, table: str) -> DeltaTable:
-    """Create a table; one that another creates at the same time is opened."""
-    try:
-        return DeltaTable.create(
-            location.table_uri(table),
-            _with_day(table),
-            partition_by=[DAY],
-            name=table,
-            configuration={
-                LAYOUT_KEY: str(LAYOUT),
-                "delta.checkpointInterval": str(CHECKPOINT_EVERY),
-                "delta.dataSkippingStatsColumns": ",".join(statistics_of(table)),
-                LOG_KEPT: STATES_KEPT if table == FOLD_STATE else days_kept(TIME_TRAVEL_DAYS),
-                FILES_KEPT: days_kept(TIME_TRAVEL_DAYS),
-            },
-            storage_options=location.storage_options,
-            raise_if_key_not_exists=False,
-        )
-    except (CommitFailedError, DeltaError):
-        return open_table(location, table)
+def find_table(location: Location, table: str) -> DeltaTable | None:
+    """Open a table; None where there is none. Raises `HistoryFaultError`."""
+    with trouble(location, table):
+        try:
+            return open_table(location, table)
+        except TableNotFoundError:
+            return None
+
+
+def create_table(
+    location: Location,
+    table: str,
+    schema: Schema,
+    configuration: Mapping[str, str] | None = None,
+    description: str | None = None,
+) -> DeltaTable:
+    """Create a table by day; one that another creates at the same time is opened.
+
+    Raises `HistoryFaultError`.
+    """
+    with trouble(location, table):
+        try:
+            return DeltaTable.create(
+                location.table_uri(table),
+                schema,
+                partition_by=[DAY],
+                name=table,
+                description=description,
+                configuration=configuration,
+                storage_options=location.storage_options,
+                raise_if_key_not_exists=False,
+            )
+        except DeltaError:
+            return open_table(location, table)
+
+
+def configuration_of(table: str) -> dict[str, str]:
+    """The properties that a table of a history is created with."""
+    return {
+        LAYOUT_KEY: str(LAYOUT),
+        "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+        "delta.dataSkippingStatsColumns": ",".join(statistics_of(table)),
+        LOG_KEPT: STATES_KEPT if table == FOLD_STATE else days_kept(TIME_TRAVEL_DAYS),
+        FILES_KEPT: days_kept(TIME_TRAVEL_DAYS),
+    }
 
 
 @cache
 def schema_of(table: str) -> Schema:
     """A table's schema as a commit states it."""
-    return Schema.from_arrow(_with_day(table))
+    return Schema.from_arrow(SCHEMAS[table].append(pa.field(DAY, pa.string())))
 
 
 def later_layout(handle: DeltaTable) -> int:
@@ -93,7 +118,7 @@ def trouble(location: Location, table: str) -> Iterator[None]:
     """What delta-rs raises in the block, as a fault of the history that names the table."""
     try:
         yield
-    except (HistoryFaultError, TableNotFoundError):
+    except HistoryFaultError:
         raise
     except DeltaProtocolError as error:
         raise HistoryFaultError(
@@ -112,10 +137,6 @@ def _fault(location: Location, table: str, error: Exception) -> HistoryFaultErro
     if isinstance(error, OSError):
         return unwritable(location.where(table), error)
     return damaged(location.where(f"{table}/_delta_log"), location.address, error)
-
-
-def _with_day(table: str) -> pa.Schema:
-    return SCHEMAS[table].append(pa.field(DAY, pa.string()))
 
 
 def _short(error: Exception) -> str:

@@ -5,6 +5,8 @@ import re
 
 import pyarrow as pa
 
+from counterpoise.names.errors import ExplainedError
+
 _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure", "Generic S3", "Generic GCS")
 """What `pyarrow`'s file systems and delta-rs say of a service's refusals and silence."""
 _OUTAGE = re.compile(
@@ -15,7 +17,7 @@ _OUTAGE = re.compile(
 _LOOK = "see that address and keys are right, and that the store answers"
 
 
-class HistoryFaultError(Exception):
+class HistoryFaultError(ExplainedError):
     """The history cannot be read or written; the message says what, where and what to do."""
 
 
@@ -35,7 +37,7 @@ class SupersededError(HistoryFaultError):
     """Another writer has taken the history over: this one stops, and never opens it again."""
 
 
-class HistoryInUseError(RuntimeError):
+class HistoryInUseError(ExplainedError):
     """Another writer of this history is alive."""
 
 
@@ -106,13 +108,7 @@ def _short(error: Exception) -> str:
     return str(error).partition("\n")[0][:200]
 
 
-def from_spark(message: str) -> str:
-    """The sentence of a fault that came through Spark's messages; empty where there is none."""
-    fault = fault_from_spark(message)
-    return str(fault) if fault else ""
-
-
 def fault_from_spark(message: str) -> HistoryFaultError | None:
-    """The fault itself."""
+    """The fault that came through Spark's messages; None where there is none."""
     found = _MARK.search(message)
     return _KINDS[found.group(1)](found.group(2).strip()) if found else None

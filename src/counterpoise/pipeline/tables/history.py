@@ -11,23 +11,26 @@ import json
 import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
+from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.data_files import DataFile, level_of, sync_path
 from counterpoise.pipeline.tables.delta_table import (
     FILES_KEPT,
     LOG_KEPT,
+    configuration_of,
     create_table,
     days_kept,
+    find_table,
     later_layout,
-    open_table,
     schema_of,
     trouble,
 )
@@ -47,7 +50,6 @@ from counterpoise.pipeline.tables.schema import (
 WRITER = "counterpoise-writer"
 """The application transaction whose version is the writer's epoch."""
 _COMMIT_ID = "counterpoiseCommit"
-_EVER = 2**62
 
 
 class TablesReader:
@@ -56,7 +58,7 @@ class TablesReader:
     def __init__(self, location: Location) -> None:
         self.location = location
         self._handles: dict[str, DeltaTable] = {}
-        self._locks = {table: threading.RLock() for table in TABLES}
+        self._locks = defaultdict(threading.RLock, {table: threading.RLock() for table in TABLES})
 
     def files(self, table: str, after: int = -1) -> list[DataFile]:
         """The live data files of a table with polls later than `after`, oldest first."""
@@ -85,15 +87,11 @@ class TablesReader:
     def _current(self, table: str) -> Iterator[DeltaTable | None]:
         """The table as it is now, for us alone; None where there is none."""
         with self._locks[table], trouble(self.location, table):
-            if table not in self._handles:
-                try:
-                    self._handles[table] = open_table(self.location, table)
-                except TableNotFoundError:
-                    yield None
-                    return
-            else:
+            if table in self._handles:
                 self._handles[table].update_incremental()
-            yield self._handles[table]
+            elif (handle := find_table(self.location, table)) is not None:
+                self._handles[table] = handle
+            yield self._handles.get(table)
 
 
 class TablesWriter(TablesReader):
@@ -243,17 +241,15 @@ def take_over(location: Location) -> TablesWriter:
         )
     handles = {}
     for table in TABLES:
-        with trouble(location, table):
-            try:
-                handles[table] = open_table(location, table)
-            except TableNotFoundError:
-                handles[table] = create_table(location, table)
-                sync_log(location, table, 0, 0)
-            if later := later_layout(handles[table]):
-                raise HistoryFaultError(
-                    f"{location.address} was written by a newer counterpoise (its layout is "
-                    f"version {later}): run that one, or name another --history"
-                )
+        handle = find_table(location, table)
+        if handle is None:
+            handle = create_table(location, table, schema_of(table), configuration_of(table))
+        if later := later_layout(handle):
+            raise HistoryFaultError(
+                f"{location.address} was written by a newer counterpoise (its layout is "
+                f"version {later}): run that one, or name another --history"
+            )
+        handles[table] = handle
     known = [handle.transaction_version(WRITER) or 0 for handle in handles.values()]
     epoch = max(known) + 1
     for table, handle in handles.items():
@@ -267,7 +263,8 @@ def take_over(location: Location) -> TablesWriter:
                 raise
             handle.update_incremental()
             _add_columns(handle, table, epoch)
-            sync_log(location, table, before + 1, handle.version())
+            # The creation of a table is not synced yet.
+            sync_log(location, table, before + 1 if before else 0, handle.version())
     return TablesWriter(location, handles, epoch)
 
 
@@ -351,7 +348,7 @@ def _data_files(table: str, actions: pa.Table) -> Iterator[DataFile]:
             row["size_bytes"],
             row.get("num_records") or 0,
             0 if first is None else first,
-            _EVER if last is None else last,
+            EVER if last is None else last,
             kinds,
             level_of(row["path"]),
         )

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from counterpoise.decide.balancing.approval import PastMove
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.journal_rows import (
@@ -26,14 +26,13 @@ from counterpoise.pipeline.tables.journal_rows import (
     rejection_of,
     rejection_row,
 )
+from counterpoise.pipeline.tables.row_groups import of_polls
 from counterpoise.pipeline.tables.schema import JOURNAL, SCHEMAS, JournalKind
 
 DECIDED = "counterpoise-round"
 """The application transaction whose version is the poll of the newest round."""
 ENDED = "counterpoise-round-ended"
 """That of the newest round that was recorded to its end."""
-EVER = 2**62
-"""Later than any poll."""
 DECIDED_BEFORE_MS = 600_000
 """A move ends sooner than this after it was decided: decisions of so long before are read, too."""
 _FILES_AT_HAND = 64
@@ -59,10 +58,8 @@ class Journal:
                 break
             if file.first_poll >= poll_id or not _may_have(file, (JournalKind.MEMORY,)):
                 continue
-            table = self._read(file)
-            of_kind = pc.equal(table.column("kind"), str(JournalKind.MEMORY))
-            kept = pc.and_(of_kind, pc.less(table.column("poll_id"), poll_id))
-            for row in table.filter(kept).to_pylist():
+            kept = of_polls(self._read(file), -1, poll_id - 1, [JournalKind.MEMORY])
+            for row in kept.to_pylist():
                 if best is None or row["poll_id"] >= best["poll_id"]:
                     best = row
         return RoundMemory.from_json(json.loads(best["memory"])) if best else RoundMemory()
@@ -137,11 +134,7 @@ class Journal:
         for file in self._reader.files(JOURNAL, after):
             if file.first_poll > up_to or not _may_have(file, kinds):
                 continue
-            table = self._read(file)
-            polls = table.column("poll_id")
-            kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
-            kept = pc.and_(kept, pc.is_in(table.column("kind"), pa.array([*map(str, kinds)])))
-            if len(found := table.filter(kept)):
+            if len(found := of_polls(self._read(file), after, up_to, kinds)):
                 yield found
 
     def _read(self, file: DataFile) -> pa.Table:

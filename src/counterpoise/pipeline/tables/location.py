@@ -12,6 +12,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from counterpoise.names.errors import ExplainedError
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?(.*)", re.DOTALL)
 """Two letters at least."""
 _ALIKE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
@@ -22,6 +24,10 @@ _NEEDS = {
 }
 _PATIENCE = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
 """A store that does not answer ends a commit after 45 s at most: 180 by default."""
+
+
+class LocationError(ExplainedError, ValueError):
+    """A path or URI at which no history can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class Location:
 
 
 def open_location(uri: str | Path) -> Location:
-    """The location of a path or URI; raises `ValueError`, a sentence, for what nothing opens."""
+    """The location of a path or URI; raises `LocationError`, for what nothing opens."""
     location = Location(str(uri))
     return Location(str(location.local)) if location.local is not None else location
 
@@ -117,12 +123,12 @@ def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def file_system(uri: str) -> tuple[Any, str]:
-    """The file system of a path or URI, and the root there; raises `ValueError`, a sentence.
+    """The file system of a path or URI, and the root there; raises `LocationError`.
 
     What looks like a URI is never taken for a directory of that name.
     """
     if not uri.strip():
-        raise ValueError(
+        raise LocationError(
             "the history has no name: give a directory or a URI, such as ./history or s3://bucket/h"
         )
     found = _SCHEME.fullmatch(uri)
@@ -134,19 +140,19 @@ def file_system(uri: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), _path_of_file(uri, slashes, rest)
     said = f"history {address_of(uri)}"
     if known not in _KNOWN:
-        raise ValueError(
+        raise LocationError(
             f"{said}: nothing here opens {scheme}: (there are directories, s3://, gs://, hdfs:// "
             f"and abfs://; a directory of that name is ./{uri})"
         )
     if not slashes:
-        raise ValueError(f"{said}: expected {scheme}://…; a directory of that name is ./{uri}")
+        raise LocationError(f"{said}: expected {scheme}://…; a directory of that name is ./{uri}")
     if known in _BUCKETS and not rest.partition("?")[0].strip("/"):
-        raise ValueError(f"{said} names no bucket: expected {scheme}://bucket/path")
+        raise LocationError(f"{said} names no bucket: expected {scheme}://bucket/path")
     try:
         filesystem, root = fs.FileSystem.from_uri(f"{known}://{rest}")
     except (pa.ArrowException, OSError) as error:
         why = str(error).partition("\n")[0]
-        raise ValueError(f"{said}: {why}{_NEEDS.get(known, '')}") from None
+        raise LocationError(f"{said}: {why}{_NEEDS.get(known, '')}") from None
     return filesystem, root.rstrip("/")
 
 
@@ -162,5 +168,5 @@ def address_of(uri: str) -> str:
 def _path_of_file(uri: str, slashes: str | None, rest: str) -> str:
     host, slash, path = rest.partition("/") if slashes else ("", rest[:1], rest[1:])
     if host not in ("", "localhost") or slash != "/" or not path:
-        raise ValueError(f"history {uri}: expected file:///an/absolute/path")
+        raise LocationError(f"history {uri}: expected file:///an/absolute/path")
     return str(Path("/" + unquote(path)))

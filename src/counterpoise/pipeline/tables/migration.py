@@ -54,12 +54,14 @@ def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
     }
     recorded = [*chain.from_iterable(journal.values())]
     _replace(writer, JOURNAL, recorded, newest_of)
-    changes = list(_merged(old, layout, writer, _OWNERSHIP, OWNERSHIP_CHANGES))
+    changes, reports = (
+        [merge_files(old, writer.location, table, group) for group in _groups(layout, name)]
+        for name, table in ((_OWNERSHIP, OWNERSHIP_CHANGES), (REPORTS, REPORTS))
+    )
     _replace(writer, OWNERSHIP_CHANGES, changes)
     for name in names_below(old):
         if name == CONTROL or name.startswith(ACTIONS):
             write_plain(writer.location, name, read_plain(old, name) or b"")
-    reports = list(_merged(old, layout, writer, REPORTS, REPORTS))
     newest = max((file.last_poll for file in reports), default=0)
     _replace(writer, REPORTS, reports, {LANDED: newest})
     copied = {REPORTS: reports, OWNERSHIP_CHANGES: changes, JOURNAL: recorded}
@@ -75,22 +77,19 @@ def _replace(
     writer.commit(table, files, removed=writer.files(table), transactions=transactions)
 
 
-def _merged(
-    old: Location, layout: OldLayout, writer: TablesWriter, name: str, table: str
-) -> Iterator[DataFile]:
+def _groups(layout: OldLayout, name: str) -> Iterator[list[DataFile]]:
+    """The files of an older table, put together to what becomes one."""
     for files in layout.days(name):
-        for group in groups_to_merge(files):
-            yield merge_files(old, writer.location, table, group)
+        yield from groups_to_merge(files)
 
 
 def _journal(
     old: Location, layout: OldLayout, writer: TablesWriter, kind: JournalKind
 ) -> Iterator[DataFile]:
-    for files in layout.days(_NAMES[kind]):
-        for group in groups_to_merge(files):
-            rows = pa.concat_tables(_journal_rows(read_file(old, file), kind) for file in group)
-            if len(rows):
-                yield write_file(writer.location, JOURNAL, rows.sort_by("poll_id"), level=1)
+    for group in _groups(layout, _NAMES[kind]):
+        rows = pa.concat_tables(_journal_rows(read_file(old, file), kind) for file in group)
+        if len(rows):
+            yield write_file(writer.location, JOURNAL, rows.sort_by("poll_id"), level=1)
 
 
 def _journal_rows(rows: pa.Table, kind: JournalKind) -> pa.Table:

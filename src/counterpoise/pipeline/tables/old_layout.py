@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from counterpoise.pipeline.tables.data_files import DataFile, parsed
+from counterpoise.pipeline.tables.data_files import DataFile, reading_file
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain
@@ -24,11 +24,10 @@ SPLIT_BY_DAY = 2
 """The first version whose files are by day."""
 WRITERS = "reigns"
 _POLLED = ("reports", "ownership")
-_EVER = 2**62
+_LENGTH_OF_AN_ID = 9
 
-_ARCHIVE = re.compile(r"^(\d{15})-(\d{15})\.parquet$")
-_SMALL = re.compile(r"^(\d+)(-[0-9a-f]{8})?\.parquet$")
-_SIGNED = re.compile(r"^([^.]+)\.([0-9a-f]{12})(\.[a-z]+)$")
+_NAME = re.compile(r"(\d+)(-\d{15}|-[0-9a-f]{8})?(?:\.([0-9a-f]{12}))?\.parquet")
+"""First poll; last one, or part of a move's id; writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,63 +80,48 @@ class OldLayout:
                 yield self._of_day(table, day)
 
     def _of_day(self, table: str, day: str) -> list[DataFile]:
-        spans = {}
-        for own, base in self._counted(f"{table}/{day}").items():
-            if (extent := _span(own)) is not None:
-                spans[base] = (extent, bool(_ARCHIVE.match(own)))
-        archives: list[str] = []
-        # A later compaction may go beyond an earlier one; small files of theirs may be left.
-        for base in sorted(
-            (base for base, (_, is_archive) in spans.items() if is_archive),
-            key=lambda base: (spans[base][0][0], -spans[base][0][1]),
-        ):
-            if not archives or spans[base][0][1] > spans[archives[-1]][0][1]:
-                archives.append(base)
-        covered = max((spans[base][0][1] for base in archives), default=-1)
-        small = [
-            base for base, (extent, is_archive) in spans.items()
-            if not is_archive and extent[0] > covered
-        ]  # fmt: skip
-        kept = sorted([*archives, *small], key=lambda base: (spans[base][0], base))
-        return [self._file(table, f"{day}/{base}", spans[base][0]) for base in kept]
-
-    def _file(self, table: str, path: str, extent: tuple[int, int]) -> DataFile:
-        rows = parsed(self._location, f"{table}/{path}", _row_count)
-        return DataFile(table, path, 0, rows, *extent)
-
-    def _counted(self, directory: str) -> dict[str, str]:
-        """The files in a directory that count, by their names without a token."""
-        best: dict[str, tuple[int, str]] = {}
-        for base in names_below(self._location, directory):
-            signed = _SIGNED.match(base)
-            own, token = (f"{signed[1]}{signed[3]}", signed[2]) if signed else (base, "")
+        best: dict[tuple[str, str], tuple[int, _OldFile]] = {}
+        for base in names_below(self._location, f"{table}/{day}"):
+            if (named := _NAME.fullmatch(base)) is None:
+                continue
+            first, rest, token = (each or "" for each in named.groups())
+            many = len(rest) > _LENGTH_OF_AN_ID
+            file = _OldFile(int(first), int(rest[1:]) if many else int(first), many, base)
             rank = self._ranks.get(token, -1)
-            newest = rank >= best.get(own, (-1, ""))[0]
-            if newest and self._counts(f"{directory}/{base}", own, rank):
-                best[own] = (rank, base)
-        return {own: base for own, (_, base) in best.items()}
+            newest = 0 <= rank >= best.get((first, rest), (-1, file))[0]
+            if newest and self._counts(table, f"{table}/{day}/{base}", file.last, rank):
+                best[first, rest] = rank, file
+        files = [file for _, file in best.values()]
+        kept: list[_OldFile] = []
+        covered = -1
+        # A later compaction may go beyond an earlier one; small files of theirs may be left.
+        for file in sorted(files, key=lambda each: (each.first, -each.last)):
+            if file.many and file.last > covered:
+                kept.append(file)
+                covered = file.last
+        kept += [file for file in files if not file.many and file.first > covered]
+        return [self._data_file(table, day, file) for file in sorted(kept)]
 
-    def _counts(self, name: str, own: str, rank: int) -> bool:
-        if rank < 0:
-            return False
-        if (extent := _span(own)) is None:
-            return False
-        of = "polls" if name.partition("/")[0] in _POLLED else "rounds"
-        return all(
-            extent[1] < later.first[of] or name in later.found
-            for later in self._writers[rank + 1 :]
-        )
+    def _data_file(self, table: str, day: str, file: "_OldFile") -> DataFile:
+        path = f"{day}/{file.base}"
+        with reading_file(self._location, f"{table}/{path}") as parquet:
+            return DataFile(table, path, 0, parquet.metadata.num_rows, file.first, file.last)
+
+    def _counts(self, table: str, name: str, last: int, rank: int) -> bool:
+        of = "polls" if table in _POLLED else "rounds"
+        later = self._writers[rank + 1 :]
+        return all(last < each.first[of] or name in each.found for each in later)
 
 
-def _row_count(parquet: Any) -> int:
-    return int(parquet.metadata.num_rows)
+@dataclass(frozen=True, slots=True, order=True)
+class _OldFile:
+    """A file of a table's day, by its name."""
 
-
-def _span(base: str) -> tuple[int, int] | None:
-    """The first and the last poll of a file of a table."""
-    if found := _ARCHIVE.match(base):
-        return int(found[1]), int(found[2])
-    return (int(found[1]), int(found[1])) if (found := _SMALL.match(base)) else None
+    first: int
+    last: int
+    many: bool
+    """Whether it was compacted."""
+    base: str
 
 
 def _writers(location: Location) -> list[OldWriter]:

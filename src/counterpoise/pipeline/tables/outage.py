@@ -18,11 +18,9 @@ class Keeper(Protocol):
     @property
     def is_under_way(self) -> bool:
         """Whether it has kept anything since it was begun."""
-        ...
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep it until `stop` is set; raises `OutageError`."""
-        ...
 
 
 async def through_outages(

@@ -3,39 +3,16 @@
 import contextlib
 import os
 import uuid
-from pathlib import Path
-from typing import Any, Protocol
 
 import pyarrow as pa
 from pyarrow import fs
 
 from counterpoise.pipeline.tables.data_files import make_directories, sync_path
 from counterpoise.pipeline.tables.faults import unreadable, unwritable
+from counterpoise.pipeline.tables.location import Location
 
 
-class PlainPlace(Protocol):
-    """Where they are: a `Location`."""
-
-    @property
-    def local(self) -> Path | None:
-        """The directory, when it is on a file system of this machine."""
-        ...
-
-    @property
-    def filesystem(self) -> Any:
-        """The `pyarrow` file system."""
-        ...
-
-    def path(self, name: str) -> str:
-        """A path on `filesystem`."""
-        ...
-
-    def where(self, name: str) -> str:
-        """An address for a person."""
-        ...
-
-
-def read_plain(location: PlainPlace, name: str) -> bytes | None:
+def read_plain(location: Location, name: str) -> bytes | None:
     """A file's bytes; None where there is none. Raises `HistoryFaultError`."""
     try:
         with location.filesystem.open_input_file(location.path(name)) as file:
@@ -46,7 +23,7 @@ def read_plain(location: PlainPlace, name: str) -> bytes | None:
         raise unreadable(location.where(name), error) from error
 
 
-def write_plain(location: PlainPlace, name: str, data: bytes) -> None:
+def write_plain(location: Location, name: str, data: bytes) -> None:
     """Replace a file, whole or not at all; raises `HistoryFaultError`."""
     try:
         if (root := location.local) is None:
@@ -68,7 +45,7 @@ def write_plain(location: PlainPlace, name: str, data: bytes) -> None:
         raise unwritable(location.where(name), error) from error
 
 
-def delete_plain(location: PlainPlace, name: str) -> None:
+def delete_plain(location: Location, name: str) -> None:
     """Remove a file; it may be gone already. Raises `HistoryFaultError`."""
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -77,7 +54,7 @@ def delete_plain(location: PlainPlace, name: str) -> None:
         raise unwritable(location.where(name), error) from error
 
 
-def move_plain(location: PlainPlace, name: str, to: str) -> None:
+def move_plain(location: Location, name: str, to: str) -> None:
     """Give a file another name; one that is not there is left. Raises `HistoryFaultError`."""
     try:
         # Asked first: of what is not there a bucket says that it cannot be copied.
@@ -89,7 +66,7 @@ def move_plain(location: PlainPlace, name: str, to: str) -> None:
         raise unwritable(location.where(name), error) from error
 
 
-def names_below(location: PlainPlace, directory: str = "") -> list[str]:
+def names_below(location: Location, directory: str = "") -> list[str]:
     """The names in a directory, sorted; none where there is no such directory."""
     selector = fs.FileSelector(location.path(directory).rstrip("/"), allow_not_found=True)
     try:

@@ -6,7 +6,6 @@ so an offset stays valid whatever was compacted, and however much of the log is 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +14,10 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.fold import Batch
 from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, Table
-from counterpoise.pipeline.tables.data_files import DIGEST_BITS, DataFile, parsed, write_file
+from counterpoise.pipeline.tables.data_files import DIGEST_BITS, DataFile, reading_file, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
-from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, rows_of
+from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, of_polls, rows_of
 from counterpoise.pipeline.tables.rows_codec import columns_of, completed, rows_to_arrow
 from counterpoise.pipeline.tables.schema import REPORTS, SCHEMAS
 
@@ -88,14 +87,12 @@ def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -
     samples: list[Table] = []
     reports: list[Table] = []
     for file in part.files:
-        groups = parsed(location, file.name, partial(_groups_of, shard=shard, shards=shards))
+        with reading_file(location, file.name) as parquet:
+            groups = _groups_of(parquet, shard, shards)
         for group in groups:
-            polls = group.column("poll_id")
             table = group
             if file.first_poll <= part.after or file.last_poll > part.up_to:
-                table = group.filter(
-                    pc.and_(pc.greater(polls, part.after), pc.less_equal(polls, part.up_to))
-                )
+                table = of_polls(group, part.after, part.up_to)
             mine = shard_of(table.column("digest").to_numpy(), shards) == shard
             if "kind" in table.column_names:
                 of_bundle = np.asarray(pc.equal(table.column("kind"), BUNDLE))
@@ -111,25 +108,23 @@ def read_reports(
     up_to: int,
     columns: Sequence[str] | None = None,
     kinds: Sequence[str] = (),
+    table: str = REPORTS,
 ) -> Iterator[pa.Table]:
     """The rows of polls behind `after` and up to `up_to`, a row group at a time.
 
     Files come oldest first; within one the rows of bundles follow all others. With `kinds` only
-    rows of these.
+    rows of these. `table` may be another one whose rows are of polls.
     """
-    asked = list(dict.fromkeys((*columns, "poll_id", "kind"))) if columns is not None else None
-    for file in reader.files(REPORTS, after):
+    needed = ("poll_id", "kind") if kinds else ("poll_id",)
+    asked = list(dict.fromkeys((*columns, *needed))) if columns is not None else None
+    for file in reader.files(table, after):
         if file.first_poll > up_to:
             continue
-        part = NO_BUNDLES if kinds and BUNDLE not in kinds else ALL_ROWS
+        few = table == REPORTS and kinds and BUNDLE not in kinds
+        part = NO_BUNDLES if few else ALL_ROWS
         for group in rows_of(reader.location, file, part, asked):
-            polls = group.column("poll_id")
-            kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
-            if kinds:
-                kept = pc.and_(kept, pc.is_in(group.column("kind"), pa.array(kinds)))
-            found = group.filter(kept)
-            if len(found):
-                yield completed(found, columns or SCHEMAS[REPORTS].names)
+            if len(found := of_polls(group, after, up_to, kinds)):
+                yield completed(found, columns or SCHEMAS[table].names)
 
 
 def _groups_of(parquet: pq.ParquetFile, shard: int, shards: int) -> list[pa.Table]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from counterpoise.load.rows import BUNDLE
-from counterpoise.pipeline.tables.data_files import SLOT_BITS, SLOTS, DataFile, parsed
+from counterpoise.pipeline.tables.data_files import SLOT_BITS, SLOTS, DataFile, reading_file
 from counterpoise.pipeline.tables.location import Location
 
 
@@ -62,23 +61,21 @@ def rows_of(
     names = list(columns) if columns is not None else None
     if names is not None and part is not None:
         names = list(dict.fromkeys((*names, "kind", "digest")))
-    numbers: list[int] = parsed(location, file.name, partial(_numbers, part=part))
-    for number in numbers:
-        read = partial(pq.ParquetFile.read_row_group, i=number, columns=names)
-        rows: pa.Table = parsed(location, file.name, read)
-        yield rows if part is None else part.of(rows)
+    with reading_file(location, file.name) as parquet:
+        for number in range(parquet.num_row_groups):
+            if part is None:
+                yield parquet.read_row_group(number, columns=names)
+            elif part.may_be_in(extent(parquet, number, "kind"), extent(parquet, number, "digest")):
+                yield part.of(parquet.read_row_group(number, columns=names))
 
 
-def _numbers(parquet: pq.ParquetFile, part: ReportPart | None) -> list[int]:
-    """The row groups that may have a part."""
-    groups = range(parquet.num_row_groups)
-    if part is None:
-        return list(groups)
-    return [
-        n
-        for n in groups
-        if part.may_be_in(extent(parquet, n, "kind"), extent(parquet, n, "digest"))
-    ]
+def of_polls(rows: pa.Table, after: int, up_to: int, kinds: Sequence[str] = ()) -> pa.Table:
+    """The rows of polls behind `after` and up to `up_to`, with `kinds` those of these alone."""
+    polls = rows.column("poll_id")
+    kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
+    if kinds:
+        kept = pc.and_(kept, pc.is_in(rows.column("kind"), pa.array([*map(str, kinds)])))
+    return rows.filter(kept)
 
 
 def extent(parquet: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any] | None:

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.load.rows import BROKER, GAP, POLL
+from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, read_control
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.journal import EVER, Journal
+from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.reports import newest_poll, read_reports
 from counterpoise.pipeline.tables.schema import JournalKind
 
@@ -21,9 +22,9 @@ _NO_BUNDLES = (BROKER, GAP, POLL)
 
 @dataclass(frozen=True, slots=True)
 class LastPoll:
-    """The last look at the cluster; times are milliseconds since 1970."""
+    """The last look at the cluster; times are milliseconds since 1970. Named as in JSON."""
 
-    at_ms: int
+    at: int
     brokers: int
     """How many reported their load."""
     silent: Mapping[str, str]
@@ -36,7 +37,7 @@ class LastPoll:
 class LastRound:
     """The last round of decisions, whether it moved anything or not."""
 
-    at_ms: int
+    at: int
     strategy: str
     imbalance: float
     moves: int
@@ -68,11 +69,10 @@ class BalancerStatus:
     @property
     def held(self) -> str:
         """Why nothing is moved, by an operator's order; empty when none is in force."""
-        return self.control.in_force(self.poll.at_ms if self.poll else 0)
+        return self.control.in_force(self.poll.at if self.poll else 0)
 
     def to_json(self) -> dict[str, Any]:
         """The status as a JSON object."""
-        poll, made = self.poll, self.round
         return {
             "history": self.history,
             "now": self.now_ms,
@@ -82,26 +82,12 @@ class BalancerStatus:
                 "why": self.control.why,
                 "inForce": bool(self.held),
             },
-            "lastPoll": poll
-            and {
-                "at": poll.at_ms,
-                "brokers": poll.brokers,
-                "silent": dict(poll.silent),
-                "trouble": poll.trouble,
-            },
-            "lastRound": made
-            and {
-                "at": made.at_ms,
-                "strategy": made.strategy,
-                "imbalance": made.imbalance,
-                "moves": made.moves,
-                "rejections": list(made.rejections),
-                "complete": made.complete,
-            },
+            "lastPoll": self.poll and asdict(self.poll),
+            "lastRound": self.round and asdict(self.round),
             "lastHour": {
-                "outcomes": dict(self.outcomes),
-                "seconds": list(self.seconds),
-                "withheld": dict(self.withheld),
+                "outcomes": self.outcomes,
+                "seconds": self.seconds,
+                "withheld": self.withheld,
                 "failures": [{"bundle": b, "error": e} for b, e in self.failures],
                 "gaps": {b: {"polls": n, "note": why} for b, (n, why) in self.gaps.items()},
             },
@@ -147,7 +133,7 @@ def _last_poll(reader: TablesReader) -> LastPoll | None:
         return None
     rows = list(_reports(reader, newest - 1))
     return LastPoll(
-        at_ms=newest,
+        at=newest,
         brokers=sum(row["kind"] == BROKER for row in rows),
         silent={row["broker"]: row["note"] for row in rows if row["kind"] == GAP},
         trouble=next((row["note"] for row in rows if row["kind"] == POLL and row["note"]), ""),
@@ -159,7 +145,7 @@ def _last_round(journal: Journal) -> LastRound | None:
     if made is None:
         return None
     return LastRound(
-        at_ms=made.poll_id,
+        at=made.poll_id,
         strategy=made.strategy,
         imbalance=made.imbalance,
         moves=len(made.moves),

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, POLL, RATES, USAGE
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.row_groups import rows_of
-from counterpoise.pipeline.tables.rows_codec import completed
+from counterpoise.pipeline.tables.reports import read_reports
 from counterpoise.pipeline.tables.schema import (
     FOLD_STATE,
     JOURNAL,
@@ -76,15 +74,8 @@ def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> It
     view = VIEWS.get(name)
     table = view.table if view else name
     columns = list(view.columns) if view else SCHEMAS[table].names
-    for file in reader.files(table, first_ms - 1):
-        if file.first_poll > last_ms:
-            continue
-        for group in rows_of(reader.location, file):
-            polls = group.column("poll_id")
-            chosen = pc.and_(pc.greater_equal(polls, first_ms), pc.less_equal(polls, last_ms))
-            if view:
-                chosen = pc.and_(chosen, pc.equal(group.column("kind"), view.kind))
-            yield completed(group.filter(chosen), columns)
+    kinds = [view.kind] if view else []
+    yield from read_reports(reader, first_ms - 1, last_ms, columns, kinds, table)
     yield SCHEMAS[table].empty_table().select(columns)
 
 

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.watch.metrics import Metrics
 
 
-class CannotListenError(OSError):
+class CannotListenError(ExplainedError, OSError):
     """The address is taken, or no address of this machine; the message is a sentence."""
 
 

@@ -1,0 +1,109 @@
+"""What a watcher and a balancer do alike: poll a cluster into a history that they alone write."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.tables.control import read_control
+from counterpoise.pipeline.tables.faults import superseded
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.history import TablesWriter
+from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import newest_poll
+from counterpoise.pipeline.watch.metrics import Metrics
+from counterpoise.pipeline.watch.polling import Polling
+from counterpoise.pipeline.watch.serve import serving
+from counterpoise.pipeline.watchdog.watchdog import guard
+from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
+
+
+class NothingSeenError(ExplainedError):
+    """The only look at the cluster showed no broker's load; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """What a watcher needs to know."""
+
+    addresses: tuple[str, ...]
+    """Admin URLs of the cluster."""
+    history: str
+    """Where what was seen, decided and done is kept: a path or URI (`tables/location.py`)."""
+    poll_every_s: float = 5.0
+    once: bool = False
+    """One poll, one round where rounds are made, and the end."""
+    metrics: tuple[str, int] | None = None
+    """Where `/metrics` and `/health` are served."""
+    watchdog: bool = False
+    """Whether each look is judged, too (`decide/watchdog/`)."""
+    keeping: KeepingOptions = field(default_factory=KeepingOptions)
+    heartbeat: HeartbeatOptions = field(default_factory=HeartbeatOptions)
+    security: ClientSecurity = ANONYMOUS
+    """Who we are to the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedHistory:
+    """A history while it is kept."""
+
+    writer: TablesWriter
+    keeping: Keeping
+    session: aiohttp.ClientSession
+    polling: Polling
+
+
+class HistoryKeeper:
+    """Polls a cluster into one history; `log` gets a sentence whenever something changed."""
+
+    def __init__(self, settings: WatchSettings, log: SentenceSink) -> None:
+        self._settings = settings
+        self._log = log
+        self._location = open_location(settings.history)
+        self._lost = asyncio.Event()
+        self._began_ms = wall_clock_ms()
+        self.is_under_way = False
+        """Whether anything was kept."""
+        self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
+
+    @contextlib.asynccontextmanager
+    async def _opened(self) -> AsyncIterator[OpenedHistory]:
+        """Be the history's writer while the block runs.
+
+        Raises `HistoryInUseError`, `HistoryFaultError` and `CannotListenError`.
+        """
+        settings = self._settings
+        async with contextlib.AsyncExitStack() as stack:
+            held = writing(self._location, self._lost.set, settings.heartbeat)
+            writer = await stack.enter_async_context(held)
+            port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
+            if port:
+                self._log(f"metrics on port {port}")
+            timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
+            opened = http_session(settings.security, timeout=timeout)
+            session = await stack.enter_async_context(opened)
+            last = await asyncio.to_thread(newest_poll, writer)
+            collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
+            stack.callback(collector.close)
+            watchdog = None
+            if settings.watchdog:
+                watchdog = guard(session, settings.addresses, self._log, self.metrics)
+            keeping = Keeping(writer, settings.keeping, self._log)
+            polling = Polling(collector, writer, self._log, self.metrics, watchdog)
+            yield OpenedHistory(writer, keeping, session, polling)
+
+    async def _has_ended(self) -> bool:
+        """Whether an operator has stopped it; raises `SupersededError`."""
+        if self._lost.is_set():
+            raise superseded(self._location.address)
+        stops = (await asyncio.to_thread(read_control, self._location)).stops(self._began_ms)
+        if stops:
+            self._log("stopped by `counterpoise control`")
+        return stops

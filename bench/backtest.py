@@ -39,7 +39,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         candidates, SyntheticTrace("diurnal", hours=short), parts=1, move_s=1.0, seed=1
     )
     for workers in (1, 2):
-        with standalone_spark(out / f"workers-{workers}", workers) as on:
+        with standalone_spark((out / f"workers-{workers}").resolve(), workers) as on:
             conf = {"spark.pyspark.python": str(on.python), "spark.executor.memory": "512m"}
             on_workers[workers] = _on_spark(on.master, conf, tasks)
         print(f"   on a cluster of {workers}: {on_workers[workers]:.1f} s", flush=True)

@@ -50,7 +50,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "pipeline/tables/history.py",
         "        carried = {WRITER: self.epoch, **transactions}\n",
         "        carried = dict(transactions)\n",
-        "tests/pipeline/tables/test_history.py::TestWriters::runTest",
+        "tests/pipeline/tables/test_history.py::test_every_table_refuses_an_earlier_writer",
     ),
     Fault(
         "a writer that was refused reads on as if it still wrote",

@@ -32,7 +32,7 @@ from counterpoise.pipeline.drive.drain import (
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.policies import CannotSeeError
-from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
+from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 
 QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01)
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
@@ -243,14 +243,6 @@ async def test_anti_affinity_spreads_namespaces_of_a_group(
     assert move.destination == third.name, "the second has the group already, though less load"
 
 
-async def test_no_bundle_goes_to_a_broker_that_does_not_answer(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    full.brokers[1].silent = True
-    plan = await drain(full, http).plan()
-    assert {move.destination for move in plan.moves} == {full.names[2]}
-
-
 async def test_a_broker_at_its_topic_cap_is_given_nothing(
     full: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
@@ -259,10 +251,6 @@ async def test_a_broker_at_its_topic_cap_is_given_nothing(
     rules = DrainRules(filters=FilterOptions(max_topics=100))
     plan = await drain(full, http, rules=rules).plan()
     assert {move.destination for move in plan.moves} == {full.names[2]}
-
-
-def silence(broker: FakeBroker) -> None:
-    broker.silent = True
 
 
 @pytest.mark.parametrize(
@@ -277,7 +265,7 @@ async def test_what_cannot_be_emptied_is_refused(
     full: FakeCluster, http: aiohttp.ClientSession, broker: str, fault: tuple[int, ...], said: str
 ) -> None:
     for index in fault:
-        silence(full.brokers[index])
+        full.brokers[index].silent = True
     with pytest.raises(DrainRefusedError, match=said):
         await drain(full, http, broker).plan()
 

@@ -1,8 +1,10 @@
 """A round that sheds load: what a shedder takes from busy brokers, and where each bundle goes."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import compress, repeat
+from itertools import islice, takewhile
+from operator import methodcaller
 from random import Random
 from typing import Any
 
@@ -104,11 +106,12 @@ def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dic
 
 
 def _in_place(view: ClusterView) -> Iterator[str]:
-    """The bundles that are never moved."""
-    bound = map(str.startswith, view.bundles, repeat(BOUND_TENANTS))
-    for bundle in compress(view.bundles, bound):
-        if is_left_in_place(bundle_namespace(bundle)):
-            yield bundle
+    """The bundles that are never moved; a view has bundles in the order of their names."""
+    for tenant in BOUND_TENANTS:
+        of_tenant = islice(view.bundles, bisect_left(view.bundles, tenant), None)
+        for bundle in takewhile(methodcaller("startswith", tenant), of_tenant):
+            if is_left_in_place(bundle_namespace(bundle)):
+                yield bundle
 
 
 def _of_silent(snapshot: ClusterSnapshot) -> Iterator[str]:

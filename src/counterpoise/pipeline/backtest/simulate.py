@@ -96,8 +96,8 @@ class _Simulation:
         self._owners = trace.owners.copy()
         self._listed = self._owners
         """By bundle: the broker whose last report has it; -1 for none."""
-        self._reported = np.zeros((len(self._bundles), 4))
-        self._flow = np.zeros((len(self._bundles), 4))
+        self._reported = self._nothing()
+        self._flow = self._nothing()
         """What flowed since the last measurement, or since the bundle came; a sum of steps."""
         self._flowed = np.zeros(len(self._bundles), np.int64)
         """For how many steps."""
@@ -108,12 +108,16 @@ class _Simulation:
             self._published = Publications(len(self._brokers), self._strategy.balance)
         self._step: int | None = None
         self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
-        self._averages = [np.zeros((len(self._bundles), 4)) for _ in _TERMS]
+        self._averages = [self._nothing() for _ in _TERMS]
         self._memory = RoundMemory()
         self._placement_memory: Any = None
         self._rng = Random(seed)
         self._view: ClusterView | None = None
         self.measure = Measure(move_s)
+
+    def _nothing(self) -> Floats:
+        """A row of four figures for each bundle; each figure is a piece of memory of its own."""
+        return np.zeros((len(self._bundles), 4), order="F")
 
     def step(self, step: int) -> None:
         trace = self._trace
@@ -158,7 +162,7 @@ class _Simulation:
 
     def _measure(self, measured: Masks | None, loads: Rates) -> None:
         """Let brokers measure: what flowed through their bundles since they did the last time."""
-        sample = np.stack([getattr(loads, name) for name in _RATES], axis=1)
+        sample = np.stack([getattr(loads, name) for name in _RATES]).T
         if measured is None:
             self._reported = sample
             self._sample(slice(None))
@@ -299,10 +303,12 @@ class _Simulation:
     def _broker_columns(
         self, owner: Indices, served: Indices, there: Indices, counts: Indices
     ) -> BrokerColumns:
-        owners, size = owner[served], len(there)
+        every, size = len(served) == len(owner), len(there)
+        owners = owner if every else owner[served]
 
         def added(column: Floats) -> Floats:
-            return np.bincount(owners, column[served], minlength=size).astype(np.float64)
+            mine = column if every else column[served]
+            return np.bincount(owners, mine, minlength=size).astype(np.float64)
 
         def summed(columns: Rates) -> Rates:
             return Rates(*(added(getattr(columns, name)) for name in _RATES))
@@ -311,7 +317,7 @@ class _Simulation:
         traffic = summed(_rates(self._reported))
         for name in _RATES:
             getattr(carried, name)[there] = getattr(traffic, name)
-        topics = np.bincount(owner[served], self._trace.topics[served], minlength=len(there))
+        topics = np.bincount(owners, self._trace.topics[served], minlength=len(there))
         known = {}
         if self._published is not None:
             known = {"load_average": self._published.averages[there],

@@ -51,9 +51,9 @@ class _DayFiles:
 
     def _written(self, day: str, rows: pa.Table) -> pa.RecordBatch:
         path = f"{DAY}={day}/{uuid.uuid4().hex}.parquet"
-        with new_file(self._location, f"{self._table}/{path}") as file:
-            pq.write_table(rows, file, compression="zstd")
-            size = file.tell()
+        with new_file(self._location, f"{self._table}/{path}") as sink:
+            pq.write_table(rows, sink, compression="zstd")
+            size = sink.tell()
         row = {DAY: day, "path": path, "size": size, "rows": len(rows)}
         return pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 

@@ -96,8 +96,9 @@ class _Simulation:
         self._owners = trace.owners.copy()
         self._listed = self._owners
         """By bundle: the broker whose last report has it; -1 for none."""
-        self._reported = self._nothing()
-        self._flow = self._nothing()
+        shape = len(self._bundles), 4  # each of four figures lies in one piece
+        self._reported = np.zeros(shape, order="F")
+        self._flow = np.zeros(shape, order="F")
         """What flowed since the last measurement, or since the bundle came; a sum of steps."""
         self._flowed = np.zeros(len(self._bundles), np.int64)
         """For how many steps."""
@@ -108,16 +109,12 @@ class _Simulation:
             self._published = Publications(len(self._brokers), self._strategy.balance)
         self._step: int | None = None
         self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
-        self._averages = [self._nothing() for _ in _TERMS]
+        self._averages = [np.zeros(shape, order="F") for _ in _TERMS]
         self._memory = RoundMemory()
         self._placement_memory: Any = None
         self._rng = Random(seed)
         self._view: ClusterView | None = None
         self.measure = Measure(move_s)
-
-    def _nothing(self) -> Floats:
-        """A row of four figures for each bundle; each figure is a piece of memory of its own."""
-        return np.zeros((len(self._bundles), 4), order="F")
 
     def step(self, step: int) -> None:
         trace = self._trace
@@ -303,12 +300,11 @@ class _Simulation:
     def _broker_columns(
         self, owner: Indices, served: Indices, there: Indices, counts: Indices
     ) -> BrokerColumns:
-        every, size = len(served) == len(owner), len(there)
-        owners = owner if every else owner[served]
+        mine = slice(None) if len(served) == len(owner) else served
+        owners, size = owner[mine], len(there)
 
         def added(column: Floats) -> Floats:
-            mine = column if every else column[served]
-            return np.bincount(owners, mine, minlength=size).astype(np.float64)
+            return np.bincount(owners, column[mine], minlength=size).astype(np.float64)
 
         def summed(columns: Rates) -> Rates:
             return Rates(*(added(getattr(columns, name)) for name in _RATES))

@@ -309,8 +309,7 @@ class _Simulation:
         def summed(columns: Rates) -> Rates:
             return Rates(*(added(getattr(columns, name)) for name in _RATES))
 
-        carried = Rates.zeros(len(self._brokers))
-        traffic = summed(_rates(self._reported))
+        carried, traffic = Rates.zeros(len(self._brokers)), summed(_rates(self._reported))
         for name in _RATES:
             getattr(carried, name)[there] = getattr(traffic, name)
         topics = np.bincount(owners, self._trace.topics[served], minlength=len(there))

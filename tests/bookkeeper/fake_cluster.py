@@ -14,7 +14,9 @@ from counterpoise.bookkeeper.proto import managed_pb2 as managed
 from counterpoise.metadata import MemoryStore, MemoryTree
 from tests.bookkeeper.fake_bookie import FakeBookie
 
-SOON = BookieReadOptions(speculative_s=0.05, timeout_s=0.5, connect_s=1.0, avoided_s=5.0)
+PATIENT = BookieReadOptions(speculative_s=60.0, timeout_s=90.0, connect_s=60.0, avoided_s=600.0)
+"""Nothing here is slow but the machine; only a bookie that is silent on purpose is waited for."""
+SOON = BookieReadOptions(speculative_s=0.5, timeout_s=1.5, connect_s=60.0, avoided_s=600.0)
 LONG_AGO = 1_600_000_000_000
 Segments = Sequence[tuple[int, Sequence[str]]]
 
@@ -110,7 +112,7 @@ class FakeCluster:
         await self.store.put(path, value)
 
     @asynccontextmanager
-    async def reading(self, options: BookieReadOptions = SOON) -> AsyncIterator[LedgerCluster]:
+    async def reading(self, options: BookieReadOptions = PATIENT) -> AsyncIterator[LedgerCluster]:
         registry = await read_registry(self.store, "/ledgers")
         bookies = Bookies(registry.registered, options)
         try:

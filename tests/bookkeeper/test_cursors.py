@@ -23,14 +23,15 @@ def topics(draw: st.DrawFn) -> tuple[list[tuple[int, int]], CursorPositions]:
     places = st.builds(Position, st.integers(0, 13), st.integers(-1, 80))
     cuts = sorted(draw(st.lists(places, min_size=1, max_size=9)))
     pairs = tuple(zip(cuts[1::2], cuts[2::2], strict=False))
+    mark = draw(st.sampled_from(cuts))
     if draw(st.booleans()):
-        return ledgers, CursorPositions(cuts[0], pairs)
+        return ledgers, CursorPositions(mark, pairs)
     bits = draw(st.dictionaries(st.sampled_from(ids), st.sets(st.integers(0, 130)), max_size=4))
     words = tuple(
         (ledger, tuple(sum(1 << e % 64 for e in found if e // 64 == w) for w in range(3)))
         for ledger, found in bits.items()
     )
-    return ledgers, CursorPositions(cuts[0], (), words)
+    return ledgers, CursorPositions(mark, (), words)
 
 
 @given(topics())

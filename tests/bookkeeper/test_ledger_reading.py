@@ -11,7 +11,7 @@ from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end, read_entry
 from counterpoise.bookkeeper.ledger_rows import LedgerCluster
 from tests.bookkeeper.fake_bookie import Misbehaviour
-from tests.bookkeeper.fake_cluster import FakeCluster
+from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
 
 PAYLOADS = [b"payload %d" % number for number in range(10)]
 
@@ -52,7 +52,7 @@ async def test_the_next_bookie_is_asked_when_one_misbehaves(
     await cluster.ledger(7, PAYLOADS)
     cluster.bookies["b1"].misbehaves[7, 0] = how
     cluster.bookies["b1"].stored[7, 1] = cluster.bookies["b2"].stored[7, 1]
-    async with cluster.reading() as reading:
+    async with cluster.reading(SOON if how is Misbehaviour.SILENCE else PATIENT) as reading:
         found = await read_entry(reading.bookies, await metadata(reading), 0)
     assert found.payload == PAYLOADS[0]
     assert (7, 0) in cluster.bookies["b1"].requests
@@ -67,7 +67,7 @@ async def test_an_entry_is_lost_only_when_all_say_so_or_have_it_damaged(
     for name in ("b1", "b2"):
         cluster.bookies[name].misbehaves[7, 0] = how
         cluster.bookies[name].stored[7, 1] = cluster.bookies["b2"].stored[7, 1]
-    async with cluster.reading() as reading:
+    async with cluster.reading(SOON if how is Misbehaviour.SILENCE else PATIENT) as reading:
         with pytest.raises(EntryUnreadable) as raised:
             await read_entry(reading.bookies, await metadata(reading), 0)
     assert raised.value.lost == (how in {Misbehaviour.WRONG_DIGEST, Misbehaviour.WRONG_ID})
@@ -96,7 +96,7 @@ async def test_an_entry_on_bookies_that_are_gone_is_not_lost(cluster: FakeCluste
 async def test_a_bookie_that_was_silent_is_asked_last(cluster: FakeCluster) -> None:
     await cluster.ledger(7, PAYLOADS)
     cluster.bookies["b1"].always = Misbehaviour.SILENCE
-    async with cluster.reading() as reading:
+    async with cluster.reading(SOON) as reading:
         ledger = await metadata(reading)
         for entry in (0, 3, 6, 9):
             assert (await read_entry(reading.bookies, ledger, entry)).payload == PAYLOADS[entry]
@@ -149,7 +149,7 @@ async def test_the_end_is_taken_from_those_that_answer(cluster: FakeCluster) -> 
     await cluster.ledger(7, PAYLOADS, open_=True)
     cluster.bookies["b1"].always = Misbehaviour.SILENCE
     cluster.bookies["b2"].always = Misbehaviour.WRONG_DIGEST
-    async with cluster.reading() as reading:
+    async with cluster.reading(SOON) as reading:
         end = await ledger_end(reading.bookies, await metadata(reading))
     assert (end.last_stored, end.last_confirmed) == (8, 7), "what b3 has; 9 is on the other two"
 

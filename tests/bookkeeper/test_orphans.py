@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -82,7 +83,18 @@ async def test_a_young_ledger_may_be_on_its_way(cluster: FakeCluster) -> None:
     await cluster.ledger(3, [], open_=True, custom=of_topic(TOPIC), created_ms=young)
     await cluster.ledger(4, [], open_=True, custom=of_topic(TOPIC), created_ms=NOW - HOUR_MS)
     await cluster.ledger(5, [], open_=True, custom=of_topic(TOPIC), created_ms=0)
-    assert await verdicts(cluster) == {3: YOUNG, 4: ORPHAN, 5: UNDECIDED}
+    await cluster.ledger(6, [], custom=of_topic(TOPIC), created_ms=0)
+    assert await verdicts(cluster) == {3: YOUNG, 4: ORPHAN, 5: UNDECIDED, 6: UNDECIDED}
+
+
+async def test_the_age_is_the_nodes_where_the_metadata_has_none(cluster: FakeCluster) -> None:
+    """As on every real Pulsar: brokers leave it out."""
+    for ledger in (3, 4):
+        await cluster.ledger(ledger, [], custom=of_topic(TOPIC), created_ms=0)
+    created = {"/ledgers/00/0000/L0003": NOW - HOUR_MS + 1, "/ledgers/00/0000/L0004": NOW - HOUR_MS}
+    async with cluster.reading() as reading:
+        reading.store = WithTimes(cluster, created)
+        assert {row.ledger: row.verdict for row in await found_in(reading)} == {3: YOUNG, 4: ORPHAN}
 
 
 async def test_a_compaction_may_write_for_hours(cluster: FakeCluster) -> None:
@@ -165,6 +177,24 @@ async def test_a_store_without_topics_is_another_clusters(cluster: FakeCluster) 
         reading.store = other.store
         with pytest.raises(NotThisCluster, match="metadataStoreUrl"):
             await found_in(reading)
+
+
+class WithTimes:
+    """A store that knows when some nodes were created, as ZooKeeper does of all."""
+
+    def __init__(self, cluster: FakeCluster, created: dict[str, int]) -> None:
+        self._store = cluster.store
+        self._created = created
+
+    async def get(self, path: str) -> Stored | None:
+        found = await self._store.get(path)
+        return found and replace(found, created_ms=self._created.get(path, 0))
+
+    async def children(self, path: str) -> list[str]:
+        return await self._store.children(path)
+
+    async def close(self) -> None:
+        await self._store.close()
 
 
 class ReferencedLate:

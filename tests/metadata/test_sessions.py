@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -192,6 +193,9 @@ async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
     assert not await whole.exists("/absent"), "a store would have made its root"
     await whole.put("/absent/ledgers/LAYOUT", b"2")
     assert await reader.children("/ledgers") == ["LAYOUT"]
+    found = await reader.get("/ledgers/LAYOUT")
+    assert found is not None
+    assert abs(found.created_ms / 1000 - time.time()) < 600
     for store in (whole, reader):
         await store.close()
 

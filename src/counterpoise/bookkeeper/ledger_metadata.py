@@ -64,7 +64,7 @@ class LedgerMetadata:
     digest: DigestType
     password: bytes
     created_ms: int
-    """0 where the metadata does not say it."""
+    """0 where neither the metadata nor the metadata store says it."""
     custom: Mapping[str, bytes]
     """What the application says of it; Pulsar writes whose it is."""
 
@@ -98,8 +98,13 @@ class LedgerMetadata:
             yield segment, max(0, min(end, last_entry + 1) - segment.first)
 
 
-def read_ledger_metadata(ledger: int, path: str, value: bytes) -> LedgerMetadata:
-    """Parse the value of a ledger's node; raises `UnreadableNode`."""
+def read_ledger_metadata(
+    ledger: int, path: str, value: bytes, created_ms: int = 0
+) -> LedgerMetadata:
+    """Parse the value of a ledger's node; raises `UnreadableNode`.
+
+    ``created_ms`` is the node's own time: Pulsar's brokers do not write it into the metadata.
+    """
     found = LedgerMetadataFormat()
     try:
         version, body = _version_and_body(value)
@@ -111,7 +116,7 @@ def read_ledger_metadata(ledger: int, path: str, value: bytes) -> LedgerMetadata
             raise ValueError(f"format {version} of a ledger's metadata is not 2 or 3")
         if not found.IsInitialized():
             raise ValueError("a field that each has is missing")
-        return _checked(ledger, found)
+        return _checked(ledger, found, created_ms)
     except (ValueError, DecodeError, text_format.ParseError, RecursionError) as error:
         raise UnreadableNode(path, f"not a ledger's metadata: {error}") from None
 
@@ -140,7 +145,7 @@ def _delimited(body: bytes) -> bytes:
     return body[at : at + size]
 
 
-def _checked(ledger: int, found: LedgerMetadataFormat) -> LedgerMetadata:
+def _checked(ledger: int, found: LedgerMetadataFormat, created_ms: int) -> LedgerMetadata:
     """The message as a value, once everything that a reader relies on holds."""
     segments = tuple(
         LedgerSegment(each.firstEntryId, tuple(each.ensembleMember)) for each in found.segment
@@ -170,6 +175,6 @@ def _checked(ledger: int, found: LedgerMetadataFormat) -> LedgerMetadata:
         # Java takes both from its own settings where the metadata has no password.
         DigestType(found.digestType) if found.HasField("password") else DigestType.CRC32C,
         found.password,
-        found.ctime,
+        found.ctime or created_ms,
         {each.key: each.value for each in found.customMetadata},
     )

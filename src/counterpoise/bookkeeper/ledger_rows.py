@@ -78,7 +78,9 @@ class LedgerCluster:
         """A ledger's metadata, None where there is no such ledger; raises `UnreadableNode`."""
         path = ledger_path(self.root, ledger)
         node = await self.store.get(path)
-        return None if node is None else read_ledger_metadata(ledger, path, node.value)
+        if node is None:
+            return None
+        return read_ledger_metadata(ledger, path, node.value, node.created_ms)
 
     async def readable(self, ledger: int) -> LedgerMetadata | UnreadableNode | None:
         """The same, with the error as a value."""

@@ -183,8 +183,8 @@ def _verdict(
         return UNDECIDED, f"its topic cannot be read: {unknown[owner.topic]}"
     if not owner.topic:
         return UNDECIDED, "its metadata does not say of which topic it is"
-    if not ledger.created_ms and not ledger.closed:
-        return UNDECIDED, "its metadata does not say when it was created"
+    if not ledger.created_ms:
+        return UNDECIDED, "it is not known when it was created"
     age = now_ms - ledger.created_ms
     if age < grace_ms:
         return YOUNG, ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from counterpoise.metadata.errors import InvalidPath
@@ -57,6 +57,8 @@ class Stored:
     ephemeral: bool
     mine: bool
     """Ephemeral, and created by the very session that asks."""
+    created_ms: int = field(default=0, compare=False)
+    """When a server created it, milliseconds since 1970; 0 where the store keeps no such time."""
 
 
 Unsubscribe: TypeAlias = Callable[[], None]

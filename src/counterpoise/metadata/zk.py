@@ -112,7 +112,8 @@ class ZooKeeperStore:
         except zk_errors.NoNodeError:
             return None
         owner = stat.ephemeralOwner
-        return Stored(value or b"", stat.version, owner != 0, owner == self._session_id)
+        mine = owner == self._session_id
+        return Stored(value or b"", stat.version, owner != 0, mine, stat.ctime)
 
     async def put(
         self,

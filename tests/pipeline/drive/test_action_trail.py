@@ -105,13 +105,13 @@ async def test_a_running_balancer_gives_nothing_to_a_drained_broker_until_it_is_
 
 
 async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
-    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
 ) -> None:
     """The process that does it may have been killed: it goes on where it was, by and by."""
     state = new_roll(tuple(uneven.names), START, "ann", "")
     write_roll(trail.place, state)
     logged = LogLines()
-    balancer = balancing(http, trail, logged)(START + 1000)
+    balancer = balancing(http, trail, tmp_path, logged)
     for number in range(2):
         assert await balancer.step(seen(uneven, number)) is None
     assert logged == [

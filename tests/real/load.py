@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -60,7 +61,7 @@ class Flags:
         return self._set.count(1)
 
 
-def quantile(figures: list[float], part: float) -> float:
+def quantile(figures: Sequence[float], part: float) -> float:
     """The figure below which this part of them is; 0 of none."""
     return sorted(figures)[int(part * (len(figures) - 1))] if figures else 0.0
 
@@ -85,7 +86,7 @@ class Load:
             for topic in topics
         ]  # fmt: skip
         self.sent = self.failed = 0
-        self._took_ms: list[float] = []
+        self._took_ms = array("f")
         self.acknowledged = Flags()
         self.received = Flags()
         self.redelivered = 0

@@ -149,7 +149,6 @@ def _restart(pulsar: RealPulsar, index: int) -> None:
 
 def _serves(url: str) -> bool:
     try:
-        call(f"{url}/admin/v2/brokers/ready", within=5)
-        return True
+        return bool(call(f"{url}/admin/v2/brokers", within=5))
     except (OSError, ValueError):
         return False

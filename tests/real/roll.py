@@ -104,7 +104,7 @@ def _rolled(story: Story, pulsar: RealPulsar) -> None:
             killed.process.wait()
         ended = story.begin(*words)
         done = ended.wait_for("5 of 5 brokers restarted", 900)
-        story.check("it ends", done and ended.end() == 0, ended.text.splitlines()[-3:])
+        story.check("it ends", done and ended.process.wait(60) == 0, ended.text.splitlines()[-3:])
     story.check("each broker was restarted", {*restarted} == {*story.real.brokers}, restarted)
     moved: Counter[str] = Counter()
     for file in sorted(Path(story.history).glob("action-*.json")):

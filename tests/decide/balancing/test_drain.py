@@ -1,5 +1,6 @@
 """The plan by which a broker is emptied: what it says of each bundle."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
@@ -85,8 +86,9 @@ def test_brokers_that_are_to_get_bundles_first_get_all_that_policies_and_load_al
     """b2 was restarted a moment ago, and is empty; b3 and b4 are yet to be."""
     loads = {"b1": bundles("x", *[10.0] * 4), "b2": [], "b3": bundles("y", 40.0), "b4": []}
 
-    def destinations(seen: ClusterSnapshot) -> list[str]:
-        plan = EmptyBroker("b1", replace(RULES, first_to={"b2"})).plan(seen, RoundMemory())
+    def destinations(seen: ClusterSnapshot, last: Collection[str] = ()) -> list[str]:
+        rules = replace(RULES, first_to={"b2"}, last_move_of=last)
+        plan = EmptyBroker("b1", rules).plan(seen, RoundMemory())
         assert not plan.rejections
         return [move.destination for move in plan.moves]
 
@@ -96,3 +98,5 @@ def test_brokers_that_are_to_get_bundles_first_get_all_that_policies_and_load_al
     # 100 on three brokers are 33 each: no more than a quarter above that.
     full = {"b1": bundles("x", *[10.0] * 10), "b2": [], "b3": [], "b4": []}
     assert sorted(destinations(snapshot(full))).count("b2") == 5
+    moved_once = bundles("x", *[10.0] * 10)
+    assert destinations(snapshot(full), [name for name, _ in moved_once]) == ["b2"] * 10

@@ -43,6 +43,8 @@ class DrainRules:
     filters: FilterOptions = field(default_factory=FilterOptions)
     first_to: Collection[str] = frozenset()
     """Brokers that get the bundles, and others only what these may not have or cannot carry."""
+    last_move_of: Collection[str] = frozenset()
+    """Bundles that go to one of `first_to` however much it carries: they are not to move again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class EmptyBroker:
             around = draft.policies.around(namespace_of(bundle), draining=(self.broker,))
             options = self.rules.placement_options
             chooser = Chooser(self.rules.placement, projection.view, options, None)
-            first = replace(around, barred=self._later(projection.view, snapshot))
+            first = replace(around, barred=self._later(bundle, projection.view, snapshot))
             chosen = select_modular(bundle, first, chooser, remembered, self.rules.filters)
             if chosen.broker is None and first.barred:
                 chosen = select_modular(bundle, around, chooser, remembered, self.rules.filters)
@@ -115,14 +117,17 @@ class EmptyBroker:
             draft.enter(decision, view)
         return Round.of(snapshot.view, self.name, moves, stuck, memory)
 
-    def _later(self, view: ClusterView, snapshot: ClusterSnapshot) -> Mapping[str, str]:
+    def _later(
+        self, bundle: str, view: ClusterView, snapshot: ClusterSnapshot
+    ) -> Mapping[str, str]:
         """The brokers that get a bundle only if none of `DrainRules.first_to` can; and why."""
         load = view.broker.traffic.throughput()
         full = FULL * float(load[np.isfinite(load)].sum()) / max(1, len(snapshot.owned) - 1)
         first = {
             each
             for each in self.rules.first_to
-            if (row := view.broker_index(each)) is not None and not load[row] > full
+            if bundle in self.rules.last_move_of
+            or ((row := view.broker_index(each)) is not None and not load[row] > full)
         }
         others = snapshot.owned.keys() - first if first else ()
         return dict.fromkeys(others, "comes after the brokers that are to get bundles first")

@@ -221,7 +221,11 @@ class RollingRestart:
             self._session,
             self._reader,
             broker,
-            replace(self._rules, first_to=restarted),
+            replace(
+                self._rules,
+                first_to=restarted,
+                last_move_of=frozenset(await self._moved(state)),
+            ),
             self._clock_ms,
             self._log,
             self._options.drain,
@@ -284,9 +288,7 @@ class RollingRestart:
     async def _fill(self, state: RollState, broker: str) -> None:
         """Give the last broker its part, of bundles that were not moved twice by now."""
         await self._all_well(state)
-        label = state.label
-        actions = await asyncio.to_thread(self._trail.actions)
-        moved = [m.bundle for a in actions if a.why == label for m in a.moves if m.moved]
+        label, moved = state.label, await self._moved(state)
         goal = FillBrokers((broker,), self._rules.filters, moved_enough(moved))
         snapshot = await self._reader.read(broker, all_groups=True)
         plan = goal.plan(snapshot, RoundMemory())
@@ -312,6 +314,11 @@ class RollingRestart:
         )  # fmt: skip
         await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done))
         await asyncio.to_thread(log.close, self._clock_ms())
+
+    async def _moved(self, state: RollState) -> list[str]:
+        """The bundles that it has moved by now, one entry for each move."""
+        actions = await asyncio.to_thread(self._trail.actions)
+        return [m.bundle for a in actions if a.why == state.label for m in a.moves if m.moved]
 
     async def _is_done(self, broker: str) -> bool:
         wanted = self._options.to_version

@@ -31,11 +31,12 @@ PART = 0.5
 
 ASK = """
 import pathlib, sys, time
-asked = pathlib.Path(sys.argv[1]) / sys.argv[2].replace(":", "_")
-asked.with_suffix(".asked").write_text(sys.argv[2])
-while not asked.with_suffix(".done").exists():
+folder, broker = pathlib.Path(sys.argv[1]), sys.argv[2]
+done = folder / f"{broker}.done"
+(folder / f"{broker}.asked").touch()
+while not done.exists():
     time.sleep(0.1)
-asked.with_suffix(".done").unlink()
+done.unlink()
 """
 """The operator's command: it asks the process that started the brokers."""
 
@@ -124,12 +125,12 @@ def _restarts_on_request(asked: Path, pulsar: RealPulsar) -> Iterator[list[str]]
     def serve() -> None:
         while not ends.wait(0.1):
             for file in asked.glob("*.asked"):
-                broker = file.read_text()
+                broker = file.name.removesuffix(".asked")
                 file.unlink()
                 index = next(i for i, url in enumerate(pulsar.web_urls) if broker in url)
                 _restart(pulsar, index)
                 restarted.append(broker)
-                file.with_suffix(".done").touch()
+                (asked / f"{broker}.done").touch()
 
     thread = threading.Thread(target=serve)
     thread.start()

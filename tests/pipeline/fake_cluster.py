@@ -204,7 +204,8 @@ class FakeCluster:
         return {b.name: b.report().msg_throughput_in for b in self.brokers}
 
     async def _brokers(self, request: web.Request) -> web.Response:
-        return web.json_response([each.name for each in self.brokers if not each.away])
+        away = {each.name for each in self.brokers if each.away}
+        return web.json_response([each for each in self.names if each not in away])
 
     async def _leader(self, request: web.Request) -> web.Response:
         if not self.leader:

@@ -16,7 +16,7 @@ import orjson
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_at
 from counterpoise.names.namespace import is_left_in_place
-from counterpoise.pipeline.collect.admin import Admin, RefusedError
+from counterpoise.pipeline.collect.admin import NOT_FOUND, Admin, RefusedError
 from counterpoise.pipeline.collect.owned import BEING_UNLOADED, Ownership
 from counterpoise.pipeline.collect.serving import PROBE
 from counterpoise.pipeline.topic_lists import TopicLists
@@ -24,7 +24,6 @@ from counterpoise.pipeline.topic_lists import TopicLists
 LOOK_EVERY_S: Final = 0.1
 LOOK_MOST_S: Final = 2.0
 """Between two lookups, once the answer takes long."""
-NOT_FOUND: Final = 404
 
 
 class BundleLookup:

@@ -238,9 +238,12 @@ async def test_without_a_start_time_a_broker_has_to_be_seen_away(roller: Roller)
     machine.away = True
     await until(lambda: any("does not answer" in each for each in roller.logged))
     machine.away = False
-    await until(lambda: (state := roller.trail.roll()) and state.restarted == (first,))
+    await until(lambda: (state := roller.trail.roll()) and state.restarted)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+    state = roller.trail.roll()
+    assert state is not None
+    assert state.restarted == (first,)
 
 
 def _silent(roller: Roller, last: FakeBroker) -> None:

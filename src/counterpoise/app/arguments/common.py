@@ -138,6 +138,11 @@ def add_trail_arguments(parser: argparse.ArgumentParser) -> None:
         "counts in its hourly limits",
         required=False,
     )
+    add_who_and_why_arguments(parser)
+
+
+def add_who_and_why_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--who`` and ``--why``."""
     parser.add_argument("--who", default="", metavar="NAME", help="(this account)")
     parser.add_argument("--why", default="", metavar="TEXT", help="kept in the history")
 

@@ -9,6 +9,7 @@ from counterpoise.app.arguments.common import (
     add_execute_argument,
     add_history_argument,
     add_placement_argument,
+    add_who_and_why_arguments,
 )
 from counterpoise.app.arguments.rules import window
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
@@ -87,6 +88,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_placement_argument(parser)
     add_at_once_argument(parser)
-    parser.add_argument("--who", default="", metavar="NAME", help="(this account)")
-    parser.add_argument("--why", default="", metavar="TEXT", help="kept in the history")
+    add_who_and_why_arguments(parser)
     add_client_arguments(parser)

@@ -93,10 +93,7 @@ async def _carry_out(
     state = await asyncio.to_thread(trail.roll)
     if state is not None and state.under_way:
         return await _continue(args, roll, state, log)
-    try:
-        order = await roll.plan(tuple(args.broker))
-    except RollStoppedError as error:
-        raise UserError(str(error)) from None
+    order = await roll.plan(tuple(args.broker))
     if not order:
         say(f"every broker has version {args.to_version} already")
         return 0
@@ -122,11 +119,7 @@ async def _continue(
     if not args.execute:
         say("nothing was touched (--execute goes on with it, --abandon gives it up)")
         return 0
-    try:
-        mine = await roll.take_over(state)
-    except RollStoppedError as error:
-        raise UserError(str(error)) from None
-    return await _to_its_end(roll, mine, log)
+    return await _to_its_end(roll, await roll.take_over(state), log)
 
 
 async def _to_its_end(roll: RollingRestart, state: RollState, log: SentenceSink) -> int:

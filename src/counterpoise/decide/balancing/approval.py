@@ -75,8 +75,7 @@ def _reason(move: Move, now_ms: int, rules: ApprovalRules) -> str:
     if move.bundle in rules.leave_alone or namespace in rules.leave_alone:
         return f"{namespace} is left alone (--leave-alone)"
     if rules.window and not in_window(now_ms, rules.window):
-        first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in rules.window)
-        return f"bundles move between {first} and {last} UTC only (--window)"
+        return f"bundles move {window_text(rules.window)}"
     return ""
 
 
@@ -96,6 +95,12 @@ def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -
         f"it carries {move.part:.1%} of the cluster's load, and of the {limit:.1%} {span} that may "
         f"move {max(0.0, limit - so_far):.1%} are left ({option})"
     )
+
+
+def window_text(window: tuple[int, int]) -> str:
+    """When something may be done, as the end of a sentence."""
+    first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in window)
+    return f"between {first} and {last} UTC only (--window)"
 
 
 def in_window(now_ms: int, window: tuple[int, int]) -> bool:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import aiohttp
 
@@ -27,6 +27,8 @@ class RefusedError(Exception):
         self.body = body
 
 
+NOT_FOUND: Final = 404
+"""HTTP's status."""
 UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
 """What may come of asking a broker."""
 

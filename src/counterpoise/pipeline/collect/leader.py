@@ -2,9 +2,7 @@
 
 import orjson
 
-from counterpoise.pipeline.collect.admin import Admin, RefusedError
-
-NOT_FOUND = 404
+from counterpoise.pipeline.collect.admin import NOT_FOUND, Admin, RefusedError
 
 
 async def leader_by(admin: Admin, address: str) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import aiohttp
 
-from counterpoise.decide.balancing.approval import in_window
+from counterpoise.decide.balancing.approval import in_window, window_text
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveOutcome, RoundMemory
 from counterpoise.decide.balancing.refill import FillBrokers
@@ -20,6 +20,7 @@ from counterpoise.decide.balancing.restarts import (
     resumed_stage,
 )
 from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import UNREADABLE
 from counterpoise.pipeline.collect.leader import leader_by
 from counterpoise.pipeline.collect.restarted import BrokerHealth, health_of
@@ -44,7 +45,7 @@ from counterpoise.pipeline.watchdog.watchdog import Watchdog
 T = TypeVar("T")
 
 
-class RollStoppedError(RuntimeError):
+class RollStoppedError(ExplainedError):
     """The rolling restart stops here, and goes on when it is started again; says why."""
 
 
@@ -142,17 +143,18 @@ class RollingRestart:
         return await self._keep(replace(state, ended_ms=self._clock_ms()))
 
     async def _one(self, state: RollState, rolled: RolledBroker) -> RollState:
-        broker, health = rolled.broker, await self._health(rolled.broker)
-        stage = resumed_stage(
-            rolled.stage,
-            has_restarted=_has_restarted(rolled, health),
-            answers=health.answers,
-        )
-        if stage is RestartStage.WAITING:
+        if rolled.stage is RestartStage.WAITING:
             await self._all_well(state)
-            health = await self._health(broker)
+        broker, health = rolled.broker, await self._health(rolled.broker)
+        if rolled.stage is RestartStage.WAITING:
             rolled = replace(rolled, started_ms=health.started_ms)
             stage = RestartStage.DRAINING
+        else:
+            stage = resumed_stage(
+                rolled.stage,
+                has_restarted=_has_restarted(rolled, health),
+                answers=health.answers,
+            )
         if stage is RestartStage.DRAINING:
             rolled = replace(rolled, stage=stage)
             state = await self._keep(state.with_broker(rolled))
@@ -197,8 +199,7 @@ class RollingRestart:
             return held
         window = self._options.window
         if window and not in_window(self._clock_ms(), window):
-            first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in window)
-            return f"brokers are restarted between {first} and {last} UTC only (--window)"
+            return f"brokers are restarted {window_text(window)}"
         try:
             reading = await self._reader.look()
         except CannotSeeError as error:

@@ -8,7 +8,7 @@ from typing import Final
 from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation, OwnedBundle
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
+from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin
 from counterpoise.pipeline.collect.leader import leader_by
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
@@ -21,7 +21,6 @@ from counterpoise.pipeline.watchdog.reported import Reported
 ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
 """Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
 called in a thread."""
-NOT_FOUND: Final = 404
 ASKED_MOST: Final = 64
 """Namespaces that are asked for at one look, at most."""
 Known = dict[str, Mapping[str, OwnedBundle] | str]

@@ -22,6 +22,14 @@ class NotThisCluster(BookKeeperError):
     """The metadata store has no BookKeeper or no Pulsar where they are looked for."""
 
 
+class NoSuchLedger(BookKeeperError):
+    """A ledger that was deleted, or never existed."""
+
+    def __init__(self, ledger: int) -> None:
+        super().__init__(f"there is no ledger {ledger}")
+        self.ledger = ledger
+
+
 class BookieError(BookKeeperError):
     """A bookie did not give an entry: it cannot be reached, is silent, or answered an error."""
 

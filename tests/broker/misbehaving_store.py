@@ -101,6 +101,12 @@ class MisbehavingStore:
         self._answer("put", path)
         return version
 
+    async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
+        await self._reach("put", prefix)
+        path = await self._session.put_next(prefix, value, ephemeral=ephemeral)
+        self._answer("put", prefix)
+        return path
+
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         await self._reach("delete", path)
         await self._session.delete(path, expected_version=expected_version)

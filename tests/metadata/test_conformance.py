@@ -89,6 +89,37 @@ async def test_parents_are_created_and_listed(store: MetadataStore) -> None:
     assert parent.value == b""
 
 
+async def test_numbered_nodes_ascend_whoever_creates_them_and_whatever_is_deleted(
+    open_session: OpenSession,
+) -> None:
+    one, two = await open_session(), await open_session()
+    paths = [await one.put_next("/ids/ID-", b"x", ephemeral=True) for _ in range(2)]
+    await one.delete(paths[0])
+    await one.delete(paths[1])
+    paths.append(await two.put_next("/ids/ID-", b"y", ephemeral=False))
+    paths.append(await one.put_next("/ids/Z-", b"", ephemeral=True))
+    names = [path.rpartition("-")[2] for path in paths]
+    assert all(len(name) == 10 for name in names), "as ZooKeeper writes them"
+    assert names == sorted(set(names))
+    assert [path.startswith("/ids/ID-") for path in paths] == [True, True, True, False]
+    found = await one.get(paths[2])
+    assert found is not None
+    assert (found.value, found.version, found.ephemeral) == (b"y", 0, False)
+    await one.close()
+    assert await two.children("/ids") == [paths[2].rpartition("/")[2]]
+    await two.put("/e", b"", ephemeral=True)
+    with pytest.raises(EphemeralParent):
+        await two.put_next("/e/ID-", b"", ephemeral=False)
+
+
+async def test_creators_at_once_get_different_numbers(open_session: OpenSession) -> None:
+    sessions = [await open_session() for _ in range(3)]
+    paths = await asyncio.gather(
+        *(each.put_next("/ids/ID-", b"", ephemeral=True) for each in sessions * 5)
+    )
+    assert len(set(paths)) == 15
+
+
 async def test_delete(store: MetadataStore) -> None:
     await store.put("/a/b", b"one")
     with pytest.raises(NotEmpty, match="/a"):

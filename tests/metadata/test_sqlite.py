@@ -48,6 +48,20 @@ async def test_what_is_stored_comes_back_and_ephemeral_nodes_do_not(tmp_path: Pa
     await store.close()
 
 
+async def test_a_number_is_not_used_again_by_a_later_process(tmp_path: Path) -> None:
+    numbers = []
+    for _ in range(3):
+        store = await open_store(url_of(tmp_path))
+        path = await store.put_next("/ids/ID-", b"", ephemeral=True)
+        numbers.append(path.removeprefix("/ids/ID-"))
+        await store.close()
+    assert numbers == [f"{number:010d}" for number in range(3)]
+    store = await open_store(url_of(tmp_path))
+    await store.delete("/ids")
+    assert await store.put_next("/ids/ID-", b"", ephemeral=True) == "/ids/ID-0000000000"
+    await store.close()
+
+
 async def test_one_process_has_the_file(tmp_path: Path) -> None:
     store = await open_store(url_of(tmp_path))
     await store.put("/a", b"mine")

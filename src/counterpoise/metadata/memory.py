@@ -41,6 +41,8 @@ class Node:
     version: int = 0
     owner: MemoryStore | None = None
     children: set[str] = field(default_factory=set)
+    numbered: int = 0
+    """How many children were created with a number in their names (`MetadataStore.put_next`)."""
 
 
 class MemoryTree:
@@ -56,9 +58,9 @@ class MemoryTree:
         self._sessions.append(session)
         return session
 
-    def restore(self, path: str, value: bytes, version: int) -> None:
+    def restore(self, path: str, value: bytes, version: int, numbered: int) -> None:
         """Put a node back that was stored, without a notification. Parents first."""
-        self._nodes[path] = Node(value, version)
+        self._nodes[path] = Node(value, version, numbered=numbered)
         self._nodes[parent_of(path)].children.add(path.rpartition("/")[2])
 
     def read(self, path: str) -> Node | None:
@@ -76,6 +78,21 @@ class MemoryTree:
     ) -> int:
         """Create or replace a node on behalf of a session; returns its version."""
         return self.write(session, path, value, expected, ephemeral=ephemeral)
+
+    async def put_next(
+        self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
+    ) -> str:
+        """Create a node with the next number on behalf of a session; returns its path."""
+        number = self.next_number(parent_of(prefix))
+        path = f"{prefix}{number:010d}"
+        self.write(session, path, value, MUST_NOT_EXIST, ephemeral=ephemeral)
+        self._nodes[parent_of(path)].numbered = number + 1
+        return path
+
+    def next_number(self, parent: str) -> int:
+        """The number of the next child of this node that has one in its name."""
+        node = self._nodes.get(parent)
+        return 0 if node is None else node.numbered
 
     async def delete(self, path: str, expected: int | None) -> None:
         """Remove a leaf on behalf of a session."""
@@ -184,6 +201,11 @@ class MemoryStore:
         """See `MetadataStore.put`."""
         tree = self._reach("put", path)
         return await tree.put(self, path, value, expected_version, ephemeral=ephemeral)
+
+    async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
+        """See `MetadataStore.put_next`."""
+        tree = self._reach("put", prefix)
+        return await tree.put_next(self, prefix, value, ephemeral=ephemeral)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """See `MetadataStore.delete`."""

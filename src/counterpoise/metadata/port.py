@@ -104,6 +104,13 @@ class MetadataStore(Protocol):
         matters when the node is created. Raises `BadVersion`.
         """
 
+    async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
+        """Create a node whose name is ``prefix`` and the next number; return its path.
+
+        Ten digits, and larger than any before among these children of its parent (which is created
+        where there is none). Where the answer is lost, a node may have been created all the same.
+        """
+
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
 

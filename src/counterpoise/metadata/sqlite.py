@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from counterpoise.metadata.errors import StoreUnavailable
 from counterpoise.metadata.memory import MemoryStore, MemoryTree
-from counterpoise.metadata.port import parents_of
+from counterpoise.metadata.port import MUST_NOT_EXIST, parent_of, parents_of
 
 T = TypeVar("T")
 
@@ -49,8 +49,8 @@ class SqliteTree(MemoryTree):
         """The tree as the file has it; creates both. Raises `StoreUnavailable`."""
         tree = cls(path)
         rows = await tree._run(f"opening {path}", tree._open)
-        for name, value, version in rows:
-            tree.restore(name, value, version)
+        for name, value, version, numbered in rows:
+            tree.restore(name, value, version, numbered)
         return tree
 
     async def put(
@@ -68,20 +68,38 @@ class SqliteTree(MemoryTree):
             self.check_write(path, expected)
             await self._store(f"put {path}", self._statements(path, value, ephemeral=ephemeral))
             version = self.write(session, path, value, expected, ephemeral=ephemeral)
-            if not session.connected:
-                # It ended while this was stored; an ephemeral node must not outlive it.
-                self.expire(session)
-                raise StoreUnavailable(f"put {path}", "the session ended meanwhile")
+            self._end_if_gone(session, path)
             return version
 
         return await self._in_turn(work)
+
+    async def put_next(
+        self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
+    ) -> str:
+        """See `MemoryTree.put_next`; the number is used up for good when it returns."""
+        parent = parent_of(prefix)
+
+        async def work() -> int:
+            number = self.next_number(parent)
+            path = f"{prefix}{number:010d}"
+            self.check_write(path, MUST_NOT_EXIST)
+            used: Statement = ("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (parent, number + 1))
+            node = self._statements(path, value, ephemeral=ephemeral)
+            await self._store(f"put {path}", [*node, used])
+            await super(SqliteTree, self).put_next(session, prefix, value, ephemeral=ephemeral)
+            self._end_if_gone(session, path)
+            return number
+
+        return f"{prefix}{await self._in_turn(work):010d}"
 
     async def delete(self, path: str, expected: int | None) -> None:
         """See `MemoryTree.delete`; durable when it returns."""
 
         async def work() -> int:
             if self.check_removal(path, expected).owner is None:
-                gone: list[Statement] = [("DELETE FROM nodes WHERE path = ?", (path,))]
+                gone: list[Statement] = [
+                    (f"DELETE FROM {table} WHERE path = ?", (path,)) for table in ("nodes", "numbers")
+                ]
                 await self._store(f"delete {path}", gone)
             self.remove(path, expected)
             return 0
@@ -96,6 +114,12 @@ class SqliteTree(MemoryTree):
             # Behind whatever is being written.
             self._thread.submit(database.close)
             self._thread.shutdown(wait=False)
+
+    def _end_if_gone(self, session: MemoryStore, path: str) -> None:
+        if not session.connected:
+            # It ended while this was stored; an ephemeral node must not outlive it.
+            self.expire(session)
+            raise StoreUnavailable(f"put {path}", "the session ended meanwhile")
 
     def _statements(self, path: str, value: bytes, *, ephemeral: bool) -> list[Statement]:
         """What the file has to learn of a write: a node and its parents, as far as they stay."""
@@ -142,7 +166,7 @@ class SqliteTree(MemoryTree):
 
     # In the database's thread.
 
-    def _open(self) -> list[tuple[str, bytes, int]]:
+    def _open(self) -> list[tuple[str, bytes, int, int]]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         database = sqlite3.connect(
             self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
@@ -161,10 +185,18 @@ class SqliteTree(MemoryTree):
                 " (path TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL)"
                 " WITHOUT ROWID"
             )
+            # Versions that know only the first table leave this one alone.
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS numbers"
+                " (path TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID"
+            )
             database.execute(f"PRAGMA user_version = {_LAYOUT}")
             database.execute("COMMIT")
-            rows = database.execute("SELECT path, value, version FROM nodes ORDER BY path")
-            found: list[tuple[str, bytes, int]] = rows.fetchall()
+            rows = database.execute(
+                "SELECT path, value, version, coalesce(next, 0)"
+                " FROM nodes LEFT JOIN numbers USING (path) ORDER BY path"
+            )
+            found: list[tuple[str, bytes, int, int]] = rows.fetchall()
         except sqlite3.OperationalError as error:
             database.close()
             if "locked" in str(error):

@@ -126,15 +126,21 @@ class ZooKeeperStore:
         """See `MetadataStore.put`."""
         check_path(path)
         if expected_version == MUST_NOT_EXIST:
-            return await self._create(path, value, ephemeral=ephemeral)
+            await self._create(path, value, ephemeral=ephemeral)
+            return 0
         if expected_version is not None:
             return await self._set(path, value, expected_version)
         for _ in range(_WRITE_ROUNDS):
             with contextlib.suppress(BadVersion):
                 return await self._set(path, value, -1)
             with contextlib.suppress(BadVersion):
-                return await self._create(path, value, ephemeral=ephemeral)
+                await self._create(path, value, ephemeral=ephemeral)
+                return 0
         raise BadVersion(path)
+
+    async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
+        """See `MetadataStore.put_next`."""
+        return await self._create(check_path(prefix), value, ephemeral=ephemeral, sequence=True)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """See `MetadataStore.delete`."""
@@ -248,10 +254,15 @@ class ZooKeeperStore:
         threading.Thread(target=stop, name="zookeeper-close", daemon=True).start()
         return ended
 
-    async def _create(self, path: str, value: bytes, *, ephemeral: bool) -> int:
+    async def _create(
+        self, path: str, value: bytes, *, ephemeral: bool, sequence: bool = False
+    ) -> str:
+        """Create a node and return its path, which has a number at its end with ``sequence``."""
         for _ in range(_WRITE_ROUNDS):
             try:
-                await self._call("create", path, value, ephemeral=ephemeral, makepath=True)
+                made = await self._call(
+                    "create", path, value, ephemeral=ephemeral, sequence=sequence, makepath=True
+                )
             except zk_errors.NodeExistsError:
                 raise BadVersion(path) from None
             except zk_errors.NoChildrenForEphemeralsError:
@@ -259,7 +270,7 @@ class ZooKeeperStore:
             except zk_errors.NoNodeError:
                 # Another client removed a parent between its creation and ours.
                 continue
-            return 0
+            return str(made)
         raise BadVersion(path)
 
     async def _set(self, path: str, value: bytes, version: int) -> int:

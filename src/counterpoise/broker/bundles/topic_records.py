@@ -190,6 +190,10 @@ class TopicRecords:
         version = self._view.version(bundle)
         return 0 if version is None else version
 
+    async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
+        """See `MetadataStore.put_next`; no record has a number in its name."""
+        return await self._store.put_next(prefix, value, ephemeral=ephemeral)
+
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """See `MetadataStore.delete`."""
         bundle = _bundle_of(path)

@@ -1,4 +1,4 @@
-"""A bookie in the test's own loop: serves entries, misbehaves on request, and takes no flag."""
+"""A bookie in the test's own loop: serves and takes entries, and misbehaves on request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 _LAST = -1
-_OK, _NO_LEDGER, _NO_ENTRY = 0, 1, 2
+_OK, _NO_LEDGER, _NO_ENTRY, _UNAUTHORISED, _FENCED = 0, 1, 2, 102, 104
+_ADD, _READ = 1, 2
+_FENCES, _RECOVERS = 1, 2
 
 
 class Misbehaviour(enum.Enum):
@@ -33,7 +35,10 @@ class FakeBookie:
         self.misbehaves: dict[tuple[int, int], Misbehaviour] = {}
         self.always: Misbehaviour | None = None
         self.requests: list[tuple[int, int]] = []
+        self.adds: list[tuple[int, int]] = []
         self.flags: set[int] = set()
+        self.fenced: set[int] = set()
+        self.keys: dict[int, bytes] = {}
         self.port = 0
 
     @asynccontextmanager
@@ -67,19 +72,34 @@ class FakeBookie:
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             body = await reader.readexactly(size)
-            version, opcode, flags, ledger, entry = struct.unpack(">BBHqq", body)
-            assert (version, opcode, size) == (2, 2, 20), "only plain reads"
+            opcode, flags, ledger, entry, key, stored = _parsed(body)
             self.flags.add(flags)
-            self.requests.append((ledger, entry))
+            (self.requests if opcode == _READ else self.adds).append((ledger, entry))
             how = self.misbehaves.get((ledger, entry), self.always)
             if how is Misbehaviour.SILENCE:
                 continue
             if how is Misbehaviour.HANGS_UP:
                 return
-            writer.write(self._answer(ledger, entry, how))
+            code = self._apply(flags, ledger, key, stored)
+            if opcode == _READ and code == _OK:
+                writer.write(self._answer(ledger, entry, how))
+            else:
+                code = 101 if how is Misbehaviour.IO_ERROR else code
+                writer.write(_frame(opcode, code, ledger, entry))
             await writer.drain()
             if how is Misbehaviour.HALF_A_FRAME:
                 return
+
+    def _apply(self, flags: int, ledger: int, key: bytes, stored: bytes) -> int:
+        if key and self.keys.setdefault(ledger, key) != key:
+            return _UNAUTHORISED
+        if stored:
+            if ledger in self.fenced and not flags & _RECOVERS:
+                return _FENCED
+            self.stored[ledger, struct.unpack_from(">q", stored, 8)[0]] = stored
+        elif flags & _FENCES:
+            self.fenced.add(ledger)
+        return _OK
 
     def _answer(self, ledger: int, entry: int, how: Misbehaviour | None) -> bytes:
         known = [each for each in self.stored if each[0] == ledger]
@@ -102,3 +122,20 @@ class FakeBookie:
         body = struct.pack(">BBHiqq", version, 2, 0, code, ledger, entry) + stored
         frame = struct.pack(">i", len(body)) + body
         return frame[: len(frame) // 2] if how is Misbehaviour.HALF_A_FRAME else frame
+
+
+def _parsed(body: bytes) -> tuple[int, int, int, int, bytes, bytes]:
+    """Opcode, flags, ledger, entry, master key and stored entry of a request."""
+    version, opcode, flags = struct.unpack_from(">BBH", body)
+    assert version == 2
+    if opcode == _ADD:
+        key, stored = body[4:24], body[24:]
+        return opcode, flags, *struct.unpack_from(">qq", stored), key, stored
+    assert opcode == _READ
+    key = body[20:]
+    assert len(key) == (20 if flags & _FENCES else 0)
+    return opcode, flags, *struct.unpack_from(">qq", body, 4), key, b""
+
+
+def _frame(opcode: int, code: int, ledger: int, entry: int) -> bytes:
+    return struct.pack(">iBBHiqq", 24, 2, opcode, 0, code, ledger, entry)

@@ -11,6 +11,12 @@ from google.protobuf import text_format
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from counterpoise.bookkeeper.bookie_frames import (
+    AnswerDecoder,
+    BadFrame,
+    BookieAnswer,
+    read_request,
+)
 from counterpoise.bookkeeper.bookie_registry import address
 from counterpoise.bookkeeper.errors import BadStoredEntry, UnreadableNode
 from counterpoise.bookkeeper.ledger_metadata import (
@@ -23,7 +29,6 @@ from counterpoise.bookkeeper.ledger_owners import ledger_owner
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_at, ledger_path
 from counterpoise.bookkeeper.managed_ledgers import parse_managed_ledger, topic_of
 from counterpoise.bookkeeper.proto import ledgers_pb2, managed_pb2
-from counterpoise.bookkeeper.read_frames import AnswerDecoder, BadFrame, ReadAnswer, read_request
 from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
 from tests.bookkeeper.fake_cluster import (
     LONG_AGO,
@@ -177,7 +182,7 @@ def test_an_entry_of_another_place_is_refused(ledger: int, entry: int) -> None:
 
 
 def test_a_request_has_no_flag() -> None:
-    assert read_request(7, -1).hex() == "00000014020200000000000000000007" + "ff" * 8
+    assert read_request(7, -1).frame.hex() == "00000014020200000000000000000007" + "ff" * 8
 
 
 def frame(code: int, ledger: int, entry: int, stored: bytes = b"") -> bytes:
@@ -194,12 +199,12 @@ def test_answers_come_out_however_they_are_cut(
 ) -> None:
     data = b"".join(frame(code, 7, entry, stored) for code, entry, stored in answers)
     decoder = AnswerDecoder()
-    found: list[ReadAnswer] = []
+    found: list[BookieAnswer] = []
     for cut in cuts:
         found += decoder.receive(data[:cut])
         data = data[cut:]
     found += decoder.receive(data)
-    assert found == [ReadAnswer(code, 7, entry, stored) for code, entry, stored in answers]
+    assert found == [BookieAnswer(2, code, 7, entry, stored) for code, entry, stored in answers]
 
 
 @pytest.mark.parametrize("size", [-1, 0, 23, 1001, 2**31 - 1])

@@ -89,7 +89,7 @@ async def test_parents_are_created_and_listed(store: MetadataStore) -> None:
     assert parent.value == b""
 
 
-async def test_numbered_nodes_ascend_whoever_creates_them_and_whatever_is_deleted(
+async def test_numbered_nodes_ascend_across_sessions_and_deletions(
     open_session: OpenSession,
 ) -> None:
     one, two = await open_session(), await open_session()

@@ -12,9 +12,9 @@ _ORPHANS = "tests/bookkeeper/test_orphans.py"
 IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
         "a read fences the ledger",
-        "bookkeeper/read_frames.py",
-        "_VERSION, _READ, 0, ledger, entry)",
-        "_VERSION, _READ, 1, ledger, entry)",
+        "bookkeeper/bookie_frames.py",
+        "_VERSION, READ, 0, ledger, entry)",
+        "_VERSION, READ, 1, ledger, entry)",
         f"{_CODECS}::test_a_request_has_no_flag",
     ),
     Fault(
@@ -47,7 +47,7 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     ),
     Fault(
         "a frame may have any size",
-        "bookkeeper/read_frames.py",
+        "bookkeeper/bookie_frames.py",
         "if not _ANSWER.size <= size <= self._frame_max:",
         "if size < 0:",
         f"{_CODECS}::test_a_frame_of_a_size_that_none_has_ends_the_connection",

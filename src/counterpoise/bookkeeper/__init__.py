@@ -1,4 +1,4 @@
-"""Apache BookKeeper, read: its metadata, its bookies, and what Pulsar keeps on them.
+"""Apache BookKeeper: its metadata, its bookies, and what Pulsar keeps on them.
 
-Nothing here writes to the metadata store, and no request to a bookie fences a ledger.
+Nothing outside `client/` writes to the metadata store or fences a ledger.
 """

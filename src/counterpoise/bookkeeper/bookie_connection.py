@@ -1,32 +1,59 @@
-"""One connection with a bookie: READ requests and their answers, by asyncio."""
+"""One connection with a bookie: requests and their answers, by asyncio."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import cast
+from typing import Protocol, cast
 
-from counterpoise.bookkeeper.errors import BookieError
-from counterpoise.bookkeeper.read_frames import (
+from counterpoise.bookkeeper.bookie_frames import (
     AnswerDecoder,
     BadFrame,
-    ReadAnswer,
-    read_request,
+    BookieAnswer,
+    BookieRequest,
 )
+from counterpoise.bookkeeper.errors import BookieError
+
+
+class AnswerListener(Protocol):
+    """What is notified of the answers to requests, on the event loop."""
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        """The bookie answered, an error perhaps."""
+
+    def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
+        """The bookie did not answer and will not; it may have done what was asked."""
+
+
+class _InFlight:
+    """A request that waits for its answer."""
+
+    __slots__ = ("listener", "request", "sent_s")
+
+    def __init__(self, request: BookieRequest, listener: AnswerListener, sent_s: float) -> None:
+        self.request = request
+        self.listener = listener
+        self.sent_s = sent_s
 
 
 class BookieConnection(asyncio.Protocol):
-    """Sends requests and finds whom each answer is for; any number at once.
+    """Sends requests and finds which listener each answer is for; any number at once.
 
-    The protocol has no numbers of requests: an answer names ledger and entry. Equal requests are
-    answered in turn, also those whose caller has given up.
+    The protocol has no numbers of requests: an answer names operation, ledger and entry. Equal
+    requests are answered in turn. A bookie that does not answer within ``timeout_s`` is taken for
+    silent: the connection ends, and with it every request in flight. What is sent in one turn of
+    the event loop leaves as one write.
     """
 
-    def __init__(self, bookie: str, frame_max: int) -> None:
+    def __init__(self, bookie: str, frame_max: int, timeout_s: float) -> None:
         self._bookie = bookie
+        self._timeout_s = timeout_s
         self._decoder = AnswerDecoder(frame_max)
-        self._waiting: dict[tuple[int, int], deque[asyncio.Future[ReadAnswer]]] = {}
+        self._in_flight: dict[tuple[int, int, int], deque[_InFlight]] = {}
+        self._unsent: list[bytes] = []
         self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._watch: asyncio.TimerHandle | None = None
         self._failure = ""
 
     @property
@@ -34,14 +61,20 @@ class BookieConnection(asyncio.Protocol):
         """Whether requests can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    async def read(self, ledger: int, entry: int) -> ReadAnswer:
-        """The bookie's answer; raises `BookieError` when the connection ends before it."""
-        if self._transport is None or self._transport.is_closing():
-            raise BookieError(self._bookie, self._failure or "the connection is closed")
-        future: asyncio.Future[ReadAnswer] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault((ledger, entry), deque()).append(future)
-        self._transport.write(read_request(ledger, entry))
-        return await future
+    def send(self, request: BookieRequest, listener: AnswerListener) -> None:
+        """Send a request; the listener is notified later, never before this returns."""
+        if not self.usable:
+            error = BookieError(self._bookie, self._failure or "the connection is closed")
+            self._loop.call_soon(listener.unanswered, self._bookie, request, error)
+            return
+        now = self._loop.time()
+        waiting = self._in_flight.setdefault(request[:3], deque())
+        waiting.append(_InFlight(request, listener, now))
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(request.frame)
+        if self._watch is None:
+            self._watch = self._loop.call_at(now + self._timeout_s, self._look)
 
     def close(self, why: str) -> None:
         """End the connection; what waits fails with ``why``."""
@@ -69,20 +102,39 @@ class BookieConnection(asyncio.Protocol):
         )
         self._fail_all()
 
-    def _settle(self, answer: ReadAnswer) -> None:
-        key = (answer.ledger, answer.entry)
-        futures = self._waiting.get(key)
-        if not futures:
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if self.usable and self._transport is not None:
+            self._transport.writelines(unsent)
+
+    def _settle(self, answer: BookieAnswer) -> None:
+        key = (answer.operation, answer.ledger, answer.entry)
+        waiting = self._in_flight.get(key)
+        if not waiting:
             raise BadFrame(f"an answer about {answer.ledger}:{answer.entry}, which nothing asked")
-        future = futures.popleft()
-        if not futures:
-            del self._waiting[key]
-        if not future.done():
-            future.set_result(answer)
+        listener = waiting.popleft().listener
+        if not waiting:
+            del self._in_flight[key]
+        listener.answered(self._bookie, answer)
+
+    def _look(self) -> None:
+        """Whether the request that waits longest has waited too long."""
+        self._watch = None
+        oldest = next(iter(self._in_flight.values()), None)
+        if oldest is None:
+            return
+        until = oldest[0].sent_s + self._timeout_s
+        if until <= self._loop.time():
+            self.close(f"no answer within {self._timeout_s:g} s")
+        else:
+            self._watch = self._loop.call_at(until, self._look)
 
     def _fail_all(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for futures in waiting.values():
-            for future in futures:
-                if not future.done():
-                    future.set_exception(BookieError(self._bookie, self._failure))
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        in_flight, self._in_flight = self._in_flight, {}
+        error = BookieError(self._bookie, self._failure)
+        for waiting in in_flight.values():
+            for each in waiting:
+                each.listener.unanswered(self._bookie, each.request, error)

@@ -1,4 +1,4 @@
-"""All bookies of a cluster, to read from: connections on demand, and who is asked last."""
+"""All bookies of a cluster: connections on demand, and which are asked last."""
 
 from __future__ import annotations
 
@@ -6,32 +6,58 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from counterpoise.bookkeeper.bookie_connection import BookieConnection
+from counterpoise.bookkeeper.bookie_connection import AnswerListener, BookieConnection
+from counterpoise.bookkeeper.bookie_frames import (
+    FRAME_MAX,
+    NO_ENTRY,
+    NO_LEDGER,
+    OK,
+    BookieAnswer,
+    BookieRequest,
+    read_request,
+)
 from counterpoise.bookkeeper.bookie_registry import RegisteredBookie
 from counterpoise.bookkeeper.errors import BookieError, MissingEntry
-from counterpoise.bookkeeper.read_frames import FRAME_MAX, NO_ENTRY, NO_LEDGER, OK, REASONS
 
 
 @dataclass(frozen=True, slots=True)
 class BookieReadOptions:
-    """How bookies are read."""
+    """How bookies are asked."""
 
     speculative_s: float = 2.0
     """After so long without an answer the next bookie is asked as well."""
     timeout_s: float = 30.0
-    """After so long a bookie is taken for silent."""
+    """After so long without an answer a bookie is taken for silent, and its connection ends."""
     connect_s: float = 5.0
     """Within which a connection must stand."""
     at_once: int = 64
-    """Requests to one bookie that wait for an answer at the same time."""
+    """Reads of one bookie that wait for an answer at the same time."""
     avoided_s: float = 60.0
     """For so long a bookie that failed is asked after the others."""
     frame_max: int = FRAME_MAX
     """The largest frame that is taken, as ``nettyMaxFrameSizeBytes`` of the bookies."""
 
 
+class _AwaitedAnswer:
+    """The listener of a coroutine, which may give up before it is notified."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[BookieAnswer] = loop.create_future()
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        """See `AnswerListener`."""
+        if not self.future.done():
+            self.future.set_result(answer)
+
+    def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
+        """See `AnswerListener`."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
 class Bookies:
-    """Reads from registered bookies. Close it at the end."""
+    """Asks registered bookies. Close it at the end."""
 
     def __init__(
         self, registered: Mapping[str, RegisteredBookie], options: BookieReadOptions
@@ -42,29 +68,44 @@ class Bookies:
         self._connecting: dict[str, asyncio.Lock] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._avoided: dict[str, float] = {}
+        self._unsent: dict[str, list[tuple[BookieRequest, AnswerListener]]] = {}
+        """What waits for a connection, by bookie."""
+        self._opening: set[asyncio.Task[None]] = set()
 
     async def read(self, bookie: str, ledger: int, entry: int) -> bytes:
         """An entry as a bookie has it; raises `BookieError`, `MissingEntry` where it has none."""
         slots = self._slots.setdefault(bookie, asyncio.Semaphore(self.options.at_once))
         async with slots:
             connection = await self._connected(bookie)
+            awaited = _AwaitedAnswer()
+            connection.send(read_request(ledger, entry), awaited)
             try:
-                async with asyncio.timeout(self.options.timeout_s):
-                    answer = await connection.read(ledger, entry)
-            except TimeoutError:
-                why = f"no answer within {self.options.timeout_s:g} s"
-                connection.close(why)
-                self.avoid(bookie)
-                raise BookieError(bookie, why) from None
+                answer = await awaited.future
             except BookieError:
                 self.avoid(bookie)
                 raise
         if answer.code == OK:
             return answer.stored
-        reason = REASONS.get(answer.code, f"it answered {answer.code}")
         if answer.code in (NO_LEDGER, NO_ENTRY):
-            raise MissingEntry(bookie, reason)
-        raise BookieError(bookie, reason)
+            raise MissingEntry(bookie, answer.reason)
+        raise BookieError(bookie, answer.reason)
+
+    def send(self, bookie: str, request: BookieRequest, listener: AnswerListener) -> None:
+        """Send a request, in the order of calls for each bookie, once there is a connection.
+
+        The listener is notified later, never before this returns.
+        """
+        unsent = self._unsent.get(bookie)
+        connection = self._connections.get(bookie)
+        if unsent is not None:
+            unsent.append((request, listener))
+        elif connection is not None and connection.usable:
+            connection.send(request, listener)
+        else:
+            self._unsent[bookie] = [(request, listener)]
+            task = asyncio.get_running_loop().create_task(self._send_unsent(bookie))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
 
     def in_order(self, bookies: Sequence[str]) -> list[str]:
         """The same, with those last that failed or were slow a moment ago."""
@@ -81,8 +122,20 @@ class Bookies:
 
     def close(self) -> None:
         """End all connections."""
+        for task in self._opening:
+            task.cancel()
         for each in self._connections.values():
             each.close("closed")
+
+    async def _send_unsent(self, bookie: str) -> None:
+        try:
+            connection = await self._connected(bookie)
+        except BookieError as error:
+            for request, listener in self._unsent.pop(bookie):
+                listener.unanswered(bookie, request, error)
+            return
+        for request, listener in self._unsent.pop(bookie):
+            connection.send(request, listener)
 
     async def _connected(self, bookie: str) -> BookieConnection:
         async with self._connecting.setdefault(bookie, asyncio.Lock()):
@@ -102,7 +155,11 @@ class Bookies:
         try:
             async with asyncio.timeout(self.options.connect_s):
                 _, connection = await loop.create_connection(
-                    lambda: BookieConnection(bookie, self.options.frame_max), known.host, known.port
+                    lambda: BookieConnection(
+                        bookie, self.options.frame_max, self.options.timeout_s
+                    ),
+                    known.host,
+                    known.port,
                 )
         except (OSError, UnicodeError) as error:
             self.avoid(bookie)

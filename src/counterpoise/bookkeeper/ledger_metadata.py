@@ -67,6 +67,8 @@ class LedgerMetadata:
     """0 where neither the metadata nor the metadata store says it."""
     custom: Mapping[str, bytes]
     """What the application says of it; Pulsar writes whose it is."""
+    token: int = 0
+    """What its creator knows its own creation by, when the answer to it was lost; 0 for none."""
 
     @property
     def closed(self) -> bool:
@@ -177,4 +179,40 @@ def _checked(ledger: int, found: LedgerMetadataFormat, created_ms: int) -> Ledge
         found.password,
         found.ctime or created_ms,
         {each.key: each.value for each in found.customMetadata},
+        found.cToken,
     )
+
+
+def write_ledger_metadata(ledger: LedgerMetadata) -> bytes:
+    """The value of a ledger's node, in format 3."""
+    made = LedgerMetadataFormat(
+        quorumSize=ledger.write_quorum,
+        ensembleSize=ledger.ensemble_size,
+        length=ledger.length if ledger.closed else 0,
+        lastEntryId=ledger.last_entry if ledger.closed else NO_ENTRY,
+        state=ledger.state.value,
+        digestType=ledger.digest.value,
+        # Java takes digest and password from its own settings where the metadata has no password.
+        password=ledger.password,
+        ackQuorumSize=ledger.ack_quorum,
+    )
+    if ledger.created_ms:
+        made.ctime = ledger.created_ms
+    if ledger.token:
+        made.cToken = ledger.token
+    for segment in ledger.segments:
+        made.segment.add(firstEntryId=segment.first, ensembleMember=segment.ensemble)
+    for key, value in ledger.custom.items():
+        made.customMetadata.add(key=key, value=value)
+    body = made.SerializeToString()
+    return b"%s3\n%s%s" % (_MAGIC, _size(len(body)), body)
+
+
+def _size(value: int) -> bytes:
+    """A variable-length integer."""
+    written = bytearray()
+    while value >= 0x80:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from counterpoise.bookkeeper.bookie_frames import LAST_ENTRY
 from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.errors import (
     BadStoredEntry,
@@ -13,7 +14,6 @@ from counterpoise.bookkeeper.errors import (
     MissingEntry,
 )
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
-from counterpoise.bookkeeper.read_frames import LAST_ENTRY
 from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
 
 

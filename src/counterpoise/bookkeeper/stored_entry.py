@@ -40,6 +40,12 @@ class StoredEntry:
     payload: bytes
 
 
+def master_key(password: bytes) -> bytes:
+    """What a bookie knows the writer of a ledger by: it takes no entries by another key."""
+    # BookKeeper's own choice of algorithm.
+    return hashlib.sha1(b"ledger" + password, usedforsecurity=False).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class EntryDigest:
     """What the entries of one ledger are checked by."""
@@ -58,6 +64,13 @@ class EntryDigest:
             key = hashlib.sha1(b"mac" + self.password, usedforsecurity=False).digest()
             return hmac.digest(key, header + payload, "sha1")
         return b""
+
+    def head(
+        self, ledger: int, entry: int, last_confirmed: int, length: int, payload: bytes
+    ) -> bytes:
+        """What comes before the payload of a stored entry: header and digest."""
+        header = HEADER.pack(ledger, entry, last_confirmed, length)
+        return header + self.of(header, payload)
 
     def open(self, ledger: int, entry: int | None, stored: bytes) -> StoredEntry:
         """Check what a bookie gave for an entry; ``entry`` None takes any of the ledger.

@@ -98,7 +98,8 @@ class SqliteTree(MemoryTree):
         async def work() -> int:
             if self.check_removal(path, expected).owner is None:
                 gone: list[Statement] = [
-                    (f"DELETE FROM {table} WHERE path = ?", (path,)) for table in ("nodes", "numbers")
+                    ("DELETE FROM nodes WHERE path = ?", (path,)),
+                    ("DELETE FROM numbers WHERE path = ?", (path,)),
                 ]
                 await self._store(f"delete {path}", gone)
             self.remove(path, expected)

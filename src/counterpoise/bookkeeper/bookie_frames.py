@@ -1,0 +1,143 @@
+"""BookKeeper's binary protocol, version 2: requests as bytes, and answers out of bytes.
+
+A frame is its length (4 bytes), a header (version 8 bits, opcode 8, flags 16) and a body. A request
+has no number: an answer names its operation, ledger and entry.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+LAST_ENTRY: Final = -1
+"""The entry to ask for to get the last one that a bookie has of a ledger."""
+FRAME_MAX: Final = 5_253_120
+"""What Pulsar gives bookies as ``nettyMaxFrameSizeBytes``: its largest message and 10 KiB."""
+MASTER_KEY_SIZE: Final = 20
+
+ADD: Final = 1
+READ: Final = 2
+
+_DO_FENCING: Final = 1
+_RECOVERY_ADD: Final = 2
+_HIGH_PRIORITY: Final = 4
+
+_VERSION: Final = 2
+_HEADER: Final = struct.Struct(">iBBH")
+_READ_REQUEST: Final = struct.Struct(">iBBHqq")
+_LENGTH: Final = struct.Struct(">i")
+_ANSWER: Final = struct.Struct(">BBHiqq")
+
+OK: Final = 0
+NO_LEDGER: Final = 1
+NO_ENTRY: Final = 2
+UNAUTHORISED: Final = 102
+FENCED: Final = 104
+_REASONS: Final = {
+    NO_LEDGER: "it has no such ledger",
+    NO_ENTRY: "it has no such entry",
+    100: "it refused the request (100)",
+    101: "it could not read or write its disk (101)",
+    UNAUTHORISED: "it refuses this client (102): the ledger has another password, or the bookie "
+    "wants a client that authenticates",
+    103: "it does not speak version 2 of the protocol (103)",
+    FENCED: "the ledger is fenced (104)",
+    105: "it is read-only (105)",
+    106: "it has too many requests (106)",
+    107: "it does not know the ledger's state (107)",
+}
+
+
+class BadFrame(ValueError):
+    """Bytes that no bookie sends; the connection cannot go on."""
+
+
+class BookieRequest(NamedTuple):
+    """A request; the answer to it has the same operation, ledger and entry."""
+
+    operation: int
+    ledger: int
+    entry: int
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BookieAnswer:
+    """What a bookie answered; ``stored`` is empty unless an entry was read."""
+
+    operation: int
+    code: int
+    ledger: int
+    entry: int
+    stored: bytes = b""
+
+    @property
+    def reason(self) -> str:
+        """Why there is no entry, or why it was not added."""
+        return _REASONS.get(self.code, f"it answered {self.code}")
+
+
+def read_request(ledger: int, entry: int) -> BookieRequest:
+    """A READ that changes nothing on the bookie."""
+    size = _READ_REQUEST.size - _LENGTH.size
+    frame = _READ_REQUEST.pack(size, _VERSION, READ, 0, ledger, entry)
+    return BookieRequest(READ, ledger, entry, frame)
+
+
+def fencing_read_request(ledger: int, entry: int, master_key: bytes) -> BookieRequest:
+    """A READ after which the bookie takes entries of this ledger from a recovery only."""
+    size = _READ_REQUEST.size - _LENGTH.size + MASTER_KEY_SIZE
+    flags = _DO_FENCING | _HIGH_PRIORITY
+    frame = _READ_REQUEST.pack(size, _VERSION, READ, flags, ledger, entry) + master_key
+    return BookieRequest(READ, ledger, entry, frame)
+
+
+def add_request(
+    ledger: int, entry: int, master_key: bytes, head: bytes, payload: bytes, *, recovery: bool
+) -> BookieRequest:
+    """An ADD of a stored entry: its ``head`` and its payload.
+
+    With ``recovery`` a bookie takes it although the ledger is fenced.
+    """
+    size = _HEADER.size - _LENGTH.size + MASTER_KEY_SIZE + len(head) + len(payload)
+    flags = _RECOVERY_ADD | _HIGH_PRIORITY if recovery else 0
+    header = _HEADER.pack(size, _VERSION, ADD, flags)
+    return BookieRequest(ADD, ledger, entry, b"".join((header, master_key, head, payload)))
+
+
+class AnswerDecoder:
+    """Cuts what a connection receives into answers; never holds more than one frame's bytes."""
+
+    def __init__(self, frame_max: int = FRAME_MAX) -> None:
+        self._frame_max = frame_max
+        self._held = bytearray()
+
+    def receive(self, data: bytes) -> list[BookieAnswer]:
+        """The answers that are complete now; raises `BadFrame`."""
+        self._held += data
+        answers = []
+        begin = 0
+        while len(self._held) - begin >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(self._held, begin)
+            if not _ANSWER.size <= size <= self._frame_max:
+                raise BadFrame(
+                    f"a frame of {size} bytes, not {_ANSWER.size} to {self._frame_max} "
+                    "(nettyMaxFrameSizeBytes)"
+                )
+            begin += _LENGTH.size
+            if len(self._held) - begin < size:
+                begin -= _LENGTH.size
+                break
+            answers.append(_answer(self._held, begin, size))
+            begin += size
+        del self._held[:begin]
+        return answers
+
+
+def _answer(held: bytearray, begin: int, size: int) -> BookieAnswer:
+    version, operation, _, code, ledger, entry = _ANSWER.unpack_from(held, begin)
+    if version != _VERSION or operation not in (ADD, READ):
+        raise BadFrame(f"an answer of version {version} to operation {operation}")
+    stored = bytes(held[begin + _ANSWER.size : begin + size])
+    return BookieAnswer(operation, code, ledger, entry, stored)

@@ -1,0 +1,120 @@
+"""The bookies of a cluster, as its metadata store lists them, and which a ledger is put on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Sequence
+from random import Random
+from typing import Final
+
+from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie, read_registry
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.metadata.port import MetadataStore, Notification, SessionEvent
+
+log = logging.getLogger(__name__)
+
+_RACKS: Final = "/bookies"
+_NO_RACK: Final = frozenset({"", "/", "/default-rack", "/default-region/default-rack"})
+
+
+class NotEnoughBookies(BookKeeperError):
+    """Fewer bookies take writes than a ledger needs."""
+
+
+class BookieDirectory:
+    """Reads the list again when a notification says that it changed. Call `close` at the end."""
+
+    def __init__(self, store: MetadataStore, root: str, rng: Random) -> None:
+        self.registered: dict[str, RegisteredBookie] = {}
+        """Bookies by id, as of the last `refresh`; always the same object."""
+        self._store = store
+        self._root = root
+        self._available = f"{root}/available"
+        self._rng = rng
+        self._stale = True
+        self._unsubscribe = (
+            store.subscribe(self._on_change),
+            store.subscribe_session(self._on_session),
+        )
+
+    def close(self) -> None:
+        """Listen no more."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+
+    async def warn_of_racks(self) -> None:
+        """Log where Pulsar knows racks of bookies: they are ignored here."""
+        found = await self._store.get(_RACKS)
+        racks = _racks(found.value) if found is not None else set()
+        if racks:
+            log.warning(
+                "%s names racks of bookies (%s): they are ignored, bookies are chosen at random; "
+                "all copies of an entry may be in one rack",
+                _RACKS,
+                ", ".join(sorted(racks)),
+            )
+
+    async def refresh(self) -> None:
+        """Read the list if it may have changed. Raises `MetadataError`."""
+        if self._stale:
+            self._stale = False
+            try:
+                registry = await read_registry(self._store, self._root)
+            except BaseException:
+                self._stale = True
+                raise
+            self.registered.clear()
+            self.registered.update(registry.registered)
+
+    async def choose(self, count: int, bookies: Bookies) -> list[str]:
+        """Different bookies that take writes, at random; those that failed a moment ago last.
+
+        Gives fewer where there are not as many. Raises `MetadataError`.
+        """
+        await self.refresh()
+        return bookies.in_order(self._writable())[:count]
+
+    async def replace(
+        self, ensemble: Sequence[str], failed: Collection[str], bookies: Bookies
+    ) -> list[str]:
+        """The ensemble with others in the places of failed bookies, as far as there are others.
+
+        None that failed a moment ago: two such would take each other's place for ever.
+        """
+        await self.refresh()
+        spare = (
+            each
+            for each in self._writable()
+            if each not in ensemble and not bookies.is_avoided(each)
+        )
+        return [next(spare, each) if each in failed else each for each in ensemble]
+
+    def _writable(self) -> list[str]:
+        found = [
+            each.bookie
+            for each in self.registered.values()
+            if each.state is BookieState.READ_WRITE and each.port
+        ]
+        self._rng.shuffle(found)
+        return found
+
+    def _on_change(self, notification: Notification) -> None:
+        if notification.path.startswith(self._available):
+            self._stale = True
+
+    def _on_session(self, _: SessionEvent) -> None:
+        self._stale = True
+
+
+def _racks(value: bytes) -> set[str]:
+    """The racks in Pulsar's map of groups to bookies; none where it cannot be read."""
+    try:
+        groups = json.loads(value or b"{}")
+        racks = {
+            str(each.get("rack") or "") for group in groups.values() for each in group.values()
+        }
+    except (ValueError, AttributeError):
+        return set()
+    return racks - _NO_RACK

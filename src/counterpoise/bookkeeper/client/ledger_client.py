@@ -1,0 +1,138 @@
+"""A client of a BookKeeper cluster that writes, over a metadata store and TCP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
+from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
+from counterpoise.bookkeeper.client.ledger_readers import ClosedLedgerReader, OpenLedgerReader
+from counterpoise.bookkeeper.client.ledger_writer import BookieLedgerWriter
+from counterpoise.bookkeeper.client.recovering import recover_ledger
+from counterpoise.bookkeeper.client_port import (
+    LedgerClient,
+    LedgerListener,
+    LedgerReader,
+    LedgerWriter,
+)
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.ledger_metadata import (
+    NO_ENTRY,
+    DigestType,
+    LedgerMetadata,
+    LedgerSegment,
+    LedgerState,
+)
+from counterpoise.bookkeeper.ledger_paths import DEFAULT_ROOT, check_layout
+from counterpoise.metadata.errors import MetadataError
+from counterpoise.metadata.port import MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerClientOptions:
+    """How ledgers are made and bookies asked; the defaults are Pulsar's."""
+
+    root: str = DEFAULT_ROOT
+    ensemble_size: int = 2
+    """``managedLedgerDefaultEnsembleSize``."""
+    write_quorum: int = 2
+    """``managedLedgerDefaultWriteQuorum``."""
+    ack_quorum: int = 2
+    """``managedLedgerDefaultAckQuorum``. With 1 an acknowledged entry is lost with one disk."""
+    digest: DigestType = DigestType.CRC32C
+    """``managedLedgerDigestType``."""
+    password: bytes = b""
+    """``managedLedgerPassword``."""
+    bookies: BookieReadOptions = field(default_factory=BookieReadOptions)
+    metadata_s: float = 30.0
+    """How long a change of a ledger's metadata waits for a store that is not within reach."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` where the sizes contradict each other."""
+        if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:
+            raise ValueError(
+                f"ensemble {self.ensemble_size}, write quorum {self.write_quorum} and ack quorum "
+                f"{self.ack_quorum} are not in descending order from 1 on"
+            )
+
+
+class BookieLedgerClient(LedgerClient):
+    """See `LedgerClient`. Open it with `BookieLedgerClient.open`."""
+
+    def __init__(self, store: MetadataStore, options: LedgerClientOptions, rng: Random) -> None:
+        self._options = options
+        self._directory = BookieDirectory(store, options.root, rng)
+        self._bookies = Bookies(self._directory.registered, options.bookies)
+        self._nodes = LedgerNodes(store, options.root, rng, unavailable_s=options.metadata_s)
+
+    @classmethod
+    async def open(
+        cls, store: MetadataStore, options: LedgerClientOptions, rng: Random
+    ) -> BookieLedgerClient:
+        """A client of the cluster that the metadata store describes.
+
+        Raises `NotThisCluster` and `MetadataError`. Logs a warning where bookies have racks.
+        """
+        await check_layout(store, options.root)
+        client = cls(store, options, rng)
+        await client._directory.warn_of_racks()
+        await client._directory.refresh()
+        return client
+
+    async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> LedgerWriter:
+        """See `LedgerClient.create`."""
+        options = self._options
+        try:
+            ensemble = await self._directory.choose(options.ensemble_size, self._bookies)
+            if len(ensemble) < options.ensemble_size:
+                raise NotEnoughBookies(
+                    f"{len(ensemble)} bookies take writes, and a ledger needs "
+                    f"{options.ensemble_size} (managedLedgerDefaultEnsembleSize)"
+                )
+            wanted = LedgerMetadata(
+                ledger=0,
+                state=LedgerState.OPEN,
+                write_quorum=options.write_quorum,
+                ack_quorum=options.ack_quorum,
+                length=0,
+                last_entry=NO_ENTRY,
+                segments=(LedgerSegment(0, tuple(ensemble)),),
+                digest=options.digest,
+                password=options.password,
+                created_ms=time.time_ns() // 1_000_000,
+                custom=dict(purpose),
+            )
+            created = await self._nodes.create(wanted)
+        except MetadataError as error:
+            raise as_bookkeeper_error(error) from error
+        return BookieLedgerWriter(created, self._bookies, self._directory, self._nodes, listener)
+
+    async def recover(self, ledger: int) -> LedgerReader:
+        """See `LedgerClient.recover`."""
+        try:
+            found = await recover_ledger(ledger, self._bookies, self._directory, self._nodes)
+        except MetadataError as error:
+            raise as_bookkeeper_error(error) from error
+        return ClosedLedgerReader(found, self._bookies, self._directory)
+
+    async def read_open(self, writer: LedgerWriter) -> LedgerReader:
+        """See `LedgerClient.read_open`."""
+        if not isinstance(writer, BookieLedgerWriter):
+            raise BookKeeperError(f"ledger {writer.ledger} is not written by this client")
+        return OpenLedgerReader(writer, self._bookies, self._directory)
+
+    async def delete(self, ledger: int) -> None:
+        """See `LedgerClient.delete`."""
+        try:
+            await self._nodes.delete(ledger)
+        except MetadataError as error:
+            raise as_bookkeeper_error(error) from error
+
+    async def close(self) -> None:
+        """See `LedgerClient.close`."""
+        self._directory.close()
+        self._bookies.close()

@@ -1,0 +1,156 @@
+"""Ledgers' metadata in the metadata store: created, read, changed and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from counterpoise.bookkeeper.client.ledger_ids import LedgerIds
+from counterpoise.bookkeeper.client.metadata_changes import (
+    MetadataChange,
+    VersionedMetadata,
+    change_metadata,
+)
+from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
+from counterpoise.bookkeeper.ledger_metadata import (
+    LedgerMetadata,
+    read_ledger_metadata,
+    write_ledger_metadata,
+)
+from counterpoise.bookkeeper.ledger_paths import ledger_path
+from counterpoise.metadata.errors import (
+    BadVersion,
+    MetadataError,
+    NotEmpty,
+    NotFound,
+    StoreUnavailable,
+)
+from counterpoise.metadata.port import (
+    MUST_NOT_EXIST,
+    MetadataStore,
+    SessionEvent,
+    parent_of,
+)
+
+_TOKENS: Final = 1 << 63
+_ROUNDS: Final = 16
+"""How often a change is tried again: each time another client was first, or the store did not
+answer."""
+
+
+class LedgerNodes:
+    """The metadata of the ledgers below ``root``."""
+
+    def __init__(
+        self, store: MetadataStore, root: str, rng: Random, *, unavailable_s: float
+    ) -> None:
+        """``unavailable_s``: how long a change waits for a store that is not within reach."""
+        self._store = store
+        self._root = root
+        self._rng = rng
+        self._ids = LedgerIds(store, root)
+        self._unavailable_s = unavailable_s
+
+    async def create(self, wanted: LedgerMetadata) -> VersionedMetadata:
+        """Write the metadata of a new ledger, whose id is chosen here.
+
+        Raises `MetadataError`: there may be a ledger without entries then that nothing refers to.
+        """
+        for _ in range(_ROUNDS):
+            ledger = await self._ids.take()
+            made = replace(wanted, ledger=ledger, token=self._rng.randrange(1, _TOKENS))
+            path = ledger_path(self._root, ledger)
+            value = write_ledger_metadata(made)
+            try:
+                version = await self._store.put(path, value, expected_version=MUST_NOT_EXIST)
+            except BadVersion:
+                # Ours, if an answer was lost and the store's client sent the request again.
+                found = await self._store.get(path)
+                if found is None or found.value != value:
+                    continue
+                version = found.version
+            return VersionedMetadata(made, version)
+        raise BookKeeperError(f"{_ROUNDS} new ledger ids were in use already")
+
+    async def read(self, ledger: int) -> VersionedMetadata:
+        """A ledger's metadata; raises `NoSuchLedger`, `UnreadableNode` and `MetadataError`."""
+        path = ledger_path(self._root, ledger)
+        found = await self._store.get(path)
+        if found is None:
+            raise NoSuchLedger(ledger)
+        return VersionedMetadata(read_ledger_metadata(ledger, path, found.value), found.version)
+
+    async def change(
+        self, ledger: int, change: MetadataChange, known: VersionedMetadata | None = None
+    ) -> VersionedMetadata:
+        """Make a change, whatever others change meanwhile; gives the metadata afterwards.
+
+        Raises what the change raises, and as `read` does; `StoreUnavailable` when the store stays
+        out of reach: the change may have been made then.
+        """
+        steps = change_metadata(change, known)
+        wanted = next(steps, None)
+        for _ in range(_ROUNDS):
+            try:
+                answer = await self._step(ledger, wanted)
+            except StoreUnavailable:
+                await self._within_reach()
+                # A read is made again; of a write it is not known whether it happened.
+                if wanted is None:
+                    continue
+                answer = None
+            try:
+                wanted = steps.send(answer)
+            except StopIteration as done:
+                result: VersionedMetadata = done.value
+                return result
+        raise BookKeeperError(f"the metadata of ledger {ledger} was changed {_ROUNDS} times by now")
+
+    async def delete(self, ledger: int) -> None:
+        """Delete a ledger's metadata and parents without children; no-op where it is gone."""
+        path = ledger_path(self._root, ledger)
+        with contextlib.suppress(NotFound):
+            await self._store.delete(path)
+        with contextlib.suppress(NotEmpty, NotFound):
+            while (path := parent_of(path)) != self._root:
+                await self._store.delete(path)
+
+    async def _step(
+        self, ledger: int, wanted: VersionedMetadata | None
+    ) -> VersionedMetadata | None:
+        if wanted is None:
+            return await self.read(ledger)
+        path = ledger_path(self._root, ledger)
+        value = write_ledger_metadata(wanted.metadata)
+        try:
+            version = await self._store.put(path, value, expected_version=wanted.version)
+        except BadVersion:
+            return None
+        return VersionedMetadata(wanted.metadata, version)
+
+    async def _within_reach(self) -> None:
+        """Wait until the store is connected; raises `StoreUnavailable` when that takes too long."""
+        changed = asyncio.Event()
+
+        def notify(_: SessionEvent) -> None:
+            changed.set()
+
+        unsubscribe = self._store.subscribe_session(notify)
+        try:
+            async with asyncio.timeout(self._unavailable_s):
+                while not self._store.connected:
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            why = f"not within reach for {self._unavailable_s:g} s"
+            raise StoreUnavailable("a change of a ledger", why) from None
+        finally:
+            unsubscribe()
+
+
+def as_bookkeeper_error(error: MetadataError) -> BookKeeperError:
+    """The same for callers that know BookKeeper alone."""
+    return BookKeeperError(str(error))

@@ -1,0 +1,92 @@
+"""Readers of ledgers whose end is known: closed ones, and one that this client writes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
+from counterpoise.bookkeeper.client.ledger_writer import BookieLedgerWriter
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
+from counterpoise.bookkeeper.ledger_reading import read_entry
+from counterpoise.metadata.errors import MetadataError
+
+
+class ClosedLedgerReader:
+    """See `LedgerReader`; of a closed ledger."""
+
+    def __init__(
+        self, metadata: LedgerMetadata, bookies: Bookies, directory: BookieDirectory
+    ) -> None:
+        self._metadata = metadata
+        self._directory = directory
+        self._bookies = bookies
+
+    @property
+    def ledger(self) -> int:
+        """See `LedgerReader.ledger`."""
+        return self._metadata.ledger
+
+    @property
+    def last_entry(self) -> int:
+        """See `LedgerReader.last_entry`."""
+        return self._metadata.last_entry
+
+    @property
+    def length(self) -> int:
+        """See `LedgerReader.length`."""
+        return self._metadata.length
+
+    async def read(self, first: int, last: int) -> list[bytes]:
+        """See `LedgerReader.read`."""
+        return await _read(
+            self._directory, self._bookies, self._metadata, first, min(last, self.last_entry)
+        )
+
+
+class OpenLedgerReader:
+    """See `LedgerReader`; of a ledger that this client's own writer has open."""
+
+    def __init__(
+        self, writer: BookieLedgerWriter, bookies: Bookies, directory: BookieDirectory
+    ) -> None:
+        self._writer = writer
+        self._directory = directory
+        self._bookies = bookies
+
+    @property
+    def ledger(self) -> int:
+        """See `LedgerReader.ledger`."""
+        return self._writer.ledger
+
+    @property
+    def last_entry(self) -> int:
+        """See `LedgerReader.last_entry`."""
+        return self._writer.last_confirmed
+
+    @property
+    def length(self) -> int:
+        """See `LedgerReader.length`."""
+        return self._writer.length
+
+    async def read(self, first: int, last: int) -> list[bytes]:
+        """See `LedgerReader.read`."""
+        metadata, last = self._writer.metadata, min(last, self.last_entry)
+        return await _read(self._directory, self._bookies, metadata, first, last)
+
+
+async def _read(
+    directory: BookieDirectory, bookies: Bookies, ledger: LedgerMetadata, first: int, last: int
+) -> list[bytes]:
+    with contextlib.suppress(MetadataError):
+        # Bookies that are known are read without the metadata store.
+        await directory.refresh()
+    tasks = [
+        asyncio.create_task(read_entry(bookies, ledger, entry)) for entry in range(first, last + 1)
+    ]
+    try:
+        return [each.payload for each in await asyncio.gather(*tasks)]
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,185 @@
+"""The writer of a ledger, without sockets and clocks: entries to send, answers, acknowledgements.
+
+Each entry goes to its write set. It is acknowledged when an ack quorum has it, after all entries
+before it, and never while a failed bookie waits to be replaced (Java's ``PendingAddOp`` and
+``LedgerHandle``). What ends it: a bookie that answers that the ledger is fenced, no bookie to
+replace a failed one, metadata that another client changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Protocol
+
+from counterpoise.bookkeeper.bookie_frames import (
+    FENCED,
+    OK,
+    UNAUTHORISED,
+    BookieAnswer,
+    BookieRequest,
+    add_request,
+)
+from counterpoise.bookkeeper.client_port import LedgerOver
+from counterpoise.bookkeeper.ledger_metadata import NO_ENTRY, LedgerMetadata, LedgerSegment
+from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
+
+
+class LedgerWriteActions(Protocol):
+    """What the writer of a ledger has done for it."""
+
+    def send(self, bookie: str, request: BookieRequest) -> None:
+        """Send an entry to a bookie. Its answer comes later, or `LedgerWrite.bookie_failed`."""
+
+    def confirmed(self, last: int) -> None:
+        """Entries up to this one are acknowledged."""
+
+    def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
+        """Write a segment from ``first`` on without the failed bookies into the metadata.
+
+        Then call `LedgerWrite.ensemble_changed`; `LedgerWrite.end` where that is impossible.
+        """
+
+    def ended(self, error: LedgerOver) -> None:
+        """Nothing more is acknowledged."""
+
+
+class _PendingAdd:
+    """An entry that is not acknowledged."""
+
+    __slots__ = ("length", "request", "stored_at")
+
+    def __init__(self, request: BookieRequest, length: int) -> None:
+        self.request = request
+        self.length = length
+        """Bytes of all payloads up to and with this one."""
+        self.stored_at = 0
+        """A bit for each place in the ensemble whose bookie has the entry."""
+
+
+class LedgerWrite:
+    """One ledger's; it has just been created."""
+
+    def __init__(self, created: LedgerMetadata, actions: LedgerWriteActions) -> None:
+        self.ledger = created.ledger
+        self.last_confirmed = NO_ENTRY
+        self.length = 0
+        """Bytes of the payloads of all acknowledged entries."""
+        self._actions = actions
+        self._write_quorum = created.write_quorum
+        self._ack_quorum = created.ack_quorum
+        self._digest = EntryDigest(created.digest, created.password)
+        self._key = master_key(created.password)
+        self._segment = created.segments[-1]
+        self._places = _places(self._segment)
+        self._pending: dict[int, _PendingAdd] = {}
+        """In ascending order."""
+        self._next = 0
+        self._sent_length = 0
+        self._failed: set[str] = set()
+        """Bookies of the ensemble that have to be replaced."""
+        self._replacing: frozenset[str] = frozenset()
+        """Those of them whose replacement is being written into the metadata."""
+        self._over = ""
+        """Why it takes no more entries."""
+
+    def add(self, payload: bytes) -> int:
+        """Send an entry; gives its id. Raises `LedgerOver`."""
+        if self._over:
+            raise LedgerOver(self._over)
+        entry = self._next
+        self._next += 1
+        self._sent_length += len(payload)
+        head = self._digest.head(
+            self.ledger, entry, self.last_confirmed, self._sent_length, payload
+        )
+        request = add_request(self.ledger, entry, self._key, head, payload, recovery=False)
+        self._pending[entry] = _PendingAdd(request, self._sent_length)
+        ensemble = self._segment.ensemble
+        for place in self._write_set(entry):
+            if ensemble[place] not in self._failed:
+                self._actions.send(ensemble[place], request)
+        return entry
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        """A bookie answered to an entry."""
+        if self._over:
+            return
+        if answer.code == OK:
+            self._stored(bookie, answer.entry)
+        elif answer.code in (FENCED, UNAUTHORISED):
+            self.end(f"ledger {self.ledger}: bookie {bookie}: {answer.reason}")
+        else:
+            self.bookie_failed(bookie)
+
+    def bookie_failed(self, bookie: str) -> None:
+        """A bookie did not take an entry, or did not answer; it may have the entry all the same."""
+        if self._over or bookie not in self._places:
+            return
+        self._failed.add(bookie)
+        if not self._replacing:
+            self._replace_failed()
+
+    def ensemble_changed(self, segment: LedgerSegment) -> None:
+        """The metadata has this segment now. What failed bookies had does not count any more."""
+        if self._over:
+            return
+        replaced = {self._places[bookie] for bookie in self._replacing}
+        self._segment, self._places = segment, _places(segment)
+        self._failed -= self._replacing
+        self._replacing = frozenset()
+        for entry, pending in self._pending.items():
+            for place in self._write_set(entry):
+                if place in replaced:
+                    pending.stored_at &= ~(1 << place)
+                    self._actions.send(segment.ensemble[place], pending.request)
+        if self._failed:
+            self._replace_failed()
+        else:
+            self._confirm()
+
+    def end(self, why: str) -> None:
+        """Acknowledge nothing more, and notify of it; ``why`` is a sentence."""
+        if not self._over:
+            self.stop(why)
+            self._actions.ended(LedgerOver(why))
+
+    def stop(self, why: str) -> None:
+        """The same, for an owner that needs no notification."""
+        self._over = self._over or why
+        self._pending.clear()
+
+    def _stored(self, bookie: str, entry: int) -> None:
+        place, pending = self._places.get(bookie), self._pending.get(entry)
+        # A late answer may be about an entry that is elsewhere now.
+        if place is None or pending is None or place not in self._write_set(entry):
+            return
+        pending.stored_at |= 1 << place
+        if entry == self.last_confirmed + 1:
+            self._confirm()
+
+    def _confirm(self) -> None:
+        """Acknowledge what can be, in order."""
+        if self._failed:
+            return
+        last = self.last_confirmed
+        while (pending := self._pending.get(last + 1)) is not None:
+            if pending.stored_at.bit_count() < self._ack_quorum:
+                break
+            last += 1
+            self.length = pending.length
+            del self._pending[last]
+        if last > self.last_confirmed:
+            self.last_confirmed = last
+            self._actions.confirmed(last)
+
+    def _replace_failed(self) -> None:
+        self._replacing = frozenset(self._failed)
+        self._actions.change_ensemble(self.last_confirmed + 1, self._segment, self._replacing)
+
+    def _write_set(self, entry: int) -> Iterator[int]:
+        size = len(self._segment.ensemble)
+        return ((entry + step) % size for step in range(self._write_quorum))
+
+
+def _places(segment: LedgerSegment) -> dict[str, int]:
+    return {bookie: place for place, bookie in enumerate(segment.ensemble)}

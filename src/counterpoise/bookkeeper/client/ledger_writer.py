@@ -1,0 +1,126 @@
+"""The writer of a ledger over real bookies: `LedgerWrite` with connections and metadata."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from counterpoise.bookkeeper.bookie_frames import OK, BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
+from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
+from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
+from counterpoise.bookkeeper.client.metadata_changes import (
+    EnsembleChange,
+    VersionedMetadata,
+    WriterClose,
+)
+from counterpoise.bookkeeper.client_port import LedgerListener, LedgerOver
+from counterpoise.bookkeeper.errors import BookieError, BookKeeperError
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
+from counterpoise.metadata.errors import MetadataError
+
+
+class BookieLedgerWriter:
+    """See `LedgerWriter`; also what `LedgerWrite` acts by, and the listener of its requests."""
+
+    def __init__(
+        self,
+        created: VersionedMetadata,
+        bookies: Bookies,
+        directory: BookieDirectory,
+        nodes: LedgerNodes,
+        listener: LedgerListener,
+    ) -> None:
+        self._known = created
+        self._bookies = bookies
+        self._directory = directory
+        self._nodes = nodes
+        self._listener = listener
+        self._write = LedgerWrite(created.metadata, self)
+        self._changing: asyncio.Task[None] | None = None
+
+    @property
+    def ledger(self) -> int:
+        """See `LedgerWriter.ledger`."""
+        return self._write.ledger
+
+    @property
+    def last_confirmed(self) -> int:
+        """See `LedgerWriter.last_confirmed`."""
+        return self._write.last_confirmed
+
+    @property
+    def length(self) -> int:
+        """See `LedgerWriter.length`."""
+        return self._write.length
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """Where its entries are."""
+        return self._known.metadata
+
+    def add(self, payload: bytes) -> int:
+        """See `LedgerWriter.add`."""
+        return self._write.add(payload)
+
+    async def close(self) -> None:
+        """See `LedgerWriter.close`."""
+        write = self._write
+        write.stop(f"ledger {write.ledger} is closed")
+        if self._changing is not None:
+            # Whether it changed anything is found when the metadata is written.
+            self._changing.cancel()
+            await asyncio.wait([self._changing])
+        change = WriterClose(write.last_confirmed, write.length)
+        try:
+            self._known = await self._nodes.change(write.ledger, change, self._known)
+        except MetadataError as error:
+            raise as_bookkeeper_error(error) from error
+
+    # What the state machine has done for it.
+
+    def send(self, bookie: str, request: BookieRequest) -> None:
+        """See `LedgerWriteActions`."""
+        self._bookies.send(bookie, request, self)
+
+    def confirmed(self, last: int) -> None:
+        """See `LedgerWriteActions`."""
+        self._listener.confirmed(last)
+
+    def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
+        """See `LedgerWriteActions`."""
+        work = self._replace(first, before, failed)
+        self._changing = asyncio.get_running_loop().create_task(work)
+
+    def ended(self, error: LedgerOver) -> None:
+        """See `LedgerWriteActions`."""
+        self._listener.ended(error)
+
+    # Answers of bookies.
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        """See `AnswerListener`."""
+        if answer.code != OK:
+            self._bookies.avoid(bookie)
+        self._write.answered(bookie, answer)
+
+    def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
+        """See `AnswerListener`."""
+        self._bookies.avoid(bookie)
+        self._write.bookie_failed(bookie)
+
+    async def _replace(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
+        ledger, ensemble = self._write.ledger, before.ensemble
+        try:
+            after = await self._directory.replace(ensemble, failed, self._bookies)
+            lacking = sorted(set(after).intersection(failed))
+            if lacking:
+                raise NotEnoughBookies(f"no other bookie to write to than {', '.join(lacking)}")
+            change = EnsembleChange(before, LedgerSegment(first, tuple(after)))
+            self._known = await self._nodes.change(ledger, change, self._known)
+        except (BookKeeperError, MetadataError) as error:
+            names = ", ".join(sorted(failed))
+            self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {error}")
+            return
+        self._write.ensemble_changed(self._known.metadata.segments[-1])

@@ -1,0 +1,140 @@
+"""Changes of a ledger's metadata: each decides on what it finds, and is written if nothing changed.
+
+Every change is a compare-and-set on the version of the ledger's node (Java's
+``MetadataUpdateLoop``). A conflict, and a write whose answer was lost, mean: read, decide again.
+A ledger's state goes from open to in recovery to closed, or from open to closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from counterpoise.bookkeeper.client_port import LedgerOver
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment, LedgerState
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedMetadata:
+    """A ledger's metadata and the version of its node."""
+
+    metadata: LedgerMetadata
+    version: int
+
+
+class MetadataChange(Protocol):
+    """One change of a ledger's metadata."""
+
+    def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
+        """What to write; None where all is as it has to be. Raises `BookKeeperError`."""
+
+
+def change_metadata(
+    change: MetadataChange, known: VersionedMetadata | None
+) -> Generator[VersionedMetadata | None, VersionedMetadata | None, VersionedMetadata]:
+    """The steps of a change; returns the metadata as it stands afterwards.
+
+    Yields None to read, and metadata to write where the node still has that version. To be sent:
+    what was read; what was written with its new version; None for a conflict, or for a write of
+    which it is not known whether it happened.
+    """
+    while True:
+        if known is None:
+            known = yield None
+            continue
+        wanted = change.decide(known.metadata)
+        if wanted is None:
+            return known
+        written = yield VersionedMetadata(wanted, known.version)
+        if written is not None:
+            return written
+        known = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleChange:
+    """A writer's next segment: other bookies from an entry on."""
+
+    before: LedgerSegment
+    """The last segment as the writer knows it."""
+    after: LedgerSegment
+
+    def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
+        """See `MetadataChange`."""
+        if found.state is not LedgerState.OPEN:
+            raise LedgerOver(f"another client recovers ledger {found.ledger}, or has closed it")
+        last = found.segments[-1]
+        if last == self.after:
+            return None
+        if last != self.before:
+            raise LedgerOver(f"another client changed the bookies of ledger {found.ledger}")
+        return replace(found, segments=with_segments(found.segments, [self.after]))
+
+
+@dataclass(frozen=True, slots=True)
+class WriterClose:
+    """The end of a ledger by its writer."""
+
+    last_entry: int
+    length: int
+
+    def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
+        """See `MetadataChange`."""
+        if found.state is LedgerState.OPEN:
+            return closed(found, self.last_entry, self.length)
+        if found.closed and (found.last_entry, found.length) == (self.last_entry, self.length):
+            return None
+        what = f"closed it at entry {found.last_entry}" if found.closed else "recovers it"
+        raise LedgerOver(
+            f"ledger {found.ledger} cannot be closed at entry {self.last_entry}: "
+            f"another client {what}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryStart:
+    """From now on a writer cannot change the ledger's bookies any more."""
+
+    def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
+        """See `MetadataChange`."""
+        if found.state is LedgerState.OPEN:
+            return replace(found, state=LedgerState.IN_RECOVERY)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryClose:
+    """The end of a ledger by its recovery. What another recovery decided before stands."""
+
+    before: LedgerSegment
+    """The last segment that the recovery knew."""
+    last_entry: int
+    length: int
+    segments: tuple[LedgerSegment, ...]
+    """Where the recovery wrote entries to other bookies."""
+
+    def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
+        """See `MetadataChange`."""
+        if found.closed:
+            return None
+        if found.state is not LedgerState.IN_RECOVERY or found.segments[-1] != self.before:
+            raise BookKeeperError(
+                f"ledger {found.ledger} was changed while it was recovered; recover it again"
+            )
+        segments = with_segments(found.segments, self.segments)
+        return closed(replace(found, segments=segments), self.last_entry, self.length)
+
+
+def closed(found: LedgerMetadata, last_entry: int, length: int) -> LedgerMetadata:
+    """The same, closed."""
+    return replace(found, state=LedgerState.CLOSED, last_entry=last_entry, length=length)
+
+
+def with_segments(
+    segments: Sequence[LedgerSegment], more: Sequence[LedgerSegment]
+) -> tuple[LedgerSegment, ...]:
+    """Segments and later ones, which take the place of one that begins where they do."""
+    by_first = {each.first: each for each in (*segments, *more)}
+    return tuple(by_first[first] for first in sorted(by_first))

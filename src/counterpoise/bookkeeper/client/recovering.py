@@ -1,0 +1,98 @@
+"""The recovery of a ledger over real bookies: `LedgerRecovery` with connections and metadata."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+from counterpoise.bookkeeper.bookie_frames import ADD, OK, BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
+from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes
+from counterpoise.bookkeeper.client.ledger_recovery import (
+    LedgerRecovery,
+    RecoveredEnd,
+    RecoveryFailed,
+)
+from counterpoise.bookkeeper.client.metadata_changes import RecoveryClose, RecoveryStart
+from counterpoise.bookkeeper.errors import BookieError
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
+from counterpoise.metadata.errors import MetadataError
+
+
+async def recover_ledger(
+    ledger: int, bookies: Bookies, directory: BookieDirectory, nodes: LedgerNodes
+) -> LedgerMetadata:
+    """Fence the ledger's writer, find its last entry and close it; gives its metadata, closed.
+
+    Raises `NoSuchLedger`, `RecoveryFailed` and `MetadataError`.
+    """
+    known = await nodes.change(ledger, RecoveryStart())
+    if known.metadata.closed:
+        return known.metadata
+    await directory.refresh()
+    end = await _Recovering(known.metadata, bookies, directory).end()
+    last = known.metadata.segments[-1]
+    close = RecoveryClose(last, end.last_entry, end.length, end.segments)
+    return (await nodes.change(ledger, close, known)).metadata
+
+
+class _Recovering:
+    """What `LedgerRecovery` acts by, and the listener of its requests."""
+
+    def __init__(
+        self, metadata: LedgerMetadata, bookies: Bookies, directory: BookieDirectory
+    ) -> None:
+        self._bookies = bookies
+        self._directory = directory
+        self._recovery = LedgerRecovery(metadata, self)
+        loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[RecoveredEnd] = loop.create_future()
+        self._replacing: asyncio.Task[None] | None = None
+
+    async def end(self) -> RecoveredEnd:
+        """Run it."""
+        self._recovery.start()
+        try:
+            return await self._end
+        finally:
+            if self._replacing is not None:
+                self._replacing.cancel()
+
+    def send(self, bookie: str, request: BookieRequest) -> None:
+        """See `LedgerRecoveryActions`."""
+        self._bookies.send(bookie, request, self)
+
+    def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
+        """See `LedgerRecoveryActions`."""
+        work = self._replace(ensemble, failed)
+        self._replacing = asyncio.get_running_loop().create_task(work)
+
+    def recovered(self, end: RecoveredEnd) -> None:
+        """See `LedgerRecoveryActions`."""
+        if not self._end.done():
+            self._end.set_result(end)
+
+    def failed(self, error: RecoveryFailed) -> None:
+        """See `LedgerRecoveryActions`."""
+        if not self._end.done():
+            self._end.set_exception(error)
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        """See `AnswerListener`."""
+        if answer.operation == ADD and answer.code != OK:
+            self._bookies.avoid(bookie)
+        self._recovery.answered(bookie, answer)
+
+    def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
+        """See `AnswerListener`."""
+        self._bookies.avoid(bookie)
+        self._recovery.unanswered(bookie, request, str(error))
+
+    async def _replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
+        try:
+            after = await self._directory.replace(ensemble, failed, self._bookies)
+        except MetadataError:
+            # It goes on with the bookies that are left, if they are enough.
+            after = list(ensemble)
+        self._recovery.replaced(after)

@@ -1,0 +1,245 @@
+"""The client over sockets and a metadata store: what it writes is there, whatever bookies do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+
+from counterpoise.bookkeeper.bookies import BookieReadOptions
+from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.client_port import LedgerOver, LedgerWriter
+from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
+from counterpoise.bookkeeper.ledger_metadata import (
+    LedgerMetadata,
+    LedgerState,
+    read_ledger_metadata,
+)
+from counterpoise.bookkeeper.ledger_paths import ledger_path
+from tests.bookkeeper.fake_bookie import Misbehaviour
+from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
+
+PURPOSE = {"application": b"pulsar", "component": b"managed-ledger"}
+
+
+class Confirmed:
+    """A listener whose news can be awaited."""
+
+    def __init__(self) -> None:
+        self.last: list[int] = []
+        self.error: BookKeeperError | None = None
+        self._changed = asyncio.Event()
+
+    def confirmed(self, last: int) -> None:
+        self.last.append(last)
+        self._changed.set()
+
+    def ended(self, error: BookKeeperError) -> None:
+        assert self.error is None
+        self.error = error
+        self._changed.set()
+
+    async def until(self, last: int) -> None:
+        async with asyncio.timeout(30):
+            while not self.last or self.last[-1] < last:
+                assert self.error is None
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def until_ended(self) -> BookKeeperError:
+        async with asyncio.timeout(30):
+            while self.error is None:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.error
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster().serve() as made:
+        yield made
+
+
+@pytest.fixture
+async def client(cluster: FakeCluster) -> AsyncIterator[BookieLedgerClient]:
+    opened = await open_client(cluster)
+    yield opened
+    await opened.close()
+
+
+async def open_client(
+    cluster: FakeCluster, bookies: BookieReadOptions = PATIENT, **options: int
+) -> BookieLedgerClient:
+    made = LedgerClientOptions(bookies=bookies, **options)  # type: ignore[arg-type]
+    return await BookieLedgerClient.open(cluster.tree.open(), made, Random(1))
+
+
+async def metadata(cluster: FakeCluster, writer: LedgerWriter) -> LedgerMetadata:
+    path = ledger_path("/ledgers", writer.ledger)
+    found = await cluster.store.get(path)
+    assert found is not None
+    return read_ledger_metadata(writer.ledger, path, found.value)
+
+
+async def test_what_is_written_is_read(cluster: FakeCluster, client: BookieLedgerClient) -> None:
+    heard = Confirmed()
+    writer = await client.create(PURPOSE, heard)
+    payloads = [b"entry %d" % number for number in range(100)]
+    assert [writer.add(each) for each in payloads] == list(range(100))
+    await heard.until(99)
+    assert heard.last == sorted(set(heard.last))
+    assert (writer.last_confirmed, writer.length) == (99, sum(map(len, payloads)))
+    reader = await client.read_open(writer)
+    assert await reader.read(0, 200) == payloads
+    found = await metadata(cluster, writer)
+    assert (found.state, found.custom) == (LedgerState.OPEN, PURPOSE)
+    await writer.close()
+    found = await metadata(cluster, writer)
+    assert (found.state, found.last_entry, found.length) == (LedgerState.CLOSED, 99, writer.length)
+    reader = await client.recover(writer.ledger)
+    assert await reader.read(90, 99) == payloads[90:]
+    with pytest.raises(LedgerOver):
+        writer.add(b"late")
+    assert all(not each.fenced for each in cluster.bookies.values())
+
+
+async def test_ledger_ids_differ_and_a_deleted_ledger_is_gone(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    writers = [await client.create({}, Confirmed()) for _ in range(3)]
+    assert len({each.ledger for each in writers}) == 3
+    for each in writers:
+        await client.delete(each.ledger)
+        await client.delete(each.ledger)
+        with pytest.raises(NoSuchLedger):
+            await client.recover(each.ledger)
+    assert "00" not in await cluster.store.children("/ledgers"), "parents go with the last ledger"
+
+
+async def test_an_open_ledger_is_fenced_and_closed_by_its_recovery(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    for number in range(10):
+        writer.add(b"%d" % number)
+    await heard.until(9)
+    other = await open_client(cluster)
+    reader = await other.recover(writer.ledger)
+    assert reader.last_entry == 9
+    assert await reader.read(0, 9) == [b"%d" % number for number in range(10)]
+    writer.add(b"by a zombie")
+    assert "fenced" in str(await heard.until_ended())
+    with pytest.raises(LedgerOver):
+        writer.add(b"another")
+    await writer.close()  # at the same entry
+    assert heard.last[-1] == 9
+    await other.close()
+
+
+async def test_a_writer_that_did_not_hear_everything_cannot_close_what_was_recovered(
+    cluster: FakeCluster,
+) -> None:
+    client = await open_client(cluster, SOON)
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"first")
+    await heard.until(0)
+    silent = next(name for name, each in cluster.bookies.items() if each.adds)
+    cluster.bookies[silent].misbehaves[writer.ledger, 1] = Misbehaviour.SILENCE
+    writer.add(b"on one bookie")
+    other = await open_client(cluster, SOON)
+    reader = await other.recover(writer.ledger)
+    assert reader.last_entry == 1, "it is on the other bookie"
+    await other.close()
+    with pytest.raises(LedgerOver, match="closed it at entry 1"):
+        await writer.close()
+    assert heard.last == [0]
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    "how", [Misbehaviour.HANGS_UP, Misbehaviour.IO_ERROR, Misbehaviour.SILENCE]
+)
+async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbehaviour) -> None:
+    client = await open_client(cluster, SOON if how is Misbehaviour.SILENCE else PATIENT)
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    for number in range(5):
+        writer.add(b"%d" % number)
+    await heard.until(4)
+    before = await metadata(cluster, writer)
+    gone = before.segments[0].ensemble[0]
+    cluster.bookies[gone].always = how
+    for number in range(5, 10):
+        writer.add(b"%d" % number)
+    await heard.until(9)
+    after = await metadata(cluster, writer)
+    assert [each.first for each in after.segments] == [0, 5]
+    assert set(after.segments[1].ensemble) == set(cluster.bookies) - {gone}
+    reader = await client.read_open(writer)
+    assert await reader.read(0, 9) == [b"%d" % number for number in range(10)]
+    await writer.close()
+    await client.close()
+
+
+async def test_without_enough_bookies_nothing_is_acknowledged_and_the_ledger_ends(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"first")
+    await heard.until(0)
+    for name in list(cluster.bookies)[1:]:
+        cluster.bookies[name].always = Misbehaviour.HANGS_UP
+    for _ in range(5):
+        writer.add(b"more")
+    assert "no other bookie" in str(await heard.until_ended())
+    assert heard.last == [0]
+    for each in cluster.bookies.values():
+        each.always = None
+    await writer.close()
+    found = await metadata(cluster, writer)
+    assert (found.state, found.last_entry, found.length) == (LedgerState.CLOSED, 0, 5)
+    again = Confirmed()
+    writer = await client.create({}, again)
+    writer.add(b"goes on")
+    await again.until(0)
+    await writer.close()
+
+
+async def test_recovery_without_an_ack_quorum_fails_and_can_be_tried_again(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"first")
+    await heard.until(0)
+    ensemble = (await metadata(cluster, writer)).segments[0].ensemble
+    other = await open_client(cluster)
+    for name in ensemble:
+        cluster.bookies[name].always = Misbehaviour.HANGS_UP
+    with pytest.raises(BookKeeperError, match="cannot be fenced"):
+        await other.recover(writer.ledger)
+    for name in ensemble:
+        cluster.bookies[name].always = None
+    assert (await other.recover(writer.ledger)).last_entry == 0
+    await other.close()
+
+
+async def test_a_cluster_with_too_few_bookies_is_named(cluster: FakeCluster) -> None:
+    client = await open_client(cluster, ensemble_size=4)
+    with pytest.raises(BookKeeperError, match="managedLedgerDefaultEnsembleSize"):
+        await client.create({}, Confirmed())
+    await client.close()
+
+
+async def test_racks_are_named_in_the_log(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.put("/bookies", b'{"default": {"b1": {"rack": "/r1"}, "b2": {"rack": "/r2"}}}')
+    client = await open_client(cluster)
+    assert "/r1, /r2" in caplog.text
+    await client.close()

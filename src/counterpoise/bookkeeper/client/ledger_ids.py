@@ -19,7 +19,7 @@ _HIGH: Final = "HOB-"
 _ID: Final = "ID-"
 
 
-class LedgerIds:
+class LedgerIdGenerator:
     """Takes ids from the cluster whose ledgers are below ``root``."""
 
     def __init__(self, store: MetadataStore, root: str) -> None:

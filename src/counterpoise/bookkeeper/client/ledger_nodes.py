@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from counterpoise.bookkeeper.client.ledger_ids import LedgerIds
+from counterpoise.bookkeeper.client.ledger_ids import LedgerIdGenerator
 from counterpoise.bookkeeper.client.metadata_changes import (
     MetadataChange,
     VersionedMetadata,
@@ -51,7 +51,7 @@ class LedgerNodes:
         self._store = store
         self._root = root
         self._rng = rng
-        self._ids = LedgerIds(store, root)
+        self._ids = LedgerIdGenerator(store, root)
         self._unavailable_s = unavailable_s
 
     async def create(self, wanted: LedgerMetadata) -> VersionedMetadata:

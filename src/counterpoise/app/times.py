@@ -11,6 +11,7 @@ from counterpoise.pipeline.clock import EVER
 
 FROM_HELP = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
 TO_HELP = "up to then, likewise"
+AGO_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -48,6 +49,16 @@ def moment_ms(text: str, otherwise: int) -> int:
         raise UserError(f"{text!r} is no time such as 2026-11-22 or 2026-11-22T10:30") from None
     aware = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)
+
+
+def moment_or_ago_ms(text: str, now_ms: int) -> int:
+    """A moment as `moment_ms` reads it, or so long ago: ``-30d``, ``-6h``; raises `UserError`."""
+    if not text.startswith("-"):
+        return moment_ms(text, now_ms)
+    number, unit = text[1:-1], text[-1:]
+    if unit not in AGO_S or not number.replace(".", "", 1).isdecimal():
+        raise UserError(f"{text!r} is no time ago such as -30d, -6h or -90m")
+    return max(0, now_ms - round(float(number) * AGO_S[unit] * 1000))
 
 
 def span_ms(first: str, last: str) -> tuple[int, int]:

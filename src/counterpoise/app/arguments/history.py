@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 
 from counterpoise.app.arguments.common import add_span_arguments
+from counterpoise.app.arguments.history_import import IMPORT_EPILOG, add_import_arguments
 
-DESCRIPTION = "Look a balancer's history over, repair it, take tables out of it."
+DESCRIPTION = (
+    "Look a balancer's history over, repair it, take tables out of it; or make one of a Prometheus."
+)
 
 EPILOG = """\
 examples:
@@ -16,6 +19,10 @@ examples:
   counterpoise history export ./history bundle_loads --out loads.parquet
   counterpoise history export s3://bucket/history ownership_changes --from 2026-11-01 \\
       --out moves.csv
+
+  counterpoise history import ./history --prometheus http://prometheus:9090 --from -30d
+      a history of what a Prometheus kept of Pulsar's own metrics, to play strategies on at once;
+      `counterpoise history import --help` has what it needs
 
   counterpoise history sql ./history | duckdb -cmd "install delta; load delta; .read /dev/stdin"
       SQL that makes a view of each table; --for parquet for a DuckDB without the extension, of what
@@ -39,11 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("export", "write a table or a view to a file"),
         ("sql", "print the SQL that makes tables and views for DuckDB or Spark"),
         ("vacuum", "remove data files that were dropped longer ago than time travel goes"),
+        ("import", "make a history of the metrics that a Prometheus kept"),
         ("migrate", "copy a history of an older counterpoise into tables of today"),
     ):
         verb = inner.add_parser(name, help=text, description=text)
         verb.add_argument("history", metavar="URI", help="the history")
         verb.set_defaults(do=name)
+        if name == "import":
+            verb.formatter_class = argparse.RawDescriptionHelpFormatter
+            verb.epilog = IMPORT_EPILOG
+            add_import_arguments(verb)
         if name == "sql":
             verb.add_argument("--for", dest="engine", default="duckdb", metavar="ENGINE",
                               help="duckdb (the default), parquet or spark")  # fmt: skip

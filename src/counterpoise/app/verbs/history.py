@@ -1,4 +1,4 @@
-"""``counterpoise history``: check, repair and export a history, and migrate an older one."""
+"""``counterpoise history``: check, repair, export and import a history, migrate an older one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from counterpoise.app.errors import UserError
 from counterpoise.app.opened_history import history_at
 from counterpoise.app.times import span_ms
+from counterpoise.app.verbs.history_import import run_import
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.check import (
     AHEAD,
@@ -36,6 +37,8 @@ EXIT_DAMAGED = 1
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen sub-verb."""
+    if args.do == "import":  # the only one that needs no history
+        return run_import(args)
     return SUB_VERBS[args.do](args, history_at(args.history))
 
 

@@ -9,6 +9,7 @@ goes when the next writer begins, which finds those changes again.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,12 @@ class BundleOwners:
 
     def land(self, writer: TablesWriter, rows: ReportRows) -> None:
         """Commit what changed with a poll that is about to be landed."""
-        changed = self.changes(rows.columns)
+        self.land_polls(writer, [rows.columns])
+
+    def land_polls(self, writer: TablesWriter, polls: Iterable[Table]) -> None:
+        """The same of polls of one day, oldest first."""
+        found = [self.changes(poll) for poll in polls]
+        changed = pa.concat_tables(found) if found else ()
         if len(changed):
             file = write_file(writer.location, OWNERSHIP_CHANGES, changed)
             writer.commit(OWNERSHIP_CHANGES, [file])

@@ -4,7 +4,7 @@ A stream's offset is a poll's number. Polls only grow, and each file's statistic
 so an offset stays valid whatever was compacted, and however much of the log is gone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +14,21 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.fold import Batch
 from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, Table
-from counterpoise.pipeline.tables.data_files import DIGEST_BITS, DataFile, reading_file, write_file
+from counterpoise.pipeline.tables.data_files import (
+    DIGEST_BITS,
+    DataFile,
+    reading_file,
+    writing_file,
+)
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, of_polls, rows_of
-from counterpoise.pipeline.tables.rows_codec import columns_of, completed, rows_to_arrow
+from counterpoise.pipeline.tables.rows_codec import (
+    REPORTS_SCHEMA,
+    columns_of,
+    completed,
+    rows_to_arrow,
+)
 from counterpoise.pipeline.tables.schema import REPORTS, SCHEMAS
 
 LANDED = "counterpoise-poll"
@@ -44,12 +54,25 @@ class ReportSlice:
 def land(writer: TablesWriter, rows: ReportRows) -> None:
     """Commit one poll's rows; raises `FileExistsError` when that poll, or a later one, is there."""
     poll_id = int(rows["poll_id"][0])
-    if (writer.transaction(REPORTS, LANDED) or 0) >= poll_id:
+    land_polls(writer, [rows_to_arrow(rows)], poll_id, poll_id)
+
+
+def land_polls(
+    writer: TablesWriter, parts: Iterable[pa.Table], first: int, last: int, also: Sequence[str] = ()
+) -> None:
+    """Commit the rows of polls of one day, which follow each other, in one data file.
+
+    `also` names further application transactions whose version is the last of these polls. Raises
+    `FileExistsError` when the first of them, or a later one, is there.
+    """
+    if newest_poll(writer) >= first:
         raise FileExistsError(
-            f"poll {poll_id} has already been landed in {writer.location.where(REPORTS)}"
+            f"poll {first} has already been landed in {writer.location.where(REPORTS)}"
         )
-    file = write_file(writer.location, REPORTS, rows_to_arrow(rows))
-    writer.commit(REPORTS, [file], transactions={LANDED: poll_id})
+    with writing_file(writer.location, REPORTS, REPORTS_SCHEMA, first) as file:
+        for part in parts:
+            file.write(part)
+    writer.commit(REPORTS, [file.written], transactions=dict.fromkeys((LANDED, *also), last))
 
 
 def newest_poll(reader: TablesReader) -> int:

@@ -1,0 +1,176 @@
+"""``counterpoise history import``: a history of what a Prometheus kept of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+from counterpoise.app.addresses import admin_urls
+from counterpoise.app.client import client_security
+from counterpoise.app.errors import UserError
+from counterpoise.app.output import say_with_time
+from counterpoise.app.times import moment_or_ago_ms
+from counterpoise.pipeline.clock import EVER, wall_clock_ms
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.prometheus.api import PrometheusApi
+from counterpoise.pipeline.prometheus.boundaries import (
+    BundleBoundaries,
+    ClusterBoundaries,
+    KnownBundles,
+    NamedBoundaries,
+)
+from counterpoise.pipeline.prometheus.exported import ExportedFiles
+from counterpoise.pipeline.prometheus.import_record import ImportRecord
+from counterpoise.pipeline.prometheus.import_run import (
+    HistoryImport,
+    ImportOptions,
+    NothingNewError,
+)
+from counterpoise.pipeline.prometheus.series import SeriesLabels
+from counterpoise.pipeline.prometheus.source import SeriesSource
+from counterpoise.pipeline.prometheus.time_grid import TimeGrid
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.security.client import ClientSecurity, Names, http_session
+from counterpoise.security.options import ClientOptions
+
+STEP_S = 60.0
+_NAMES = Names(
+    plugin="--prometheus-user-file",
+    parameters="--prometheus-token-file",
+    trust="--prometheus-ca",
+    certificate="--prometheus-cert",
+    key="--prometheus-key",
+)
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Import, and say what came of it."""
+    if bool(args.prometheus) == bool(args.file):
+        raise UserError("say where the metrics are: either --prometheus URL or --file FILE")
+    try:
+        record = asyncio.run(_imported(args))
+    except NothingNewError as error:
+        say_with_time(str(error))
+        return 0
+    _say(record, args.history)
+    return 0
+
+
+async def _imported(args: argparse.Namespace) -> ImportRecord:
+    location = open_location(args.history)
+    options = ImportOptions(_grid_of(args), by=args.by, cluster=args.cluster, match=args.match)
+    async with _source(args) as source, _boundaries(args) as boundaries:
+        bundles = KnownBundles(boundaries, args.default_bundles)
+        labels = SeriesLabels(bundles, args.broker_label, _brokers(args.broker))
+        return await HistoryImport(
+            source, labels, location, options, say_with_time, time.monotonic
+        ).run()
+
+
+def _grid_of(args: argparse.Namespace) -> TimeGrid:
+    now_ms = wall_clock_ms()
+    first_ms = moment_or_ago_ms(args.first or ("" if args.file else "-30d"), now_ms)
+    last_ms = moment_or_ago_ms(args.last, now_ms)
+    if args.file:
+        # What the files have, whatever the clock says.
+        first_ms, last_ms = (first_ms if args.first else 0), (last_ms if args.last else EVER)
+    if last_ms <= first_ms:
+        raise UserError(f"--from {args.first} --to {args.last or 'now'}: nothing is between them")
+    step_ms = max(1, round((args.step or STEP_S) * 1000))
+    # On whole steps, so that an import that goes on later meets the same moments.
+    first_ms = -(-first_ms // step_ms) * step_ms
+    return TimeGrid(first_ms, step_ms, max(1, (last_ms - first_ms) // step_ms + 1))
+
+
+def _brokers(given: list[str]) -> Mapping[str, str]:
+    found = {}
+    for text in given:
+        value, mark, broker = text.partition("=")
+        if not (mark and value and broker):
+            raise UserError(f"--broker {text}: expected VALUE=HOST:PORT")
+        found[value] = broker
+    return found
+
+
+@asynccontextmanager
+async def _source(args: argparse.Namespace) -> AsyncIterator[SeriesSource]:
+    if args.file:
+        yield ExportedFiles(args.file, round(args.step * 1000))
+        return
+    if not args.prometheus.startswith(("http://", "https://")):
+        raise UserError(f"--prometheus {args.prometheus}: expected http:// or https://")
+    async with http_session(_prometheus_security(args)) as session:
+        yield PrometheusApi(session, args.prometheus, args.match, timeout_s=args.prometheus_timeout)
+
+
+def _prometheus_security(args: argparse.Namespace) -> ClientSecurity:
+    """Who we are to the Prometheus; raises `UserError` and `ConfigError`."""
+    plugin = parameters = ""
+    if args.prometheus_token_file and args.prometheus_user_file:
+        raise UserError("--prometheus-token-file and --prometheus-user-file: give one of them")
+    if args.prometheus_token_file:
+        plugin = "token"
+        parameters = Path(args.prometheus_token_file).absolute().as_uri()
+    elif args.prometheus_user_file:
+        user, mark, password = _text_of(Path(args.prometheus_user_file)).partition(":")
+        if not mark:
+            raise UserError(f"{args.prometheus_user_file}: expected user:password")
+        plugin, parameters = "basic", json.dumps({"userId": user, "password": password})
+    options = ClientOptions(
+        plugin=plugin,
+        parameters=parameters,
+        trust=args.prometheus_ca,
+        certificate=args.prometheus_cert,
+        key=args.prometheus_key,
+        verify_host=True,
+    )
+    return ClientSecurity(options, _NAMES)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise UserError(f"cannot read {path}: {why}") from None
+
+
+@asynccontextmanager
+async def _boundaries(args: argparse.Namespace) -> AsyncIterator[BundleBoundaries | None]:
+    if args.bundles is not None:
+        yield NamedBoundaries.read(args.bundles)
+    elif args.admin_url:
+        timeout = aiohttp.ClientTimeout(total=60)
+        async with http_session(client_security(args), timeout=timeout) as session:
+            yield ClusterBoundaries(Admin(session, AdminOptions()), admin_urls(args.admin_url))
+    else:
+        yield None
+
+
+def _say(record: ImportRecord, history: str) -> None:
+    facts = record.facts
+    sys.stdout.write(
+        f"{facts.moments:,} looks {record.step_ms / 1000:g} s apart, {facts.reports:,} reports of "
+        f"brokers, {facts.fresh:,} of them with new figures, {facts.bundle_rows:,} of bundles\n"
+    )
+    if facts.empty_moments or facts.gaps:
+        sys.stdout.write(
+            f"gaps: {facts.empty_moments:,} looks without any figures, {facts.gaps:,} times a "
+            "broker without; nothing is put in their place\n"
+        )
+    if facts.contested:
+        sys.stdout.write(
+            f"{facts.contested:,} times of {facts.owned:,} a bundle was on two brokers, as it moved"
+            ": the newer one has it\n"
+        )
+    for note in record.notes:
+        sys.stdout.write(f"{note}\n")
+    sys.stdout.write(f"try strategies on it: counterpoise backtest {history}\n")

@@ -1,0 +1,133 @@
+"""Which bundle a topic is in: by the bundles of its namespace, from a cluster, a file or a default.
+
+They are those of today. A bundle that was split since has been one in the past, and its parts were
+on one broker then, which is what a history says of them.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+import orjson
+
+from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.errors import ExplainedError, InvalidName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
+from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin, RefusedError
+from counterpoise.pipeline.collect.words import said
+
+DEFAULT_BUNDLES: Final = 4
+"""`defaultNumberOfNamespaceBundles` of Pulsar 4."""
+
+
+class BoundariesError(ExplainedError):
+    """Bundles that cannot be read; the message says whose, why, and what to do."""
+
+
+class BundleBoundaries(Protocol):
+    """Where the bundles of namespaces are known from."""
+
+    async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
+        """Those of a namespace; None where it is not known. Raises `BoundariesError`."""
+
+
+class NamedBoundaries:
+    """The bundles that a file names: `{"tenant/ns": 16}`, or a list of boundaries in hexadecimal.
+
+    A namespace's policies as Pulsar gives them (`{"bundles": {"boundaries": […]}}`) are read, too.
+    """
+
+    def __init__(self, found: Mapping[str, Any], where: str = "") -> None:
+        """Raises `BoundariesError`."""
+        self._bundles: dict[str, NamespaceBundles] = {}
+        for name, value in found.items():
+            try:
+                namespace = NamespaceName.parse(name)
+                self._bundles[str(namespace)] = _bundles_of(namespace, value)
+            except (InvalidName, KeyError, TypeError, AttributeError) as error:
+                raise BoundariesError(
+                    f"{where}: the bundles of {name!r} cannot be read ({error}): expected their "
+                    'number, or boundaries such as ["0x00000000", "0x80000000", "0xffffffff"]'
+                ) from None
+
+    @classmethod
+    def read(cls, path: Path) -> "NamedBoundaries":
+        """Read a file; raises `BoundariesError`."""
+        try:
+            found = orjson.loads(path.read_bytes())
+        except (OSError, orjson.JSONDecodeError) as error:
+            why = getattr(error, "strerror", None) or f"it is no JSON: {error}"
+            raise BoundariesError(f"cannot read {path}: {why}") from None
+        if not isinstance(found, dict):
+            raise BoundariesError(f"{path}: expected an object of namespaces and their bundles")
+        return cls(found, str(path))
+
+    async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
+        """See `BundleBoundaries.of`."""
+        return self._bundles.get(str(namespace))
+
+
+class ClusterBoundaries:
+    """The bundles that a cluster's admin API gives."""
+
+    def __init__(self, admin: Admin, addresses: tuple[str, ...]) -> None:
+        self._admin = admin
+        self._addresses = addresses
+
+    async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
+        """See `BundleBoundaries.of`."""
+        path = f"/admin/v2/namespaces/{quote(str(namespace))}/bundles"
+        refused = []
+        for address in self._addresses:
+            try:
+                found = orjson.loads(await self._admin.get(f"{address}{path}"))
+                return _bundles_of(namespace, found)
+            except RefusedError as error:
+                if error.status == NOT_FOUND:
+                    return None
+                refused.append(f"{address}: {said(error)}")
+            except (*UNREADABLE, ValueError, KeyError, TypeError) as error:
+                refused.append(f"{address}: {said(error)}")
+        raise BoundariesError(
+            f"the cluster does not give the bundles of {namespace} ({'; '.join(refused)}): see "
+            "that --admin-url is right, or name the bundles in a file (--bundles)"
+        )
+
+
+class KnownBundles:
+    """The bundles of the namespaces of a history, each asked for once."""
+
+    def __init__(self, source: BundleBoundaries | None, default: int = DEFAULT_BUNDLES) -> None:
+        self._source = source
+        self._default = default
+        self._bundles: dict[NamespaceName, NamespaceBundles] = {}
+        self.assumed: list[str] = []
+        """The namespaces that were given the default number."""
+
+    def of(self, topic: TopicName) -> str | None:
+        """The bundle of a topic; None while its namespace was not asked for."""
+        found = self._bundles.get(topic.namespace_name)
+        return str(found.bundle_of(topic)) if found else None
+
+    async def ask(self, namespace: NamespaceName) -> None:
+        """Find the bundles of a namespace; raises `BoundariesError`."""
+        if namespace in self._bundles:
+            return
+        found = await self._source.of(namespace) if self._source else None
+        if found is None:
+            self.assumed.append(str(namespace))
+            found = NamespaceBundles.of_count(namespace, self._default)
+        self._bundles[namespace] = found
+
+
+def _bundles_of(namespace: NamespaceName, value: Any) -> NamespaceBundles:
+    """Bundles by their number, their boundaries, or policies that have them."""
+    if isinstance(value, dict):
+        value = value.get("bundles", value)
+    if isinstance(value, dict):
+        value = value["boundaries"]
+    if isinstance(value, int):
+        return NamespaceBundles.of_count(namespace, value)
+    return NamespaceBundles.from_text(namespace, value)

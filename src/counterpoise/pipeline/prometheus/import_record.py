@@ -1,0 +1,95 @@
+"""What an imported history says of itself: `HISTORY/imported.json`, beside its tables.
+
+It is a declaration: where the figures are from, how far apart they are, what was left out. How far
+an import has come is in the table `reports`, committed with the rows.
+"""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+
+from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.prometheus.report_rows import PieceFacts
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
+from counterpoise.pipeline.tables.reports import newest_poll
+from counterpoise.pipeline.tables.schema import REPORTS
+
+NAME: Final = "imported.json"
+IMPORTED: Final = "counterpoise-import"
+"""The application transaction whose version is the newest poll that was imported."""
+
+
+class NotImportableError(ExplainedError):
+    """A history that nothing can be imported into; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """What is imported into a history, and what came of it so far."""
+
+    source: str
+    match: str
+    """Labels that series had to have."""
+    by: str
+    """`topics` or `bundles`: which series the loads are sums of."""
+    first_ms: int
+    step_ms: int
+    last_ms: int = 0
+    """Up to which moment it is imported."""
+    counts_every_ms: int = 0
+    """How far apart the numbers of producers and consumers are; each holds until the next."""
+    facts: PieceFacts = field(default_factory=PieceFacts)
+    notes: tuple[str, ...] = ()
+    """What a person has to know of it."""
+
+    def write(self, location: Location) -> None:
+        """Replace what the history says; raises `HistoryFaultError`."""
+        write_plain(location, NAME, orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2))
+
+
+def begun(reader: TablesReader, wanted: ImportRecord) -> ImportRecord | None:
+    """The import that is to go on; None in a history without any poll.
+
+    Raises `NotImportableError` for a history of another origin, and `HistoryFaultError`.
+    """
+    newest, address = newest_poll(reader), reader.location.address
+    if not newest:
+        return None
+    if reader.transaction(REPORTS, IMPORTED) != newest:
+        raise NotImportableError(
+            f"{address} has looks at a cluster that were not imported, and nothing can be put "
+            "before or between them: name a directory that is not there yet"
+        )
+    found = read_record(reader.location)
+    if found is None:
+        raise NotImportableError(
+            f"{address} was imported, and its {NAME} is gone or damaged: what it was made of is "
+            "not known any more; name a directory that is not there yet"
+        )
+    for name, what in (
+        ("source", "the source"),
+        ("match", "--match and --cluster"),
+        ("by", "--by"),
+        ("step_ms", "--step"),
+    ):
+        was, now = getattr(found, name), getattr(wanted, name)
+        if was != now:
+            raise NotImportableError(
+                f"{address} is an import with another value of {what} ({was}, now {now}): give the "
+                "same to go on with it, or name a directory that is not there yet"
+            )
+    return replace(found, last_ms=newest)
+
+
+def read_record(location: Location) -> ImportRecord | None:
+    """What a history says of its import; None where it was not imported, or says nothing."""
+    data = read_plain(location, NAME)
+    try:
+        found: dict[str, Any] = orjson.loads(data or b"null")
+        facts, notes = PieceFacts(**found.pop("facts")), tuple(found.pop("notes"))
+        return ImportRecord(**found, facts=facts, notes=notes)
+    except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
+        return None

@@ -1,0 +1,330 @@
+"""Imports a cluster's past into a history, piece by piece; what was imported stays.
+
+While a piece is written the next one is asked for. A piece is one commit of `reports`, with the
+position of the import, so that a run that was killed goes on behind the last one.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+import numpy as np
+
+from counterpoise.load.rows import Column
+from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.prometheus.answer import RangeAnswer
+from counterpoise.pipeline.prometheus.import_record import IMPORTED, ImportRecord, begun
+from counterpoise.pipeline.prometheus.piece import ClusterPiece, SeriesSums, piece_of, summed
+from counterpoise.pipeline.prometheus.report_rows import PieceFacts, PieceReader, PieceReports
+from counterpoise.pipeline.prometheus.series import (
+    AVERAGE_LABELS,
+    AVERAGE_SERIES,
+    COUNT_SERIES,
+    RATE_SERIES,
+    TOPICS,
+    USAGE_SERIES,
+    SeriesLabels,
+)
+from counterpoise.pipeline.prometheus.source import SeriesError, SeriesSource, TooManyValuesError
+from counterpoise.pipeline.prometheus.time_grid import TimeGrid
+from counterpoise.pipeline.tables.faults import superseded
+from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
+from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.ownership import BundleOwners
+from counterpoise.pipeline.tables.reports import land_polls
+
+VALUES_MOST: Final = 1_500_000
+"""Of one query."""
+POINTS_MOST: Final = 10_000
+"""Moments of one query: Prometheus gives 11,000."""
+COUNTS_EVERY: Final = 10
+"""Moments between two numbers of producers and consumers: no strategy goes by them."""
+CONTESTED_MOST: Final = 0.05
+"""Which part of the bundles may be on several brokers at once, by the first piece."""
+REPORT_EVERY_S: Final = 5.0
+
+
+class MonotonicClock(Protocol):
+    """Seconds that never go back."""
+
+    def __call__(self) -> float:
+        """The seconds by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is imported."""
+
+    grid: TimeGrid
+    """The moments that were asked for."""
+    by: str = TOPICS
+    cluster: str = ""
+    match: str = ""
+    """As PromQL; for the record alone, since the source has it."""
+    values_most: int = VALUES_MOST
+
+
+class NothingNewError(ExplainedError):
+    """All that was asked for is imported already."""
+
+
+class HistoryImport:
+    """One import into one history; `log` gets a sentence now and then."""
+
+    def __init__(
+        self,
+        source: SeriesSource,
+        labels: SeriesLabels,
+        location: Location,
+        options: ImportOptions,
+        log: SentenceSink,
+        clock: MonotonicClock,
+    ) -> None:
+        self._source = source
+        self._labels = labels
+        self._location = location
+        self._options = options
+        self._log = log
+        self._clock = clock
+        self._match: dict[str, str] = {}
+        self._warned: set[str] = set()
+        self._count = VALUES_MOST
+
+    async def run(self) -> ImportRecord:
+        """Import all that is asked for, and return what the history says of it.
+
+        Raises `SeriesError`, `NotImportableError`, `BoundariesError`, `HistoryFaultError` and
+        `HistoryInUseError`. Nothing is written before the first piece can be.
+        """
+        options = self._options
+        outline = await self._source.outline(RATE_SERIES[options.by][0], options.grid)
+        self._choose_cluster(outline.clusters)
+        whole = outline.grid
+        wanted = ImportRecord(
+            self._source.address,
+            ",".join(filter(None, (options.match, options.cluster))),
+            options.by,
+            whole.first_ms,
+            whole.step_ms,
+            counts_every_ms=whole.step_ms * COUNTS_EVERY,
+        )
+        before = await asyncio.to_thread(begun, TablesReader(self._location), wanted)
+        grid = self._left_of(whole, before)
+        self._count = max(1, options.values_most // max(1, outline.most))
+        self._log(
+            f"{outline.most:,} series of each name; {grid.count:,} moments, "
+            f"{timedelta(milliseconds=grid.step_ms)} apart, from {_time(grid.first_ms)} to "
+            f"{_time(grid.last_ms)}"
+        )
+        reader = PieceReader()
+        piece = await self._fetched(grid)
+        reports = await asyncio.to_thread(reader.take, piece)
+        self._expect_whole_bundles(reports.facts)
+        lost = asyncio.Event()
+        async with writing(self._location, lost.set, HeartbeatOptions()) as writer:
+            if await asyncio.to_thread(begun, writer, wanted) != before:
+                raise superseded(self._location.address)
+            record = before or wanted
+            await asyncio.to_thread(record.write, self._location)
+            return await self._imported(writer, reader, reports, grid, record)
+
+    def _left_of(self, grid: TimeGrid, before: ImportRecord | None) -> TimeGrid:
+        """What is still to be imported."""
+        if before is None:
+            return grid
+        step = grid.step_ms
+        first_ms = before.last_ms + step
+        count = (grid.last_ms - first_ms) // step + 1
+        if count < 1:
+            raise NothingNewError(
+                f"{self._location.address} has all of it already, up to {_time(before.last_ms)}"
+            )
+        self._log(f"goes on behind {_time(before.last_ms)}, up to which it was imported")
+        return TimeGrid(first_ms, step, count)
+
+    def _choose_cluster(self, clusters: Mapping[str, int]) -> None:
+        wanted = self._options.cluster
+        named = ", ".join(sorted(each or "(none)" for each in clusters))
+        if wanted and wanted not in clusters:
+            raise SeriesError(f"--cluster {wanted}: {self._source.address} has series of {named}")
+        if not wanted and len(clusters) > 1:
+            raise SeriesError(
+                f"{self._source.address} has series of several clusters ({named}): choose one by "
+                "--cluster, since a history is of one"
+            )
+        if wanted:
+            self._match = {"cluster": wanted}
+
+    def _expect_whole_bundles(self, facts: PieceFacts) -> None:
+        if facts.contested > CONTESTED_MOST * max(1, facts.owned):
+            raise SeriesError(
+                f"{facts.contested / max(1, facts.owned):.0%} of the bundles have topics on "
+                "several brokers at the same time, which no bundle has: the boundaries are not the "
+                "cluster's own; give --admin-url of the cluster, or a file of them (--bundles)"
+            )
+
+    async def _imported(
+        self,
+        writer: TablesWriter,
+        reader: PieceReader,
+        reports: PieceReports,
+        grid: TimeGrid,
+        record: ImportRecord,
+    ) -> ImportRecord:
+        owners = await asyncio.to_thread(BundleOwners.of, writer)
+        progress = _Progress(grid, self._clock, self._log)
+        left: TimeGrid | None = grid
+        while left is not None:
+            piece = reports.piece
+            left = left.behind(piece.grid)
+            following = asyncio.create_task(self._fetched(left)) if left else None
+            try:
+                await asyncio.to_thread(_land, writer, owners, reports)
+                record = replace(
+                    record,
+                    last_ms=piece.grid.last_ms,
+                    facts=_sum_of(record.facts, reports.facts),
+                    notes=self._notes(),
+                )
+                await asyncio.to_thread(record.write, self._location)
+                progress.imported(piece)
+                if following is not None:
+                    reports = await asyncio.to_thread(reader.take, await following)
+            finally:
+                if following is not None:
+                    following.cancel()
+        return record
+
+    async def _fetched(self, grid: TimeGrid) -> ClusterPiece:
+        """The first piece of what is left: as much as the source gives at once."""
+        # Longer again after a piece that had to be shorter.
+        part = grid.within_day().at_most(min(POINTS_MOST, self._count))
+        while True:
+            try:
+                return await self._read(part)
+            except TooManyValuesError as error:
+                if part.count == 1:
+                    raise SeriesError(
+                        f"{self._source.address} does not give a single moment at once: {error}; "
+                        "raise its limits (--query.max-samples, --query.timeout), or choose less "
+                        "by --match"
+                    ) from None
+                part = part.at_most(part.count // 2)
+                self._count = part.count
+                self._log(
+                    f"{part.count:,} moments at once from now on: {self._source.address} says "
+                    f"{error}"
+                )
+
+    async def _read(self, grid: TimeGrid) -> ClusterPiece:
+        by = self._options.by
+        coarse = grid.every(COUNTS_EVERY)
+        asked = [(name, self._match, grid) for name in RATE_SERIES[by]]
+        asked += [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
+        asked += [(name, self._match, grid) for name in USAGE_SERIES]
+        asked.append((AVERAGE_SERIES, {**self._match, **AVERAGE_LABELS}, grid))
+        tasks = [asyncio.create_task(self._sums(*each)) for each in asked]
+        try:
+            found = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        rates, rest = found[: len(RATE_SERIES[by])], found[len(RATE_SERIES[by]) :]
+        names = list(COUNT_SERIES[by])
+        counts = {
+            name: _repeated(sums, grid.count)
+            for name, (sums, _) in zip(names, rest[: len(names)], strict=True)
+        }
+        usage = rest[len(names) : -1]
+        odd = sum(count for _, count in found)
+        parts = ([sums for sums, _ in rates], counts, [sums for sums, _ in usage], rest[-1][0])
+        return await asyncio.to_thread(piece_of, grid, *parts, odd=odd)
+
+    async def _sums(
+        self, name: str, match: Mapping[str, str], grid: TimeGrid
+    ) -> tuple[SeriesSums, int]:
+        answer: RangeAnswer = await self._source.values(name, match, grid)
+        for warning in answer.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self._log(f"{self._source.address} warns: {warning}")
+        places = await self._labels.places(answer.labels)
+        is_load = (
+            name in RATE_SERIES[self._options.by] or name in COUNT_SERIES[self._options.by].values()
+        )
+        if is_load:
+            # Series by namespace, where there are some besides, say nothing of a bundle.
+            places = [each if each and each.bundle else None for each in places]
+        return await asyncio.to_thread(summed, places, answer.values), answer.odd
+
+    def _notes(self) -> tuple[str, ...]:
+        """What a person has to know."""
+        notes = [f"{self._source.address} warns: {each}" for each in sorted(self._warned)]
+        if self._labels.left_out:
+            reason, example = next(iter(self._labels.unreadable.items()))
+            notes.append(
+                f"{self._labels.left_out:,} series were left out, as their labels cannot be read: "
+                f"{reason}, of {example}"
+            )
+        if self._labels.assumed:
+            notes.append(
+                f"{len(self._labels.assumed):,} namespaces were taken to have the default "
+                f"number of bundles, {self._labels.assumed[0]} for one"
+            )
+        return tuple(notes)
+
+
+class _Progress:
+    """Says how far an import is, at most every few seconds."""
+
+    def __init__(self, grid: TimeGrid, clock: MonotonicClock, log: SentenceSink) -> None:
+        self._grid = grid
+        self._clock = clock
+        self._log = log
+        self._began = self._logged = clock()
+        self._values = 0
+
+    def imported(self, piece: ClusterPiece) -> None:
+        """A piece is in the history."""
+        self._values += piece.values
+        now = self._clock()
+        if now - self._logged < REPORT_EVERY_S:
+            return
+        self._logged = now
+        done = (piece.grid.last_ms - self._grid.first_ms) / self._grid.step_ms + 1
+        share, took = done / self._grid.count, now - self._began
+        left = timedelta(seconds=round(took / share - took))
+        self._log(
+            f"imported up to {_time(piece.grid.last_ms)}, {share:.0%}, "
+            f"{self._values / took / 1e6:.1f} million values/s, about {left} left"
+        )
+
+
+def _land(writer: TablesWriter, owners: BundleOwners, reports: PieceReports) -> None:
+    grid = reports.piece.grid
+    owners.land_polls(writer, reports.polls_with_changes())
+    land_polls(writer, reports.tables(), grid.first_ms, grid.last_ms, also=(IMPORTED,))
+
+
+def _repeated(each: SeriesSums, count: int) -> SeriesSums:
+    """Each of some values for as long as it is to the next one."""
+
+    def longer(table: Column) -> Column:
+        return np.repeat(table, COUNTS_EVERY, axis=1)[:, :count]
+
+    return SeriesSums(each.pairs, longer(each.sums), longer(each.counts))
+
+
+def _sum_of(one: PieceFacts, other: PieceFacts) -> PieceFacts:
+    both = replace(one)
+    both.add(other)
+    return both
+
+
+def _time(moment_ms: int) -> str:
+    return f"{datetime.fromtimestamp(moment_ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}Z"

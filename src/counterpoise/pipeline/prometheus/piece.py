@@ -1,0 +1,143 @@
+"""Some moments of a cluster: the sums of each broker's bundles, out of the series of topics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoise.load.rates import Floats
+from counterpoise.load.rows import RATES, RESOURCES, Column
+from counterpoise.load.view import Integers
+from counterpoise.pipeline.prometheus.series import SeriesPlace
+from counterpoise.pipeline.prometheus.time_grid import TimeGrid
+
+Pair = tuple[str, str]
+"""A broker and a bundle that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSums:
+    """The series of one name, added up by broker and bundle (an empty one for a broker's own)."""
+
+    pairs: tuple[Pair, ...]
+    sums: Floats
+    """By pair and moment; 0 where there is no value."""
+    counts: Integers
+    """How many series have a value, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPiece:
+    """All that a history keeps of some moments; figures are by pair or broker, and moment."""
+
+    grid: TimeGrid
+    brokers: tuple[str, ...]
+    """Sorted."""
+    pairs: tuple[Pair, ...]
+    """Sorted."""
+    present: Integers
+    """How many series a pair has; 0: none of its topics is there."""
+    rates: Mapping[str, Floats]
+    counts: Mapping[str, Integers]
+    """Of topics, producers and consumers."""
+    usage: Mapping[str, Floats]
+    """Per cent by resource; NaN where it is not known."""
+    averages: Floats
+    """Fractions; NaN where a broker makes none."""
+    values: int
+    """How many figures it was made of."""
+    odd: int = 0
+    """How many of them were no figures."""
+
+
+def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
+    """Add series up. Of two of the same topic on the same broker one value counts: a broker that
+    came back at another address, or two servers that scrape the same broker.
+    """
+    rows: dict[tuple[str, str, str], int] = {}
+    again: list[tuple[int, int]] = []
+    for row, place in enumerate(places):
+        if place is None:
+            continue
+        key = (place.broker, place.bundle, place.topic)
+        if (first := rows.setdefault(key, row)) != row:
+            again.append((first, row))
+    if again:
+        values = values.copy()
+        for first, row in again:
+            values[first] = np.where(np.isnan(values[first]), values[row], values[first])
+    if not rows:
+        nothing = np.zeros((0, values.shape[1]))
+        return SeriesSums((), nothing, nothing.astype(np.int64))
+    keys = [(broker, bundle) for broker, bundle, _ in rows]
+    pairs = tuple(sorted(set(keys)))
+    number = {pair: at for at, pair in enumerate(pairs)}
+    of_row = np.array([number[key] for key in keys], np.intp)
+    order = np.argsort(of_row, kind="stable")
+    starts = np.searchsorted(of_row[order], np.arange(len(pairs)))
+    chosen = values[np.array(list(rows.values()), np.intp)[order]]
+    missing = np.isnan(chosen)
+    chosen[missing] = 0.0
+    counts = np.add.reduceat((~missing).astype(np.int64), starts, axis=0)
+    return SeriesSums(pairs, np.add.reduceat(chosen, starts, axis=0), counts)
+
+
+def piece_of(
+    grid: TimeGrid,
+    rates: Sequence[SeriesSums],
+    counts: Mapping[str, SeriesSums],
+    usage: Sequence[SeriesSums],
+    averages: SeriesSums,
+    *,
+    odd: int = 0,
+) -> ClusterPiece:
+    """Put the series of some moments together: `rates` by `RATES`, `usage` by `RESOURCES`."""
+    pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
+    named = {broker for broker, _ in pairs}
+    named |= {broker for each in (*usage, averages) for broker, _ in each.pairs}
+    brokers = tuple(sorted(named))
+    own = tuple((broker, "") for broker in brokers)
+    present = np.zeros((len(pairs), grid.count), np.int64)
+    for each in rates:
+        present = np.maximum(present, _laid(each.pairs, each.counts, pairs))
+    found = {
+        name: _laid(each.pairs, np.rint(each.sums).astype(np.int64), pairs)
+        for name, each in counts.items()
+    }
+    found.setdefault("topics", present)
+    every = (*rates, *counts.values(), *usage, averages)
+    return ClusterPiece(
+        grid,
+        brokers,
+        pairs,
+        present,
+        {
+            name: _laid(each.pairs, each.sums, pairs)
+            for name, each in zip(RATES, rates, strict=True)
+        },
+        found,
+        {name: _mean(each, own) for name, each in zip(RESOURCES, usage, strict=True)},
+        _mean(averages, own),
+        sum(int(each.counts.sum()) for each in every),
+        odd,
+    )
+
+
+def _mean(each: SeriesSums, pairs: Sequence[Pair]) -> Floats:
+    """The figure of each broker; NaN where it has none."""
+    sums, counts = (_laid(each.pairs, table, pairs) for table in (each.sums, each.counts))
+    means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means
+
+
+def _laid(names: Sequence[Pair], table: Column, pairs: Sequence[Pair]) -> Column:
+    """The rows of a table in the order of other names; 0 for one that it has not."""
+    if tuple(names) == tuple(pairs):
+        return table
+    place = {pair: at for at, pair in enumerate(pairs)}
+    kept = [(at, place[pair]) for at, pair in enumerate(names) if pair in place]
+    laid: Column = np.zeros((len(pairs), table.shape[1]), table.dtype)
+    if kept:
+        source, target = (np.array(each, np.intp) for each in zip(*kept, strict=True))
+        laid[target] = table[source]
+    return laid

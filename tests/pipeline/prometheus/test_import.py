@@ -1,0 +1,375 @@
+"""`counterpoise history import` against a Prometheus, and its histories against a collector's."""
+
+import asyncio
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from counterpoise.app.conf import read_conf
+from counterpoise.app.main import main
+from counterpoise.app.strategies import as_pulsar
+from counterpoise.load.poll_rows import poll_rows
+from counterpoise.load.rows import BROKER, BUNDLE, GAP, POLL
+from counterpoise.pipeline.backtest.recorded import RecordedTrace, Recording, trace_of
+from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
+from counterpoise.pipeline.bundle_lookup import name_in
+from counterpoise.pipeline.prometheus.report_rows import NO_FIGURES
+from counterpoise.pipeline.tables.reports import land, newest_poll, read_reports
+from tests.pipeline.histories import reader_of, writer_of
+from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, Fault, playing
+from tests.pipeline.prometheus.played import Series, at_steps, series_of
+
+LEADERS = Path(__file__).parents[1] / "backtest" / "leaders"
+STEP_MS = 60_000
+FIRST_MS = 1_700_000_040_000
+BUNDLE_OF = "tenant/ns/0x00000000_0x40000000"
+OTHER = "tenant/ns/0x40000000_0x80000000"
+
+
+@cache
+def recorded(manager: str) -> pa.Table:
+    return pq.read_table(LEADERS / f"{manager}.parquet")
+
+
+def iso(moment_ms: int) -> str:
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat()
+
+
+def rates(broker: str, topic: str, values: dict[int, float], **more: str) -> list[Series]:
+    """The four series of a topic, and the usage of its broker at the same moments."""
+    labels = {"cluster": "c", "instance": broker, "topic": topic, **more}
+    names = ("pulsar_rate_in", "pulsar_rate_out", "pulsar_throughput_in", "pulsar_throughput_out")
+    host = {"cluster": "c", "instance": broker}
+    usage = Series("pulsar_lb_cpu_usage", host, dict.fromkeys(values, 50.0))
+    return [*(Series(name, labels, values) for name in names), usage]
+
+
+def moments(*steps: int) -> list[int]:
+    return [FIRST_MS + STEP_MS * step for step in steps]
+
+
+def steady(broker: str, topic: str, *steps: int) -> list[Series]:
+    """A topic whose figures are others at each moment."""
+    return rates(broker, topic, {at: 100.0 + at % 977 for at in moments(*steps)})
+
+
+async def imported(
+    prometheus: FakePrometheus, history: Path, *more: str, first: int = 0, last: int = 9
+) -> int:
+    """The exit status of an import of some steps."""
+    span = ["--from", iso(FIRST_MS + first * STEP_MS), "--to", iso(FIRST_MS + last * STEP_MS)]
+    words = ["history", "import", str(history), "--prometheus", prometheus.url, *span, *more]
+    async with playing(prometheus):
+        words[4] = prometheus.url
+        return await asyncio.to_thread(main, words)
+
+
+def rows_of(history: Path, *kinds: str) -> list[dict[str, Any]]:
+    reader = reader_of(history)
+    parts = read_reports(reader, 0, newest_poll(reader), kinds=kinds)
+    found = [row for part in parts for row in part.to_pylist()]
+    return sorted(found, key=lambda row: (row["poll_id"], row["seq"]))
+
+
+def boundaries_of(reports: pa.Table, at: Path) -> Path:
+    """The bundles of a recording, as a file for --bundles."""
+    found: dict[str, set[str]] = defaultdict(lambda: {"0x00000000", "0xffffffff"})
+    for bundle in set(reports.column("bundle").to_pylist()) - {""}:
+        namespace, _, bounds = bundle.rpartition("/")
+        found[namespace] |= set(bounds.split("_"))
+    at.write_text(json.dumps({name: sorted(points) for name, points in found.items()}))
+    return at
+
+
+@pytest.mark.parametrize("manager", ["modular", "extensible"])
+async def test_a_backtest_of_an_import_is_one_of_the_collectors_history(
+    manager: str, tmp_path: Path
+) -> None:
+    """The cluster was recorded by a collector every five seconds; its metrics by the minute."""
+    reports = recorded(manager)
+    polls = reports.column("poll_id").to_numpy()
+    prometheus = FakePrometheus(at_steps(series_of(reports), STEP_MS))
+    bundles = boundaries_of(reports, tmp_path / "bundles.json")
+    first, last = ((int(at) - FIRST_MS) // STEP_MS for at in (polls.min(), polls.max()))
+    status = await imported(
+        prometheus, tmp_path / "h", "--bundles", str(bundles), first=first, last=last + 1
+    )
+    assert status == 0
+    ours = Recording(str(tmp_path / "h")).open()
+    theirs = trace_of(reports, Recording(manager))
+    assert (ours.brokers, ours.bundles) == (theirs.brokers, theirs.bundles)
+    assert len(ours.moves.at_ms) == len(theirs.moves.at_ms), "no move is missed or made up"
+    results = [imbalances(manager, trace) for trace in (theirs, ours)]
+    assert results[1] == pytest.approx(results[0], rel=0.05)
+    rankings = [np.argsort(list(each.values())).tolist() for each in results]
+    assert rankings[0] == rankings[1]
+
+
+def imbalances(manager: str, trace: RecordedTrace) -> dict[str, float]:
+    conf = read_conf(str(LEADERS / f"{manager}.conf"))
+    candidates = {
+        "leader": BacktestCandidate("leader", as_pulsar(conf)),
+        "recorded": AS_RECORDED,
+        "still": BacktestCandidate("no moves", None),
+    }
+    return {
+        name: simulate(each, trace, 0, trace.steps, move_s=1.0, seed=0).imbalance
+        for name, each in candidates.items()
+    }
+
+
+async def test_each_moment_is_a_poll_and_what_is_missing_is_said(tmp_path: Path) -> None:
+    topic, other = name_in(BUNDLE_OF), name_in(OTHER)
+    series = [
+        *steady("b1:8080", topic, 0, 1, 2, 3, 4, 7, 8),
+        *steady("b2:8080", other, 0, 1, 4, 7, 8),
+    ]
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=8) == 0
+    rows = rows_of(tmp_path / "h")
+    polls = {row["poll_id"]: row["note"] for row in rows if row["kind"] == POLL}
+    assert polls == {
+        at: NO_FIGURES if step in (5, 6) else "" for step, at in enumerate(moments(*range(9)))
+    }
+    gaps = [(row["broker"], row["poll_id"]) for row in rows if row["kind"] == GAP]
+    assert gaps == [("b2:8080", at) for at in moments(2, 3)]
+    bundles = [row for row in rows if row["kind"] == BUNDLE and row["bundle"] == BUNDLE_OF]
+    assert [row["poll_id"] for row in bundles] == moments(0, 1, 2, 3, 4, 7, 8)
+    assert [row["msg_rate_in"] for row in bundles] == [
+        100.0 + at % 977 for at in moments(0, 1, 2, 3, 4, 7, 8)
+    ]
+    assert {row["topics"] for row in bundles} == {1}
+    said = json.loads((tmp_path / "h" / "imported.json").read_text())
+    assert said["step_ms"] == STEP_MS
+    assert (said["facts"]["empty_moments"], said["facts"]["gaps"]) == (2, 2)
+
+
+async def test_a_broker_without_figures_for_ten_minutes_is_gone(tmp_path: Path) -> None:
+    topic, other = name_in(BUNDLE_OF), name_in(OTHER)
+    series = [*steady("b1:8080", topic, *range(20)), *steady("b2:8080", other, 0, 1)]
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=19) == 0
+    gaps = [row["poll_id"] for row in rows_of(tmp_path / "h", GAP)]
+    assert gaps == moments(*range(2, 12))
+
+
+async def test_figures_that_stay_the_same_are_one_sample(tmp_path: Path) -> None:
+    values = dict(zip(moments(*range(6)), [1.0, 1.0, 1.0, 2.0, 2.0, 3.0], strict=True))
+    series = rates("b1:8080", name_in(BUNDLE_OF), values)
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=5) == 0
+    brokers = rows_of(tmp_path / "h", BROKER)
+    assert [row["fresh"] for row in brokers] == [True, False, False, True, False, True]
+    assert [row["age_ms"] for row in brokers] == [0, STEP_MS, 2 * STEP_MS, 0, STEP_MS, 0]
+    assert len(rows_of(tmp_path / "h", BUNDLE)) == 3
+
+
+async def test_values_that_are_no_figures_are_left_out(tmp_path: Path) -> None:
+    wrong = [float("nan"), float("inf"), float("-inf"), -5.0]
+    values = dict(zip(moments(*range(6)), [1.0, *wrong, 2.0], strict=True))
+    series = [
+        *rates("b1:8080", name_in(BUNDLE_OF), values),
+        *steady("b1:8080", name_in(OTHER), *range(6)),
+    ]
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=5) == 0
+    bundles = [row for row in rows_of(tmp_path / "h", BUNDLE) if row["bundle"] == BUNDLE_OF]
+    assert [row["poll_id"] for row in bundles] == moments(0, 5)
+
+
+async def test_a_bundle_in_the_series_of_two_brokers_is_the_newer_ones(tmp_path: Path) -> None:
+    topic = name_in(BUNDLE_OF)
+    series = [
+        *steady("b1:8080", topic, *range(21)),
+        *steady("b2:8080", topic, *range(20, 40)),
+        *steady("b1:8080", name_in(OTHER), *range(40)),
+    ]
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=39) == 0
+    bundles = [row for row in rows_of(tmp_path / "h", BUNDLE) if row["bundle"] == BUNDLE_OF]
+    assert [row["broker"] for row in bundles] == ["b1:8080"] * 20 + ["b2:8080"] * 20
+    moves = Recording(str(tmp_path / "h")).open().moves
+    assert len(moves.at_ms) == 1
+
+
+@pytest.mark.parametrize(
+    ("topic", "labels"),
+    [
+        ("persistent://tenant/ns/orders", {"partition": "3"}),
+        ("persistent://tenant/ns/orders-partition-3", {"partition": "-1"}),
+        ("persistent://tenant/ns/orders-partition-3", {"exported_namespace": "tenant/ns"}),
+    ],
+)
+async def test_a_partition_is_hashed_by_its_own_name(
+    topic: str, labels: dict[str, str], tmp_path: Path
+) -> None:
+    series = rates("b1:8080", topic, dict.fromkeys(moments(0, 1), 5.0), **labels)
+    status = await imported(
+        FakePrometheus(series), tmp_path / "h", "--default-bundles", "16", last=1
+    )
+    assert status == 0
+    (bundle,) = {row["bundle"] for row in rows_of(tmp_path / "h", BUNDLE)}
+    assert bundle == "tenant/ns/0xd0000000_0xe0000000"
+
+
+async def test_another_source_is_not_mixed_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(20))
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=9) == 0
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=19) == 2
+    assert "another value of the source" in capsys.readouterr().err
+    assert newest_poll(reader_of(tmp_path / "h")) == FIRST_MS + 9 * STEP_MS
+
+
+async def test_an_import_that_stopped_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(40))
+    files = [
+        export(series, tmp_path / f"{part}.json", range(part * 10, part * 10 + 10))
+        for part in range(4)
+    ]
+    words = ["history", "import", str(tmp_path / "h")]
+    given = [word for file in files for word in ("--file", str(file))]
+    for last in (9, 25, 39, 39):
+        status = await asyncio.to_thread(
+            main, [*words, *given, "--to", iso(FIRST_MS + last * STEP_MS)]
+        )
+        assert status == 0
+        assert newest_poll(reader_of(tmp_path / "h")) == FIRST_MS + last * STEP_MS
+    assert [row["poll_id"] for row in rows_of(tmp_path / "h", BROKER)] == moments(*range(40))
+    said = json.loads((tmp_path / "h" / "imported.json").read_text())
+    assert said["facts"]["moments"] == 40
+
+
+def export(series: Sequence[Series], at: Path, steps: range) -> Path:
+    """What `curl` saves of a Prometheus."""
+    span = range(FIRST_MS + steps[0] * STEP_MS, FIRST_MS + steps[-1] * STEP_MS + 1, STEP_MS)
+    fake = FakePrometheus(series)
+    bodies = [fake.body(name, span) for name in sorted({each.name for each in series})]
+    data = b"\n".join(bodies)
+    at.write_bytes(gzip.compress(data) if at.suffix == ".gz" else data)
+    return at
+
+
+async def test_files_give_what_the_server_gave(tmp_path: Path) -> None:
+    series = [
+        *steady("b1:8080", name_in(BUNDLE_OF), *range(10)),
+        *steady("b2:8080", name_in(OTHER), *range(3, 10)),
+    ]
+    assert await imported(FakePrometheus(series), tmp_path / "served") == 0
+    files = [
+        export(series, tmp_path / "one.json.gz", range(6)),
+        export(series, tmp_path / "two.json", range(6, 10)),
+    ]
+    given = [word for file in files for word in ("--file", str(file))]
+    status = await asyncio.to_thread(main, ["history", "import", str(tmp_path / "h"), *given])
+    assert status == 0
+    assert rows_of(tmp_path / "h") == rows_of(tmp_path / "served")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(
+            422,
+            "query processing would load too many samples into memory",
+            points_more_than=4,
+            times=99,
+        ),
+        Fault(503, "query timed out in expression evaluation", points_more_than=4, times=99),
+        Fault(503, "Service Unavailable", times=2),
+        Fault(cut=200, times=2),
+        Fault(hang=True, points_more_than=4, times=2),
+        Fault(422, "too many samples", points_more_than=4, outline=True, times=99),
+        Fault(503, "Service Unavailable", outline=True, times=2),
+    ],
+    ids=["too-many-samples", "query-timed-out", "unavailable", "cut", "hangs", "outline", "down"],
+)
+async def test_what_passes_is_waited_for_and_too_much_is_halved(
+    fault: Fault, tmp_path: Path
+) -> None:
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(20))
+    prometheus = FakePrometheus(series, faults=[fault])
+    status = await imported(
+        prometheus,
+        tmp_path / "h",
+        "--prometheus-timeout",
+        "2s",
+        last=3 if not fault.points_more_than else 19,
+    )
+    assert status == 0
+    count = 4 if not fault.points_more_than else 20
+    assert [row["poll_id"] for row in rows_of(tmp_path / "h", BROKER)] == moments(*range(count))
+
+
+@pytest.mark.parametrize(
+    ("series", "words", "sentence"),
+    [
+        ([], (), "has no series pulsar_rate_in in that time"),
+        (
+            [Series("pulsar_rate_in", {"cluster": "c", "namespace": "a/b"}, {FIRST_MS: 1.0})],
+            (),
+            "exposeTopicLevelMetricsInPrometheus=true",
+        ),
+        (
+            [*steady("b1:8080", name_in(BUNDLE_OF), 0, 1, 2), *(
+                Series(each.name, {**each.labels, "cluster": "d"}, each.values)
+                for each in steady("b1:8080", name_in(OTHER), 0, 1, 2)
+            )],
+            (),
+            "several clusters (c, d): choose one by --cluster",
+        ),
+        (steady("b1:8080", name_in(BUNDLE_OF), 0, 1), ("--cluster", "x"), "has series of c"),
+        (
+            [*steady("b1:8080", name_in(BUNDLE_OF), 0), *steady("b2:8080", name_in(OTHER), 0)],
+            ("--default-bundles", "1"),
+            "the boundaries are not the cluster's own",
+        ),
+        (steady("b1:8080", name_in(BUNDLE_OF), 0), ("--bundles", "/no"), "cannot read /no"),
+    ],
+    ids=["empty", "by-namespace", "two-clusters", "no-such-cluster", "boundaries", "no-file"],
+)  # fmt: skip
+async def test_what_cannot_be_imported_is_a_sentence_and_writes_nothing(
+    series: list[Series],
+    words: tuple[str, ...],
+    sentence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await imported(FakePrometheus(series), tmp_path / "h", *words) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "h").exists()
+
+
+async def test_a_token_is_shown_and_a_wrong_one_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(3))
+    for token, status in (("secret", 0), ("other", 2)):
+        (tmp_path / "token").write_text(token)
+        prometheus = FakePrometheus(series, token="secret")
+        words = ("--prometheus-token-file", str(tmp_path / "token"))
+        assert await imported(prometheus, tmp_path / token, *words, last=2) == status
+    said = capsys.readouterr().err
+    assert "HTTP 401" in said
+    assert "--prometheus-token-file" in said
+    assert "other" not in said, "no secret is repeated"
+    assert not (tmp_path / "other").exists()
+
+
+async def test_a_history_of_another_origin_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(10))
+    file = export(series, tmp_path / "day.json", range(10))
+    words = ["history", "import", str(tmp_path / "h"), "--file", str(file)]
+    assert await asyncio.to_thread(main, words) == 0
+    later = FIRST_MS + 10 * STEP_MS
+    land(writer_of(tmp_path / "h"), poll_rows(later, "no broker answers", []))  # as `watch` does
+    assert await asyncio.to_thread(main, words) == 2
+    assert "looks at a cluster that were not imported" in capsys.readouterr().err

@@ -193,7 +193,7 @@ class CopiedStore(MemoryLedgerStore):
         "storage/open.py": (
             (
                 "SCHEMES: Mapping",
-                "def _open_copied(options: StorageOptions) -> LedgerStore:\n"
+                "async def _open_copied(options: StorageOptions) -> LedgerStore:\n"
                 "    from counterpoise.storage.copied.store import CopiedStore\n\n"
                 "    return CopiedStore()\n\n\n",
             ),

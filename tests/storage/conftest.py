@@ -1,4 +1,4 @@
-"""Both stores behind one fixture, and a listener that writes down what it hears."""
+"""All stores behind one fixture, and a listener that writes down what it hears."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.metadata import MemoryTree
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.managed.store import ManagedLedgerStore
+from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import EntryGroup, LedgerStore, Log, Lost, StorageError
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 
 #: Makes another broker's access to the same stored logs.
 Brokers = Callable[[], LedgerStore]
@@ -82,17 +86,29 @@ async def everything(log: Log[object]) -> list[bytes]:
     return found
 
 
-@pytest.fixture(params=["memory", "files"])
+@pytest.fixture(params=["memory", "files", "managed"])
 async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Brokers]:
     """Every call gives one more broker's store; ledgers roll over early."""
     if request.param == "memory":
         shared = MemoryLedgerStore(ledger_entries=4)
         yield lambda: shared
         return
-    made: list[FileLedgerStore] = []
+    made: list[LedgerStore] = []
+    tree = MemoryTree()
+    bookkeeper = MemoryBookKeeper(tree)
 
     def make() -> LedgerStore:
-        made.append(FileLedgerStore(tmp_path / "ledgers", ledger_bytes=40, cache_bytes=500))
+        if request.param == "files":
+            made.append(FileLedgerStore(tmp_path / "ledgers", ledger_bytes=40, cache_bytes=500))
+        else:
+            made.append(
+                ManagedLedgerStore(
+                    tree.open(),
+                    bookkeeper.client(),
+                    options=ManagedLedgerOptions(ledger_entries=4, min_rollover_min=0),
+                    cache_bytes=500,
+                )
+            )
         return made[-1]
 
     yield make

@@ -16,7 +16,7 @@ from tests.storage.conftest import Heard, everything, write
 async def test_a_directory_by_url_whatever_its_name(tmp_path: Path) -> None:
     root = tmp_path / "a b?c#d%20é"
     for expected in ([], [b"kept"]):
-        store = open_ledgers(StorageOptions(url=file_url(root)))
+        store = await open_ledgers(StorageOptions(url=file_url(root)))
         assert isinstance(store, FileLedgerStore)
         heard = Heard()
         log = await store.open("t/n/persistent/x", "a", heard)
@@ -27,8 +27,8 @@ async def test_a_directory_by_url_whatever_its_name(tmp_path: Path) -> None:
     assert await asyncio.to_thread((root / "t").is_dir)
 
 
-def test_memory_is_the_default() -> None:
-    assert isinstance(open_ledgers(StorageOptions()), MemoryLedgerStore)
+async def test_memory_is_the_default() -> None:
+    assert isinstance(await open_ledgers(StorageOptions()), MemoryLedgerStore)
     assert in_memory(StorageOptions().url)
     assert not in_memory("file:///x")
 
@@ -38,15 +38,20 @@ def test_memory_is_the_default() -> None:
     [
         *("", "memory", "memory:x", "/plain/path", "bk://x"),
         *("file:relative", "file://host/x", "file:///x?y", "file:///x#y"),
+        *("metadata-store:", "metadata-store:memory:", "metadata-store:zk:", "zk:h:2181/ledgers"),
     ],
 )
-def test_what_is_no_url_is_refused_with_what_would_be(url: str) -> None:
+async def test_what_is_no_url_is_refused_with_what_would_be(url: str) -> None:
     with pytest.raises(InvalidLedgerUrl, match=r"file:///directory") as caught:
-        open_ledgers(StorageOptions(url=url))
+        await open_ledgers(StorageOptions(url=url))
     assert repr(url) in str(caught.value)
 
 
-def test_another_store_is_a_scheme_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_store_is_a_scheme_more(monkeypatch: pytest.MonkeyPatch) -> None:
     made = MemoryLedgerStore()
-    monkeypatch.setattr(stores, "SCHEMES", {**stores.SCHEMES, "other": lambda _: made})
-    assert open_ledgers(StorageOptions(url="other://anything")) is made
+
+    async def other(_: StorageOptions) -> MemoryLedgerStore:
+        return made
+
+    monkeypatch.setattr(stores, "SCHEMES", {**stores.SCHEMES, "other": other})
+    assert await open_ledgers(StorageOptions(url="other://anything")) is made

@@ -24,6 +24,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.open import in_memory, open_ledgers
+from counterpoise.storage.port import LedgerStore
 
 if TYPE_CHECKING:
     from counterpoise.admin.rest.faults import FaultControl
@@ -49,7 +50,7 @@ class EmbeddedBrokers:
         # are down.
         self._tree: MemoryTree | None = None
         self._keeper: MetadataStore | None = None
-        self._memory = open_ledgers(config.storage) if in_memory(config.storage.url) else None
+        self._memory: LedgerStore | None = None
         self._process = SharedProcess()
         self.watcher: BrokerWatcher | None = None
         #: What HTTP clients may have go wrong; None: nothing.
@@ -80,6 +81,8 @@ class EmbeddedBrokers:
         self.watcher = None
         self._tree = await open_tree(self.config.metadata_store_url)
         self._keeper = self._tree.open() if self._tree is not None else None
+        if self._memory is None and in_memory(self.config.storage.url):
+            self._memory = await open_ledgers(self.config.storage)
         # The first one alone, so that the leader is always the same.
         await self.add()
         await asyncio.gather(*(self.add() for _ in range(count - 1)))
@@ -87,7 +90,7 @@ class EmbeddedBrokers:
     async def add(self) -> EmbeddedBroker:
         """Start one more."""
         # In files each broker opens the directory for itself, in memory they share one store.
-        ledgers = FaultableLedgers(self._memory or open_ledgers(self.config.storage))
+        ledgers = FaultableLedgers(self._memory or await open_ledgers(self.config.storage))
         number, config = next(self._numbers), self.config
         config = replace(
             config,

@@ -42,6 +42,16 @@ class CursorPositions:
     """The same in the other way that Pulsar keeps it: by ledger, a bit for each entry."""
     numbers: tuple[tuple[str, int], ...] = ()
     """Properties: sequence ids by producer for deduplication, the compacted ledger."""
+    batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
+    """Batches of which a part is acknowledged: the messages that are not, as 64-bit words."""
+
+    @property
+    def acknowledged(self) -> tuple[tuple[Position, Position], ...]:
+        """`ranges` and `bits` in order, both ends of each included."""
+        found = [(before._replace(entry_id=before.entry_id + 1), to) for before, to in self.ranges]
+        for ledger, words in self.bits:
+            found += _runs(ledger, sum(word << _WORD_BITS * at for at, word in enumerate(words)))
+        return tuple(sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,7 @@ def parse_cursor_node(path: str, value: bytes) -> CursorNode:
             _ranges(found.individualDeletedMessages),
             (),
             tuple((each.name, each.value) for each in found.properties),
+            _batches(found.batchedEntryDeletionIndexInfo),
         ),
         tuple((each.name, each.value) for each in found.cursorProperties),
     )
@@ -117,12 +128,85 @@ def parse_positions(where: str, payload: bytes) -> CursorPositions:
     return CursorPositions(
         Position(found.ledgerId, found.entryId),
         _ranges(found.individualDeletedMessages),
-        tuple(
-            (each.key, tuple(word & (1 << _WORD_BITS) - 1 for word in each.values))
-            for each in found.individualDeletedMessageRanges
-        ),
+        tuple((each.key, _unsigned(each.values)) for each in found.individualDeletedMessageRanges),
         tuple((each.name, each.value) for each in found.properties),
+        _batches(found.batchedEntryDeletionIndexInfo),
     )
+
+
+def write_positions(positions: CursorPositions) -> bytes:
+    """An entry of a cursor's ledger."""
+    mark = positions.mark_delete
+    made = pb.PositionInfo(ledgerId=mark.ledger_id, entryId=mark.entry_id)
+    _write_into(made, positions)
+    for ledger, words in positions.bits:
+        made.individualDeletedMessageRanges.add(key=ledger, values=_signed(words))
+    return made.SerializeToString()
+
+
+def write_cursor_node(path: str, value: bytes, node: CursorNode, active_ms: int) -> bytes:
+    """The value of a cursor's node, made from the one it replaces, or from b"".
+
+    The node of a cursor that has a ledger says only how far all is acknowledged. ``active_ms``:
+    when the cursor was used last. Raises `UnreadableNode`.
+    """
+    made = parse_node(pb.ManagedCursorInfo, path, value) if value else pb.ManagedCursorInfo()
+    positions = node.positions
+    made.cursorsLedgerId = node.ledger
+    made.markDeleteLedgerId, made.markDeleteEntryId = positions.mark_delete
+    made.lastActive = active_ms
+    if node.ledger != NO_LEDGER:
+        positions = CursorPositions(positions.mark_delete, numbers=positions.numbers)
+    for name in ("individualDeletedMessages", "batchedEntryDeletionIndexInfo", "properties"):
+        made.ClearField(name)
+    _write_into(made, positions)
+    del made.cursorProperties[:]
+    for name, text in node.texts:
+        made.cursorProperties.add(name=name, value=text)
+    return made.SerializeToString()
+
+
+def _write_into(made: pb.PositionInfo | pb.ManagedCursorInfo, positions: CursorPositions) -> None:
+    for before, last in positions.ranges:
+        made.individualDeletedMessages.add(lowerEndpoint=_place(before), upperEndpoint=_place(last))
+    for position, words in positions.batches:
+        made.batchedEntryDeletionIndexInfo.add(position=_place(position), deleteSet=_signed(words))
+    for name, number in positions.numbers:
+        made.properties.add(name=name, value=number)
+
+
+def _place(position: Position) -> pb.NestedPositionInfo:
+    return pb.NestedPositionInfo(ledgerId=position.ledger_id, entryId=position.entry_id)
+
+
+def _unsigned(words: Iterable[int]) -> tuple[int, ...]:
+    return tuple(word & (1 << _WORD_BITS) - 1 for word in words)
+
+
+def _signed(words: Iterable[int]) -> list[int]:
+    return [word - (1 << _WORD_BITS) if word >> _WORD_BITS - 1 else word for word in words]
+
+
+def _batches(
+    found: Iterable[pb.BatchedEntryDeletionIndexInfo],
+) -> tuple[tuple[Position, tuple[int, ...]], ...]:
+    return tuple(
+        (Position(each.position.ledgerId, each.position.entryId), _unsigned(each.deleteSet))
+        for each in found
+    )
+
+
+def _runs(ledger: int, bits: int) -> list[tuple[Position, Position]]:
+    """The runs of ones, as first and last entry."""
+    found, at = [], 0
+    while bits:
+        zeros = (bits & -bits).bit_length() - 1
+        bits >>= zeros
+        ones = (~bits & bits + 1).bit_length() - 1
+        found.append((Position(ledger, at + zeros), Position(ledger, at + zeros + ones - 1)))
+        bits >>= ones
+        at += zeros + ones
+    return found
 
 
 def _ranges(found: Iterable[pb.MessageRange]) -> tuple[tuple[Position, Position], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import unquote_plus
@@ -37,6 +37,8 @@ class ListedLedger:
     """Long-term storage has all of it."""
     deleted: bool
     """It is offloaded, and BookKeeper has it no more."""
+    offloading: bool = False
+    """Long-term storage has some of it, all of it, or what an attempt has left there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class ManagedLedger:
     ledgers: tuple[ListedLedger, ...]
     terminated: Position | None
     """The last position of a topic that takes no more messages."""
+    properties: tuple[tuple[str, str], ...] = ()
+    """What people noted of the topic."""
 
 
 def managed_ledger_name(topic: TopicName) -> str:
@@ -84,11 +88,48 @@ def parse_managed_ledger(name: str, value: bytes) -> ManagedLedger:
                 each.timestamp,
                 each.offloadContext.complete,
                 each.offloadContext.bookkeeperDeleted,
+                each.HasField("offloadContext"),
             )
             for each in found.ledgerInfo
         ),
         Position(end.ledgerId, end.entryId) if found.HasField("terminatedPosition") else None,
+        tuple((each.key, each.value) for each in found.properties),
     )
+
+
+def with_ledgers(name: str, value: bytes, ledgers: Sequence[ListedLedger]) -> bytes:
+    """The value of a managed ledger's node with another list; all else in it stays.
+
+    What a ledger that stays listed has beside these fields stays, too. Raises `UnreadableNode`.
+    """
+    found = parse_node(pb.ManagedLedgerInfo, f"{ROOT}/{name}", value)
+    former = {each.ledgerId: each for each in found.ledgerInfo}
+    made = pb.ManagedLedgerInfo()
+    for each in ledgers:
+        info = made.ledgerInfo.add(ledgerId=each.ledger)
+        if each.ledger in former:
+            info.CopyFrom(former[each.ledger])
+        info.timestamp = each.closed_ms
+        if each.closed_ms:
+            info.entries, info.size = each.entries, each.size
+    del found.ledgerInfo[:]
+    found.MergeFrom(made)
+    return found.SerializeToString()
+
+
+def with_topic(
+    name: str, value: bytes, properties: Mapping[str, str], terminated: Position | None
+) -> bytes:
+    """The value of a managed ledger's node with other properties of its topic, or with its end."""
+    found = parse_node(pb.ManagedLedgerInfo, f"{ROOT}/{name}", value)
+    del found.properties[:]
+    for key, text in properties.items():
+        found.properties.add(key=key, value=text)
+    found.ClearField("terminatedPosition")
+    if terminated is not None:
+        found.terminatedPosition.ledgerId = terminated.ledger_id
+        found.terminatedPosition.entryId = terminated.entry_id
+    return found.SerializeToString()
 
 
 def parse_node(kind: type[M], path: str, value: bytes) -> M:

@@ -117,7 +117,7 @@ class TopicName:
     @property
     def encoded_local_name(self) -> str:
         """The local name as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
-        return quote_plus(self.local_name, safe="*").replace("~", "%7E")
+        return url_encoded(self.local_name)
 
     @property
     def rest_path(self) -> str:
@@ -126,6 +126,11 @@ class TopicName:
 
     def _with_local_name(self, local_name: str) -> TopicName:
         return TopicName(self.domain, self.tenant, self.namespace, local_name)
+
+
+def url_encoded(name: str) -> str:
+    """A name as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
+    return quote_plus(name, safe="*").replace("~", "%7E")
 
 
 @lru_cache(maxsize=65536)

@@ -13,6 +13,7 @@ class FaultableLedgers:
     def __init__(self, store: LedgerStore) -> None:
         self.disk = DiskFaults()
         self._store = store
+        self.topics = store.topics
         self.prepare = store.prepare
         self.highest_ledger = store.highest_ledger
         self.is_released = store.is_released

@@ -17,6 +17,7 @@ from counterpoise.storage.port import (
     LogFencedError,
     LogListener,
 )
+from counterpoise.storage.topic_record import JsonTopics, TopicCodec
 
 C = TypeVar("C")
 
@@ -45,6 +46,7 @@ class MemoryLedgerStore:
         self._ledger_entries = ledger_entries
         self._lock = threading.Lock()
         self._ids = LocalLedgerIds()
+        self.topics: TopicCodec = JsonTopics()
 
     async def open(
         self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None

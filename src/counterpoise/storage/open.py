@@ -5,10 +5,11 @@ Another store is a folder beside ``files/`` and one entry in `SCHEMES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from counterpoise.metadata import InvalidMetadataUrl
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.options import StorageOptions
 from counterpoise.storage.port import LedgerStore, StorageError
@@ -20,12 +21,15 @@ class InvalidLedgerUrl(StorageError, ValueError):
     def __init__(self, url: str, problem: str) -> None:
         super().__init__(
             f"not a ledger store URL: {url!r}: {problem}; "
-            "use memory: (one process) or file:///directory (shared by all brokers)"
+            "use memory: (one process), file:///directory (shared by all brokers) or "
+            "metadata-store:zk:host:port (Apache BookKeeper)"
         )
 
 
-def open_ledgers(options: StorageOptions) -> LedgerStore:
+async def open_ledgers(options: StorageOptions) -> LedgerStore:
     """The store that ``options.url`` names; raises `InvalidLedgerUrl`.
+
+    BookKeeper is connected to now: raises `StorageError` and `MetadataError` where it cannot be.
 
     A store in memory is shared by handing the same object to several brokers; any other is opened
     by each broker for itself (see `in_memory`).
@@ -34,7 +38,7 @@ def open_ledgers(options: StorageOptions) -> LedgerStore:
     opener = SCHEMES.get(scheme)
     if not colon or opener is None:
         raise InvalidLedgerUrl(options.url, f"its scheme is not one of {', '.join(SCHEMES)}")
-    return opener(options)
+    return await opener(options)
 
 
 def in_memory(url: str) -> bool:
@@ -47,13 +51,13 @@ def file_url(directory: Path) -> str:
     return directory.absolute().as_uri()
 
 
-def _open_memory(options: StorageOptions) -> LedgerStore:
+async def _open_memory(options: StorageOptions) -> LedgerStore:
     if options.url != "memory:":
         raise InvalidLedgerUrl(options.url, "nothing may follow 'memory:'")
     return MemoryLedgerStore()
 
 
-def _open_files(options: StorageOptions) -> LedgerStore:
+async def _open_files(options: StorageOptions) -> LedgerStore:
     # Imported here: a cluster in memory needs none of it.
     from counterpoise.storage.files.store import FileLedgerStore
 
@@ -69,8 +73,20 @@ def _open_files(options: StorageOptions) -> LedgerStore:
     )
 
 
-SCHEMES: Mapping[str, Callable[[StorageOptions], LedgerStore]] = {
+async def _open_managed(options: StorageOptions) -> LedgerStore:
+    # Imported here: other clusters need nothing of BookKeeper.
+    from counterpoise.storage.managed.connect import connect
+
+    try:
+        return await connect(options.url.partition(":")[2], options)
+    except InvalidMetadataUrl:
+        problem = "zk:host:port[,host:port][/chroot] is expected behind 'metadata-store:'"
+        raise InvalidLedgerUrl(options.url, problem) from None
+
+
+SCHEMES: Mapping[str, Callable[[StorageOptions], Awaitable[LedgerStore]]] = {
     "memory": _open_memory,
     "file": _open_files,
+    "metadata-store": _open_managed,
 }
 """How each scheme's store is opened."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.names.options import option
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+
+_MANAGED = ManagedLedgerOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,9 +15,11 @@ class StorageOptions:
     """Where the ledgers are and how large; the sizes are smaller than Pulsar's, for one host."""
 
     url: str = option("memory:", "ledgerStoreUrl")
-    """Where messages are kept: memory: (gone with the broker) or file:///directory, which all
-    brokers of a cluster share."""
+    """Where messages are kept: memory: (gone with the broker), file:///directory, which all
+    brokers of a cluster share, or metadata-store:zk:host:port, the BookKeeper cluster whose
+    metadata is there."""
     ledger_mb: int = option(64, "managedLedgerMaxSizePerLedgerMbytes", "MB", low=1)
     """A ledger of this size is closed and the next begun; only whole ledgers are deleted."""
     cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
     """How much of what was written last, over all topics, is delivered without a read."""
+    managed: ManagedLedgerOptions = _MANAGED

@@ -22,6 +22,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from counterpoise.names.position import NO_POSITION as NO_POSITION  # noqa: PLC0414
 from counterpoise.names.position import Position as Position  # noqa: PLC0414  part of this port
+from counterpoise.storage.topic_record import TopicCodec
 
 
 class StorageError(Exception):
@@ -242,6 +243,10 @@ class LedgerIds(Protocol):
 
 class LedgerStore(Protocol):
     """Where logs are kept, shared by the brokers of a cluster."""
+
+    @property
+    def topics(self) -> TopicCodec:
+        """How topics are written into their nodes, which a store may have more in."""
 
     async def open(
         self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None

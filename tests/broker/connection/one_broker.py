@@ -17,6 +17,7 @@ from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
@@ -59,7 +60,7 @@ class Everything:
     async def terminated(self, topic: TopicName) -> bool:
         return False
 
-    async def terminate(self, topic: TopicName) -> None:
+    async def terminate(self, topic: TopicName, last: Position) -> None:
         raise NotImplementedError
 
     def _changed(self) -> None:

@@ -14,6 +14,7 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
+from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.encode_runs import Delivery
@@ -180,7 +181,7 @@ class Everything:
     async def terminated(self, topic: TopicName) -> bool:
         return topic in self.ended
 
-    async def terminate(self, topic: TopicName) -> None:
+    async def terminate(self, topic: TopicName, last: Position) -> None:
         self.ended.add(topic)
 
 

@@ -67,7 +67,7 @@ async def test_where_it_cannot_be_written_down_the_topic_goes_on(
 ) -> None:
     await world.producer()
 
-    async def refuse(_: object) -> None:
+    async def refuse(_: object, last: object) -> None:
         with pytest.raises(BrokerError) as meanwhile:
             await world.producer()
         assert meanwhile.value.code is ServerError.ServiceNotReady

@@ -26,7 +26,8 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.metadata import MetadataError
 from counterpoise.names.callbacks import Notify
-from counterpoise.storage.open import InvalidLedgerUrl, file_url, open_ledgers
+from counterpoise.storage.open import file_url, open_ledgers
+from counterpoise.storage.port import StorageError
 
 T = TypeVar("T")
 
@@ -56,7 +57,9 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     if args.data is not None:
         storage = replace(storage, url=file_url(args.data))
     try:
-        ledgers = open_ledgers(storage)
+        ledgers = await _unless_stopping(stopping, open_ledgers(storage))
+        if ledgers is None:
+            return
         on_leadership = balancer.on_leadership if balancer is not None else None
         made = await _unless_stopping(
             stopping, make_broker(config, ledgers=ledgers, on_leadership=on_leadership)
@@ -64,7 +67,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
         if made is None or not await _unless_stopping(stopping, _started(made)):
             return
         broker = made
-    except InvalidLedgerUrl as error:
+    except StorageError as error:
         raise UserError(f"ledgerStoreUrl: {error}") from None
     except MetadataError as error:
         raise UserError(f"metadataStoreUrl={config.metadata_store_url}: {error}") from None

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+counterpoise/bookkeeper/proto/managed.proto\x12\x17\x63ounterpoise.bookkeeper\"p\n\x10\x43ompressedHeader\x12\x42\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32).counterpoise.bookkeeper.ZnodeCompression\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"=\n\x0eOffloadContext\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\"\xbb\x02\n\x11ManagedLedgerInfo\x12I\n\nledgerInfo\x18\x01 \x03(\x0b\x32\x35.counterpoise.bookkeeper.ManagedLedgerInfo.LedgerInfo\x12G\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x1a\x91\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12?\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32\'.counterpoise.bookkeeper.OffloadContext\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x96\x01\n\x0cMessageRange\x12\x42\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x12\x42\n\rupperEndpoint\x18\x02 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"\xab\x02\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12H\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32%.counterpoise.bookkeeper.MessageRange\x12\x39\n\nproperties\x18\x05 \x03(\x0b\x32%.counterpoise.bookkeeper.LongProperty\x12\x41\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32\'.counterpoise.bookkeeper.StringProperty\"\x84\x02\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12H\n\x19individualDeletedMessages\x18\x03 \x03(\x0b\x32%.counterpoise.bookkeeper.MessageRange\x12\x39\n\nproperties\x18\x04 \x03(\x0b\x32%.counterpoise.bookkeeper.LongProperty\x12L\n\x1eindividualDeletedMessageRanges\x18\x06 \x03(\x0b\x32$.counterpoise.bookkeeper.LongListMap\"p\n\x10SchemaIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12=\n\x08position\x18\x02 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x12\x0c\n\x04hash\x18\x03 \x02(\x0c\"\x82\x01\n\rSchemaLocator\x12\x37\n\x04info\x18\x01 \x02(\x0b\x32).counterpoise.bookkeeper.SchemaIndexEntry\x12\x38\n\x05index\x18\x02 \x03(\x0b\x32).counterpoise.bookkeeper.SchemaIndexEntry*E\n\x10ZnodeCompression\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+counterpoise/bookkeeper/proto/managed.proto\x12\x17\x63ounterpoise.bookkeeper\"p\n\x10\x43ompressedHeader\x12\x42\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32).counterpoise.bookkeeper.ZnodeCompression\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"=\n\x0eOffloadContext\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\"\xf2\x02\n\x11ManagedLedgerInfo\x12I\n\nledgerInfo\x18\x01 \x03(\x0b\x32\x35.counterpoise.bookkeeper.ManagedLedgerInfo.LedgerInfo\x12G\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x12\x35\n\nproperties\x18\x03 \x03(\x0b\x32!.counterpoise.bookkeeper.KeyValue\x1a\x91\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12?\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32\'.counterpoise.bookkeeper.OffloadContext\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x96\x01\n\x0cMessageRange\x12\x42\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x12\x42\n\rupperEndpoint\x18\x02 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"q\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12=\n\x08position\x18\x01 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x12\x11\n\tdeleteSet\x18\x02 \x03(\x03\"\x9e\x03\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12H\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32%.counterpoise.bookkeeper.MessageRange\x12\x39\n\nproperties\x18\x05 \x03(\x0b\x32%.counterpoise.bookkeeper.LongProperty\x12\x12\n\nlastActive\x18\x06 \x01(\x03\x12]\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x07 \x03(\x0b\x32\x36.counterpoise.bookkeeper.BatchedEntryDeletionIndexInfo\x12\x41\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32\'.counterpoise.bookkeeper.StringProperty\"\xe3\x02\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12H\n\x19individualDeletedMessages\x18\x03 \x03(\x0b\x32%.counterpoise.bookkeeper.MessageRange\x12\x39\n\nproperties\x18\x04 \x03(\x0b\x32%.counterpoise.bookkeeper.LongProperty\x12]\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x05 \x03(\x0b\x32\x36.counterpoise.bookkeeper.BatchedEntryDeletionIndexInfo\x12L\n\x1eindividualDeletedMessageRanges\x18\x06 \x03(\x0b\x32$.counterpoise.bookkeeper.LongListMap\"p\n\x10SchemaIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12=\n\x08position\x18\x02 \x02(\x0b\x32+.counterpoise.bookkeeper.NestedPositionInfo\x12\x0c\n\x04hash\x18\x03 \x02(\x0c\"\x82\x01\n\rSchemaLocator\x12\x37\n\x04info\x18\x01 \x02(\x0b\x32).counterpoise.bookkeeper.SchemaIndexEntry\x12\x38\n\x05index\x18\x02 \x03(\x0b\x32).counterpoise.bookkeeper.SchemaIndexEntry*E\n\x10ZnodeCompression\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'counterpoise.bookkeeper.proto.managed_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ZNODECOMPRESSION']._serialized_start=1725
-  _globals['_ZNODECOMPRESSION']._serialized_end=1794
+  _globals['_ZNODECOMPRESSION']._serialized_start=2145
+  _globals['_ZNODECOMPRESSION']._serialized_end=2214
   _globals['_COMPRESSEDHEADER']._serialized_start=72
   _globals['_COMPRESSEDHEADER']._serialized_end=184
   _globals['_NESTEDPOSITIONINFO']._serialized_start=186
@@ -40,23 +40,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OFFLOADCONTEXT']._serialized_start=243
   _globals['_OFFLOADCONTEXT']._serialized_end=304
   _globals['_MANAGEDLEDGERINFO']._serialized_start=307
-  _globals['_MANAGEDLEDGERINFO']._serialized_end=622
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=477
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=622
-  _globals['_LONGPROPERTY']._serialized_start=624
-  _globals['_LONGPROPERTY']._serialized_end=667
-  _globals['_STRINGPROPERTY']._serialized_start=669
-  _globals['_STRINGPROPERTY']._serialized_end=714
-  _globals['_MESSAGERANGE']._serialized_start=717
-  _globals['_MESSAGERANGE']._serialized_end=867
-  _globals['_LONGLISTMAP']._serialized_start=869
-  _globals['_LONGLISTMAP']._serialized_end=911
-  _globals['_MANAGEDCURSORINFO']._serialized_start=914
-  _globals['_MANAGEDCURSORINFO']._serialized_end=1213
-  _globals['_POSITIONINFO']._serialized_start=1216
-  _globals['_POSITIONINFO']._serialized_end=1476
-  _globals['_SCHEMAINDEXENTRY']._serialized_start=1478
-  _globals['_SCHEMAINDEXENTRY']._serialized_end=1590
-  _globals['_SCHEMALOCATOR']._serialized_start=1593
-  _globals['_SCHEMALOCATOR']._serialized_end=1723
+  _globals['_MANAGEDLEDGERINFO']._serialized_end=677
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=532
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=677
+  _globals['_KEYVALUE']._serialized_start=679
+  _globals['_KEYVALUE']._serialized_end=717
+  _globals['_LONGPROPERTY']._serialized_start=719
+  _globals['_LONGPROPERTY']._serialized_end=762
+  _globals['_STRINGPROPERTY']._serialized_start=764
+  _globals['_STRINGPROPERTY']._serialized_end=809
+  _globals['_MESSAGERANGE']._serialized_start=812
+  _globals['_MESSAGERANGE']._serialized_end=962
+  _globals['_LONGLISTMAP']._serialized_start=964
+  _globals['_LONGLISTMAP']._serialized_end=1006
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=1008
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1121
+  _globals['_MANAGEDCURSORINFO']._serialized_start=1124
+  _globals['_MANAGEDCURSORINFO']._serialized_end=1538
+  _globals['_POSITIONINFO']._serialized_start=1541
+  _globals['_POSITIONINFO']._serialized_end=1896
+  _globals['_SCHEMAINDEXENTRY']._serialized_start=1898
+  _globals['_SCHEMAINDEXENTRY']._serialized_end=2010
+  _globals['_SCHEMALOCATOR']._serialized_start=2013
+  _globals['_SCHEMALOCATOR']._serialized_end=2143
 # @@protoc_insertion_point(module_scope)

@@ -45,7 +45,7 @@ class OffloadContext(_message.Message):
     def __init__(self, complete: _Optional[bool] = ..., bookkeeperDeleted: _Optional[bool] = ...) -> None: ...
 
 class ManagedLedgerInfo(_message.Message):
-    __slots__ = ("ledgerInfo", "terminatedPosition")
+    __slots__ = ("ledgerInfo", "terminatedPosition", "properties")
     class LedgerInfo(_message.Message):
         __slots__ = ("ledgerId", "entries", "size", "timestamp", "offloadContext")
         LEDGERID_FIELD_NUMBER: _ClassVar[int]
@@ -61,9 +61,19 @@ class ManagedLedgerInfo(_message.Message):
         def __init__(self, ledgerId: _Optional[int] = ..., entries: _Optional[int] = ..., size: _Optional[int] = ..., timestamp: _Optional[int] = ..., offloadContext: _Optional[_Union[OffloadContext, _Mapping]] = ...) -> None: ...
     LEDGERINFO_FIELD_NUMBER: _ClassVar[int]
     TERMINATEDPOSITION_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     ledgerInfo: _containers.RepeatedCompositeFieldContainer[ManagedLedgerInfo.LedgerInfo]
     terminatedPosition: NestedPositionInfo
-    def __init__(self, ledgerInfo: _Optional[_Iterable[_Union[ManagedLedgerInfo.LedgerInfo, _Mapping]]] = ..., terminatedPosition: _Optional[_Union[NestedPositionInfo, _Mapping]] = ...) -> None: ...
+    properties: _containers.RepeatedCompositeFieldContainer[KeyValue]
+    def __init__(self, ledgerInfo: _Optional[_Iterable[_Union[ManagedLedgerInfo.LedgerInfo, _Mapping]]] = ..., terminatedPosition: _Optional[_Union[NestedPositionInfo, _Mapping]] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ...) -> None: ...
+
+class KeyValue(_message.Message):
+    __slots__ = ("key", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: str
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class LongProperty(_message.Message):
     __slots__ = ("name", "value")
@@ -97,35 +107,49 @@ class LongListMap(_message.Message):
     values: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, key: _Optional[int] = ..., values: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class BatchedEntryDeletionIndexInfo(_message.Message):
+    __slots__ = ("position", "deleteSet")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    DELETESET_FIELD_NUMBER: _ClassVar[int]
+    position: NestedPositionInfo
+    deleteSet: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, position: _Optional[_Union[NestedPositionInfo, _Mapping]] = ..., deleteSet: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class ManagedCursorInfo(_message.Message):
-    __slots__ = ("cursorsLedgerId", "markDeleteLedgerId", "markDeleteEntryId", "individualDeletedMessages", "properties", "cursorProperties")
+    __slots__ = ("cursorsLedgerId", "markDeleteLedgerId", "markDeleteEntryId", "individualDeletedMessages", "properties", "lastActive", "batchedEntryDeletionIndexInfo", "cursorProperties")
     CURSORSLEDGERID_FIELD_NUMBER: _ClassVar[int]
     MARKDELETELEDGERID_FIELD_NUMBER: _ClassVar[int]
     MARKDELETEENTRYID_FIELD_NUMBER: _ClassVar[int]
     INDIVIDUALDELETEDMESSAGES_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    LASTACTIVE_FIELD_NUMBER: _ClassVar[int]
+    BATCHEDENTRYDELETIONINDEXINFO_FIELD_NUMBER: _ClassVar[int]
     CURSORPROPERTIES_FIELD_NUMBER: _ClassVar[int]
     cursorsLedgerId: int
     markDeleteLedgerId: int
     markDeleteEntryId: int
     individualDeletedMessages: _containers.RepeatedCompositeFieldContainer[MessageRange]
     properties: _containers.RepeatedCompositeFieldContainer[LongProperty]
+    lastActive: int
+    batchedEntryDeletionIndexInfo: _containers.RepeatedCompositeFieldContainer[BatchedEntryDeletionIndexInfo]
     cursorProperties: _containers.RepeatedCompositeFieldContainer[StringProperty]
-    def __init__(self, cursorsLedgerId: _Optional[int] = ..., markDeleteLedgerId: _Optional[int] = ..., markDeleteEntryId: _Optional[int] = ..., individualDeletedMessages: _Optional[_Iterable[_Union[MessageRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongProperty, _Mapping]]] = ..., cursorProperties: _Optional[_Iterable[_Union[StringProperty, _Mapping]]] = ...) -> None: ...
+    def __init__(self, cursorsLedgerId: _Optional[int] = ..., markDeleteLedgerId: _Optional[int] = ..., markDeleteEntryId: _Optional[int] = ..., individualDeletedMessages: _Optional[_Iterable[_Union[MessageRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongProperty, _Mapping]]] = ..., lastActive: _Optional[int] = ..., batchedEntryDeletionIndexInfo: _Optional[_Iterable[_Union[BatchedEntryDeletionIndexInfo, _Mapping]]] = ..., cursorProperties: _Optional[_Iterable[_Union[StringProperty, _Mapping]]] = ...) -> None: ...
 
 class PositionInfo(_message.Message):
-    __slots__ = ("ledgerId", "entryId", "individualDeletedMessages", "properties", "individualDeletedMessageRanges")
+    __slots__ = ("ledgerId", "entryId", "individualDeletedMessages", "properties", "batchedEntryDeletionIndexInfo", "individualDeletedMessageRanges")
     LEDGERID_FIELD_NUMBER: _ClassVar[int]
     ENTRYID_FIELD_NUMBER: _ClassVar[int]
     INDIVIDUALDELETEDMESSAGES_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    BATCHEDENTRYDELETIONINDEXINFO_FIELD_NUMBER: _ClassVar[int]
     INDIVIDUALDELETEDMESSAGERANGES_FIELD_NUMBER: _ClassVar[int]
     ledgerId: int
     entryId: int
     individualDeletedMessages: _containers.RepeatedCompositeFieldContainer[MessageRange]
     properties: _containers.RepeatedCompositeFieldContainer[LongProperty]
+    batchedEntryDeletionIndexInfo: _containers.RepeatedCompositeFieldContainer[BatchedEntryDeletionIndexInfo]
     individualDeletedMessageRanges: _containers.RepeatedCompositeFieldContainer[LongListMap]
-    def __init__(self, ledgerId: _Optional[int] = ..., entryId: _Optional[int] = ..., individualDeletedMessages: _Optional[_Iterable[_Union[MessageRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongProperty, _Mapping]]] = ..., individualDeletedMessageRanges: _Optional[_Iterable[_Union[LongListMap, _Mapping]]] = ...) -> None: ...
+    def __init__(self, ledgerId: _Optional[int] = ..., entryId: _Optional[int] = ..., individualDeletedMessages: _Optional[_Iterable[_Union[MessageRange, _Mapping]]] = ..., properties: _Optional[_Iterable[_Union[LongProperty, _Mapping]]] = ..., batchedEntryDeletionIndexInfo: _Optional[_Iterable[_Union[BatchedEntryDeletionIndexInfo, _Mapping]]] = ..., individualDeletedMessageRanges: _Optional[_Iterable[_Union[LongListMap, _Mapping]]] = ...) -> None: ...
 
 class SchemaIndexEntry(_message.Message):
     __slots__ = ("version", "position", "hash")

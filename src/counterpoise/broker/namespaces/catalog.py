@@ -16,6 +16,7 @@ from counterpoise.metadata import BadVersion
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
+from counterpoise.names.position import Position
 from counterpoise.names.topic import NON_PERSISTENT, PARTITION_SUFFIX, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
@@ -83,12 +84,12 @@ class TopicCatalog:
         """Whether nothing more may be published to a topic."""
         with store_errors_as_not_ready():
             record = await self._policies.topic_record(topic)
-            return record is not None and record.terminated
+            return record is not None and record.terminated is not None
 
-    async def terminate(self, topic: TopicName) -> None:
-        """Record that nothing more may be published to a topic, on any broker."""
+    async def terminate(self, topic: TopicName, last: Position) -> None:
+        """Record that nothing may be published to a topic after this position, on any broker."""
         with store_errors_as_not_ready():
-            await self._policies.terminate_topic(topic)
+            await self._policies.terminate_topic(topic, last)
 
     async def delete(self, topic: TopicName) -> None:
         """Forget a topic, and first its policies: those would be the next one's of its name."""

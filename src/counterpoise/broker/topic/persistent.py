@@ -120,7 +120,7 @@ class PersistentTopic(Topic):
             producer.last_sequence_id = self._known.stored.get(producer.name, -1)
         return producer
 
-    async def terminate(self, for_good: Callable[[], Awaitable[None]]) -> Position:
+    async def terminate(self, for_good: Callable[[Position], Awaitable[None]]) -> Position:
         """Take nothing more, now and (``for_good``) ever again; the last entry's position.
 
         What was sent before and is not stored yet is refused: its producers reconnect, and get
@@ -132,7 +132,7 @@ class PersistentTopic(Topic):
             try:
                 self._close_producers(None)
                 await self._drain()
-                await for_good()
+                await for_good(self.log.position(self.log.end - 1))
                 self.terminated = True
             finally:
                 self._ending = False

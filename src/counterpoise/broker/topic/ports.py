@@ -197,8 +197,8 @@ class TopicMetadata(Protocol):
     async def terminated(self, topic: TopicName) -> bool:
         """Whether nothing more may be published to it."""
 
-    async def terminate(self, topic: TopicName) -> None:
-        """Say so for good."""
+    async def terminate(self, topic: TopicName, last: Position) -> None:
+        """Say so for good; ``last`` is its last entry's position."""
 
     async def delete(self, topic: TopicName) -> None:
         """Forget it."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,10 +14,11 @@ from counterpoise.storage.files.committed import Committed
 from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
 from counterpoise.storage.files.ledger import LedgerFile, Piece
 from counterpoise.storage.files.record import HEADER_SIZE
-from counterpoise.storage.files.recovery import Recovered, merged
+from counterpoise.storage.files.recovery import Recovered
 from counterpoise.storage.files.state import SavedState, Sealed
 from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.ledger_index import IndexedLedger
+from counterpoise.storage.lost_entries import empty_chunk, lost_from, merged
 from counterpoise.storage.port import (
     Chunk,
     EntryGroup,
@@ -41,9 +40,6 @@ SAVE_SECONDS = 0.1
 
 NOTE_SECONDS = 0.1
 """How long it may stay unnoted that entries were committed."""
-
-_LOST_AT_ONCE = 10_000
-"""Lost entries that one chunk has at most."""
 
 
 class FileLog(GroupLog[C]):
@@ -232,17 +228,14 @@ class FileLog(GroupLog[C]):
         """Read a ledger's file in a thread."""
         ledger = self._index.holding(index)
         entry_id = index - ledger.base
-        at = bisect_right(self._lost, (ledger.ledger_id, entry_id), key=itemgetter(0, 1))
-        if at:
-            lost = self._lost[at - 1]
-            if lost.ledger_id == ledger.ledger_id and entry_id <= lost.last:
-                return _nothing(index, lost.last - entry_id + 1)
+        if lost := lost_from(self._lost, ledger.ledger_id, entry_id):
+            return empty_chunk(index, lost)
         piece = await self._read(ledger, entry_id, max_bytes)
         if piece.lost is None:
             return Chunk(index, piece.entries, piece.messages)
         await self._check_mine()
         self._found_lost(Lost(ledger.ledger_id, *piece.lost))
-        return _nothing(index, piece.lost[1] - entry_id + 1)
+        return empty_chunk(index, piece.lost[1] - entry_id + 1)
 
     async def _read(self, ledger: IndexedLedger, entry_id: int, max_bytes: int) -> Piece:
         file = self._files[ledger.ledger_id]
@@ -390,9 +383,3 @@ class FileLog(GroupLog[C]):
     def fenced(self) -> LogFencedError:
         """What to say once the fence is gone."""
         return LogFencedError(f"{self.name} was taken over by {self.fence.holder()}")
-
-
-def _nothing(index: int, count: int) -> Chunk:
-    """So many lost entries."""
-    count = min(count, _LOST_AT_ONCE)
-    return Chunk(index, [b""] * count, [0] * count)

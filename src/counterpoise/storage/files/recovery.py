@@ -20,6 +20,7 @@ from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.ledger import LedgerFile, Scan
 from counterpoise.storage.files.record import MARKER_SIZE
 from counterpoise.storage.files.state import SavedState, Sealed, StateFiles
+from counterpoise.storage.lost_entries import merged
 from counterpoise.storage.port import Lost
 
 _log = logging.getLogger(__name__)
@@ -189,17 +190,6 @@ def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerS
         next_ledger,
         next_ledger if nothing_read else last.cursors_lost_below,
     )
-
-
-def merged(lost: list[Lost]) -> tuple[Lost, ...]:
-    """The same positions in order, each once."""
-    made: list[Lost] = []
-    for each in sorted(lost):
-        if made and made[-1].ledger_id == each.ledger_id and each.first <= made[-1].last + 1:
-            made[-1] = made[-1]._replace(last=max(made[-1].last, each.last))
-        else:
-            made.append(each)
-    return tuple(made)
 
 
 def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Path, ...], bool]:

@@ -29,6 +29,7 @@ from counterpoise.storage.files.state import SavedState
 from counterpoise.storage.files.threads import Threads
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
+from counterpoise.storage.topic_record import JsonTopics, TopicCodec
 
 C = TypeVar("C")
 P = ParamSpec("P")
@@ -82,6 +83,7 @@ class FileLedgerStore:
         self._unfinished: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._ids = LocalLedgerIds()
+        self.topics: TopicCodec = JsonTopics()
         self.closed = False
 
     @property

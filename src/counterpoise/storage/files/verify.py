@@ -8,7 +8,8 @@ from pathlib import Path
 
 from counterpoise.storage.files import fence, state
 from counterpoise.storage.files.disk import LedgerDisk
-from counterpoise.storage.files.recovery import ledger_path, merged, survey
+from counterpoise.storage.files.recovery import ledger_path, survey
+from counterpoise.storage.lost_entries import merged
 from counterpoise.storage.port import Lost
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from urllib.parse import unquote_plus
 
 from counterpoise.broker.base import paths
@@ -16,42 +15,26 @@ from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.position import Position
 from counterpoise.names.topic import PERSISTENT, TopicName
+from counterpoise.storage.topic_record import JsonTopics, TopicCodec, TopicRecord
 
-
-@dataclass(frozen=True, slots=True)
-class TopicRecord:
-    """What is known of a topic besides that it exists; most have none of it, and an empty node."""
-
-    properties: Mapping[str, str] = field(default_factory=dict)
-    terminated: bool = False
-    """Whether nothing more may ever be published."""
-
-    @classmethod
-    def read(cls, value: bytes) -> TopicRecord:
-        """A record as `write` made it."""
-        if not value:
-            return _PLAIN
-        fields = json.loads(value)
-        return cls(fields.get("properties") or {}, bool(fields.get("terminated")))
-
-    def write(self) -> bytes:
-        """What the node holds."""
-        if self == _PLAIN:
-            return b""
-        fields = {"properties": dict(self.properties), "terminated": self.terminated}
-        return json.dumps(fields).encode()
-
-
-_PLAIN = TopicRecord()
+_JSON = JsonTopics()
 
 
 class Topics(Records):
     """The catalogue of persistent topics, partitions included."""
 
-    def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject]) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        cache: MetadataCache[JsonObject],
+        topics: TopicCodec = _JSON,
+    ) -> None:
+        """``topics``: how the ledger store has topics in their nodes."""
         super().__init__(store, cache)
-        self._existing = MetadataCache(store, f"{paths.TOPICS}/", TopicRecord.read)
+        self._codec = topics
+        self._existing = MetadataCache(store, f"{paths.TOPICS}/", topics.read)
         self._list = SingleFlight(self._listed)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:
@@ -85,12 +68,13 @@ class Topics(Records):
         path = paths.topic(topic)
         with contextlib.suppress(BadVersion):
             record = TopicRecord(dict(properties or {}))
-            await self._store.put(path, record.write(), expected_version=MUST_NOT_EXIST)
+            value = self._codec.write(record)
+            await self._store.put(path, value, expected_version=MUST_NOT_EXIST)
         self._existing.forget(path)
 
-    async def terminate_topic(self, topic: TopicName) -> None:
+    async def terminate_topic(self, topic: TopicName, last: Position) -> None:
         """Say that nothing more may be published to a topic; `NotFound` if there is none."""
-        await self._change_topic(topic, lambda record: replace(record, terminated=True))
+        await self._change_topic(topic, lambda record: replace(record, terminated=last))
 
     async def update_topic_properties(
         self, topic: TopicName, change: Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -108,7 +92,8 @@ class Topics(Records):
             stored = await self._store.get(path)
             if stored is None:
                 raise NotFound(path)
-            after = change(TopicRecord.read(stored.value)).write()
+            record = change(self._codec.read(stored.value))
+            after = self._codec.write(record, stored.value)
             with contextlib.suppress(BadVersion):
                 await self._store.put(path, after, expected_version=stored.version)
                 break

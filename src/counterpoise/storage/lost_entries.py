@@ -1,0 +1,38 @@
+"""What logs make of entries that are lost."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+
+from counterpoise.storage.port import Chunk, Lost
+
+_LOST_AT_ONCE = 10_000
+"""Lost entries that one chunk has at most."""
+
+
+def merged(lost: Iterable[Lost]) -> tuple[Lost, ...]:
+    """The same positions in order, each once."""
+    made: list[Lost] = []
+    for each in sorted(lost):
+        if made and made[-1].ledger_id == each.ledger_id and each.first <= made[-1].last + 1:
+            made[-1] = made[-1]._replace(last=max(made[-1].last, each.last))
+        else:
+            made.append(each)
+    return tuple(made)
+
+
+def lost_from(lost: Sequence[Lost], ledger_id: int, entry_id: int) -> int:
+    """How many entries from this one on are known to be lost; ``lost`` is `merged`."""
+    at = bisect_right(lost, (ledger_id, entry_id), key=itemgetter(0, 1))
+    if not at:
+        return 0
+    before = lost[at - 1]
+    return max(0, before.last - entry_id + 1) if before.ledger_id == ledger_id else 0
+
+
+def empty_chunk(index: int, count: int) -> Chunk:
+    """So many lost entries, or the first of them."""
+    count = min(count, _LOST_AT_ONCE)
+    return Chunk(index, [b""] * count, [0] * count)

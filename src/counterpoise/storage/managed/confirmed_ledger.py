@@ -1,0 +1,67 @@
+"""A ledger that is written entry by entry, each awaited until it is confirmed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from counterpoise.bookkeeper.client_port import LedgerClient, LedgerOver, LedgerWriter
+from counterpoise.bookkeeper.errors import BookKeeperError
+
+
+class ConfirmedLedger:
+    """One ledger's writer; of its entries at most one is under way."""
+
+    def __init__(self) -> None:
+        self._writer: LedgerWriter
+        self._waiting: asyncio.Future[None] | None = None
+        self._wanted = -1
+        self.is_over = False
+
+    @classmethod
+    async def create(cls, client: LedgerClient, purpose: Mapping[str, bytes]) -> ConfirmedLedger:
+        """A new ledger; raises `BookKeeperError`."""
+        made = cls()
+        made._writer = await client.create(purpose, made)
+        return made
+
+    @property
+    def ledger(self) -> int:
+        """Its id."""
+        return self._writer.ledger
+
+    @property
+    def entries(self) -> int:
+        """How many it has."""
+        return self._writer.last_confirmed + 1
+
+    async def add(self, payload: bytes) -> None:
+        """Add an entry and return when it is there for good; raises `BookKeeperError`."""
+        if self.is_over:
+            raise LedgerOver(f"ledger {self.ledger} takes no more entries")
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            self._wanted = self._writer.add(payload)
+            if self._writer.last_confirmed < self._wanted:
+                await self._waiting
+        except BookKeeperError:
+            self.is_over = True
+            raise
+        finally:
+            self._waiting = None
+
+    async def close(self) -> None:
+        """Close it; raises `BookKeeperError`."""
+        self.is_over = True
+        await self._writer.close()
+
+    def confirmed(self, last: int) -> None:
+        """See `LedgerListener.confirmed`."""
+        if self._waiting is not None and last >= self._wanted and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def ended(self, error: BookKeeperError) -> None:
+        """See `LedgerListener.ended`."""
+        self.is_over = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(error)

@@ -1,0 +1,71 @@
+"""From the address of a metadata store to the logs of its BookKeeper cluster."""
+
+from __future__ import annotations
+
+from random import SystemRandom
+from typing import Final
+
+from counterpoise.bookkeeper.bookies import BookieReadOptions
+from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.ledger_metadata import DigestType
+from counterpoise.bookkeeper.ledger_paths import DEFAULT_ROOT
+from counterpoise.metadata import InvalidMetadataUrl, MetadataError, open_store
+from counterpoise.names.options import ConfigError
+from counterpoise.storage.managed.store import ManagedLedgerStore
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+from counterpoise.storage.options import StorageOptions
+from counterpoise.storage.port import StorageError
+
+_DIGESTS: Final = {
+    "CRC32C": DigestType.CRC32C,
+    "CRC32": DigestType.CRC32,
+    "MAC": DigestType.HMAC,
+    "DUMMY": DigestType.DUMMY,
+}
+
+
+def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
+    """What a client of BookKeeper is given; raises `ConfigError`."""
+    try:
+        digest = _DIGESTS[options.digest.upper()]
+    except KeyError:
+        use = ", ".join(_DIGESTS)
+        raise ConfigError(
+            "managedLedgerDigestType", f"{options.digest} is none; use one of {use}"
+        ) from None
+    try:
+        return LedgerClientOptions(
+            ensemble_size=options.ensemble,
+            write_quorum=options.write_quorum,
+            ack_quorum=options.ack_quorum,
+            digest=digest,
+            password=options.password.encode(),
+            bookies=BookieReadOptions(timeout_s=options.timeout_s),
+        )
+    except ValueError as error:
+        raise ConfigError("managedLedgerDefaultEnsembleSize", str(error)) from None
+
+
+async def connect(address: str, options: StorageOptions) -> ManagedLedgerStore:
+    """The logs of the BookKeeper cluster whose metadata is at this address, ``zk:host:port``.
+
+    A session of its own: what brokers own does not depend on it. Raises `InvalidMetadataUrl`,
+    `ConfigError`, and `StorageError` where there is no such cluster.
+    """
+    if not address.startswith("zk:"):
+        raise InvalidMetadataUrl(address)
+    chosen = client_options(options.managed)
+    metadata = await open_store(address.removesuffix(DEFAULT_ROOT))
+    try:
+        client = await BookieLedgerClient.open(metadata, chosen, SystemRandom())
+    except (BookKeeperError, MetadataError) as error:
+        await metadata.close()
+        raise StorageError(f"{address}: {error}") from error
+    return ManagedLedgerStore(
+        metadata,
+        client,
+        options=options.managed,
+        ledger_bytes=options.ledger_mb << 20,
+        cache_bytes=options.cache_mb << 20,
+    )

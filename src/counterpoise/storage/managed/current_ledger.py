@@ -1,0 +1,46 @@
+"""The ledger that a log writes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from counterpoise.bookkeeper.client_port import LedgerWriter
+from counterpoise.bookkeeper.errors import BookKeeperError
+
+
+class LedgerEvents(Protocol):
+    """What a log is notified of."""
+
+    def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
+        """Entries of a ledger up to and with ``last`` are there for good."""
+
+    def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
+        """A ledger takes no more entries."""
+
+
+class CurrentLedger:
+    """One ledger with its writer, from before it is created until it takes no more entries."""
+
+    def __init__(self, begun: float) -> None:
+        """``begun``: when, by the clock that its age goes by."""
+        self.writer: LedgerWriter
+        self.begun = begun
+        self.events: LedgerEvents | None = None
+        self.is_over = False
+
+    @property
+    def ledger_id(self) -> int:
+        """Its id."""
+        return self.writer.ledger
+
+    def confirmed(self, last: int) -> None:
+        """See `LedgerListener.confirmed`."""
+        if self.events is not None and not self.is_over:
+            self.events.ledger_confirmed(self, last)
+
+    def ended(self, error: BookKeeperError) -> None:
+        """See `LedgerListener.ended`."""
+        if not self.is_over:
+            self.is_over = True
+            if self.events is not None:
+                self.events.ledger_ended(self, error)

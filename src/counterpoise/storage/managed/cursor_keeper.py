@@ -1,0 +1,281 @@
+"""The durable cursors of one log, in their nodes and ledgers.
+
+The first state that is saved of a cursor goes into its node. Those that follow are entries of a
+ledger of its own, which the node names; a close in order puts the last one into the node again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from counterpoise.bookkeeper.client_port import LedgerClient
+from counterpoise.bookkeeper.cursors import (
+    NO_LEDGER,
+    CursorNode,
+    CursorPositions,
+    cursor_names,
+    parse_cursor_node,
+    parse_positions,
+    write_cursor_node,
+    write_positions,
+)
+from counterpoise.bookkeeper.errors import (
+    BookKeeperError,
+    EntryUnreadable,
+    NoSuchLedger,
+    UnreadableNode,
+)
+from counterpoise.metadata import BadVersion, MetadataError, MetadataStore, NotFound
+from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.names.callbacks import Clock
+from counterpoise.names.position import NO_POSITION
+from counterpoise.names.topic import url_encoded
+from counterpoise.storage.managed.confirmed_ledger import ConfirmedLedger
+from counterpoise.storage.managed.cursor_states import node_of, state_of
+from counterpoise.storage.managed.purpose import cursor_purpose
+from counterpoise.storage.managed.topic_node import OwnedNode
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+from counterpoise.storage.port import CursorState, StorageError
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StoredCursor:
+    """One cursor as it is stored."""
+
+    path: str
+    node: CursorNode
+    version: int = MUST_NOT_EXIST
+    value: bytes = b""
+    saved: CursorState | None = None
+    writer: ConfirmedLedger | None = None
+    """Of its ledger, once this owner has begun one."""
+    begun: float = 0.0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class CursorKeeper:
+    """Saves cursors for the owner of a log. What it reports as saved, the next owner finds.
+
+    Where another broker has the log by now, nothing is reported as saved: a node is changed first,
+    and then the log's node is read, which the other has changed before it read this one.
+    """
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        client: LedgerClient,
+        owned: OwnedNode,
+        options: ManagedLedgerOptions,
+        now: Clock,
+        wall: Clock,
+    ) -> None:
+        """``now``: what the age of ledgers goes by, in seconds; ``wall``: seconds since 1970."""
+        self._metadata = metadata
+        self._client = client
+        self._owned = owned
+        self._options = options
+        self._now = now
+        self._wall = wall
+        self._stored: dict[str, StoredCursor] = {}
+
+    async def load(self) -> dict[str, CursorState]:
+        """Read every cursor, and fence the former owner's ledgers of them."""
+        with _as_storage_errors(f"cursors of {self._owned.name} cannot be read"):
+            names = await cursor_names(self._metadata, self._owned.name)
+            found = await asyncio.gather(*(self._load(name) for name in names))
+        self._stored = {each.node.name: each for each in found if each is not None}
+        return {name: each.saved for name, each in self._stored.items() if each.saved is not None}
+
+    async def _load(self, name: str) -> StoredCursor | None:
+        path = f"{self._owned.path}/{name}"
+        stored = await self._metadata.get(path)
+        while stored is not None:
+            node, missing = parse_cursor_node(path, stored.value), None
+            positions = node.positions
+            if node.ledger != NO_LEDGER:
+                try:
+                    positions = await self._last_state(node.ledger) or positions
+                except (NoSuchLedger, UnreadableNode, EntryUnreadable) as error:
+                    if isinstance(error, EntryUnreadable) and not error.lost:
+                        raise
+                    missing = error
+            # The former owner may have changed the node and deleted the ledger meanwhile.
+            again = await self._metadata.get(path) if missing is not None else stored
+            if again == stored:
+                if missing is not None:
+                    message = "%s: %s; the cursor goes on at %s, where its node has it"
+                    _log.error(message, path, missing, positions.mark_delete)
+                found = state_of(node, positions)
+                return StoredCursor(path, node, stored.version, stored.value, found)
+            stored = again
+        return None
+
+    async def _last_state(self, ledger: int) -> CursorPositions | None:
+        reader = await self._client.recover(ledger)
+        if reader.last_entry < 0:
+            return None
+        (payload,) = await reader.read(reader.last_entry, reader.last_entry)
+        return parse_positions(f"entry {ledger}:{reader.last_entry}", payload)
+
+    async def save(self, wanted: Mapping[str, CursorState]) -> None:
+        """Store each cursor that differs from what is stored, and drop those that are not wanted.
+
+        Raises `LogFencedError` and `StorageError`, after which some may be stored.
+        """
+        changed = [state for state in wanted.values() if self._differs(state)]
+        gone = [name for name in self._stored if name not in wanted]
+        if not changed and not gone:
+            return
+        with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
+            if gone:
+                await self._owned.check_mine()
+            await asyncio.gather(
+                *(self._save(state) for state in changed), *(self._drop(name) for name in gone)
+            )
+
+    def _differs(self, state: CursorState) -> bool:
+        stored = self._stored.get(state.name)
+        return stored is None or stored.saved is not state
+
+    async def _save(self, state: CursorState) -> None:
+        stored = self._stored.get(state.name)
+        if stored is None:
+            path = f"{self._owned.path}/{url_encoded(state.name)}"
+            node = CursorNode(state.name, NO_LEDGER, CursorPositions(NO_POSITION), ())
+            stored = self._stored[state.name] = StoredCursor(path, node)
+        async with stored.turn:
+            if stored.version == MUST_NOT_EXIST and self._fits_node(state):
+                await self._write_node(stored, state, NO_LEDGER)
+                await self._owned.check_mine()
+            elif not await self._append(stored, state):
+                await self._begin_ledger(stored, state)
+            stored.saved = state
+
+    def _fits_node(self, state: CursorState) -> bool:
+        return len(state.acked) <= self._options.node_ranges_max
+
+    async def _append(self, stored: StoredCursor, state: CursorState) -> bool:
+        """Whether the state is in the cursor's ledger now; False where it needs another one."""
+        writer = stored.writer
+        if writer is None or writer.is_over or self._is_due(stored, writer):
+            return False
+        former = stored.node
+        node = node_of(state, writer.ledger, former, self._options.ranges_max)
+        try:
+            await writer.add(write_positions(node.positions))
+        except BookKeeperError as error:
+            _log.info("%s: %s; the cursor goes on in another ledger", stored.path, error)
+            return False
+        if node.texts != former.texts:
+            await self._write_node(stored, state, writer.ledger)
+            await self._owned.check_mine()
+        return True
+
+    def _is_due(self, stored: StoredCursor, writer: ConfirmedLedger) -> bool:
+        options = self._options
+        age = self._now() - stored.begun
+        return writer.entries >= options.cursor_entries or age >= options.cursor_rollover_s
+
+    async def _begin_ledger(self, stored: StoredCursor, state: CursorState) -> None:
+        owned, former, full = self._owned, stored.node.ledger, stored.writer
+        purpose = cursor_purpose(owned.name, url_encoded(state.name))
+        writer = await ConfirmedLedger.create(self._client, purpose)
+        try:
+            node = node_of(state, writer.ledger, stored.node, self._options.ranges_max)
+            await writer.add(write_positions(node.positions))
+            await self._write_node(stored, state, writer.ledger)
+            await owned.check_mine()
+        except BaseException:
+            if stored.node.ledger != writer.ledger:
+                await self._discard(writer.ledger)
+            raise
+        stored.writer, stored.begun = writer, self._now()
+        if full is not None:
+            with contextlib.suppress(BookKeeperError):
+                await full.close()
+        await self._discard(former)
+
+    async def _write_node(self, stored: StoredCursor, state: CursorState, ledger: int) -> None:
+        """Write a cursor's node, over whatever a former owner may still write there."""
+        node = node_of(state, ledger, stored.node, self._options.ranges_max)
+        while True:
+            value = write_cursor_node(stored.path, stored.value, node, int(self._wall() * 1000))
+            try:
+                stored.version = await self._metadata.put(
+                    stored.path, value, expected_version=stored.version
+                )
+            except BadVersion:
+                await self._owned.check_mine()
+                now = await self._metadata.get(stored.path)
+                stored.version = MUST_NOT_EXIST if now is None else now.version
+            else:
+                stored.value, stored.node = value, node
+                return
+
+    async def _discard(self, ledger: int) -> None:
+        """Delete a ledger that no node names any more."""
+        if ledger != NO_LEDGER:
+            try:
+                await self._client.delete(ledger)
+            except BookKeeperError as error:
+                _log.warning("ledger %d of a cursor is left as an orphan: %s", ledger, error)
+
+    async def _drop(self, name: str) -> None:
+        stored = self._stored[name]
+        async with stored.turn:
+            with contextlib.suppress(NotFound):
+                await self._metadata.delete(stored.path)
+            del self._stored[name]
+            if stored.writer is not None:
+                with contextlib.suppress(BookKeeperError):
+                    await stored.writer.close()
+            await self._discard(stored.node.ledger)
+
+    async def close(self, wanted: Mapping[str, CursorState]) -> None:
+        """Save all, and put each state that is small enough into its node."""
+        await self.save(wanted)
+        with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
+            unused = await asyncio.gather(*(self._settle(each) for each in self._stored.values()))
+            # A successor that read a node before it was changed needs the ledger that it names.
+            await self._owned.check_mine()
+            await asyncio.gather(*(self._discard(ledger) for ledger in unused))
+
+    async def _settle(self, stored: StoredCursor) -> int:
+        """Put a cursor's state into its node; the ledger that is not needed any more."""
+        async with stored.turn:
+            state, ledger, writer = stored.saved, stored.node.ledger, stored.writer
+            if state is None or writer is None:
+                return NO_LEDGER
+            with contextlib.suppress(BookKeeperError):
+                await writer.close()
+            if not self._fits_node(state):
+                return NO_LEDGER
+            await self._write_node(stored, state, NO_LEDGER)
+            return ledger
+
+    async def delete(self) -> None:
+        """Delete every cursor that was loaded, with its ledger."""
+        with _as_storage_errors(f"cursors of {self._owned.name} cannot be deleted"):
+            await asyncio.gather(*(self._drop(name) for name in list(self._stored)))
+
+    async def abandon(self) -> None:
+        """Write nothing more: the log has another owner, or none."""
+        for stored in self._stored.values():
+            if stored.writer is not None:
+                with contextlib.suppress(BookKeeperError):
+                    await stored.writer.close()
+
+
+@contextmanager
+def _as_storage_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (BookKeeperError, MetadataError) as error:
+        raise StorageError(f"{what}: {error}") from error

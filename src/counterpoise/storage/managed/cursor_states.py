@@ -1,0 +1,45 @@
+"""A cursor's state as brokers have it, and as Pulsar stores it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from counterpoise.bookkeeper.cursors import CursorNode, CursorPositions
+from counterpoise.storage.port import CursorState
+
+DEDUPLICATION: Final = "pulsar.dedup"
+"""The cursor whose properties are the last sequence ids of producers: numbers, where those of a
+subscription are texts."""
+
+
+def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
+    """What is stored of a cursor, for a broker."""
+    properties = dict(node.texts)
+    if node.name == DEDUPLICATION:
+        properties |= {name: str(number) for name, number in positions.numbers}
+    return CursorState(
+        node.name,
+        positions.mark_delete,
+        positions.acknowledged,
+        properties,
+        positions.batches,
+    )
+
+
+def node_of(state: CursorState, ledger: int, former: CursorNode, ranges_max: int) -> CursorNode:
+    """What to store of a cursor, with its first ``ranges_max`` ranges.
+
+    ``former`` is what was stored of it before: its numbers stay, which only Pulsar writes.
+    """
+    numbers = former.positions.numbers
+    texts = tuple(state.properties.items())
+    if state.name == DEDUPLICATION:
+        numbers, texts = tuple((name, int(number)) for name, number in texts), ()
+    ranges = tuple(
+        (first._replace(entry_id=first.entry_id - 1), last)
+        for first, last in state.acked[:ranges_max]
+    )
+    positions = CursorPositions(
+        state.mark_delete, ranges, numbers=numbers, batches=tuple(state.partial)
+    )
+    return CursorNode(state.name, ledger, positions, texts)

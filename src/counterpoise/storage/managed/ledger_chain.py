@@ -1,0 +1,188 @@
+"""The ledgers of a log: the list in its node, and the one that is written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Mapping
+
+from counterpoise.bookkeeper.client_port import LedgerClient
+from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
+from counterpoise.bookkeeper.managed_ledgers import ListedLedger
+from counterpoise.names.callbacks import Clock
+from counterpoise.storage.managed.current_ledger import CurrentLedger
+from counterpoise.storage.managed.topic_node import OwnedNode
+from counterpoise.storage.port import LogFencedError, StorageError
+
+_log = logging.getLogger(__name__)
+
+
+class LedgerChain:
+    """Creates, lists and deletes ledgers, for the owner of a log."""
+
+    def __init__(
+        self,
+        client: LedgerClient,
+        owned: OwnedNode,
+        purpose: Mapping[str, bytes],
+        now: Clock,
+        wall: Clock,
+    ) -> None:
+        """``now``: what the age of ledgers goes by, in seconds; ``wall``: seconds since 1970."""
+        self.owned = owned
+        self.current: CurrentLedger
+        """The ledger that is written, from `begin` on."""
+        self._is_begun = False
+        self.closed: list[ListedLedger] = []
+        """Those before the current one, in order."""
+        self._client = client
+        self._purpose = purpose
+        self._now = now
+        self._wall = wall
+        self._next: CurrentLedger | None = None
+        self._dropped: set[int] = set()
+        self._listing = asyncio.Lock()
+
+    async def create_next(self) -> CurrentLedger:
+        """The ledger that `list_next` makes the current one; raises `StorageError`.
+
+        One that was created before, and could not be listed, is used.
+        """
+        if self._next is not None and self._next.is_over:
+            # Whether it is listed may be unknown: the next list is without it.
+            self._dropped.add(self._next.ledger_id)
+            self._next = None
+        if self._next is None:
+            made = CurrentLedger(self._now())
+            try:
+                made.writer = await self._client.create(self._purpose, made)
+            except BookKeeperError as error:
+                raise StorageError(
+                    f"{self.owned.name}: no ledger can be created: {error}"
+                ) from error
+            self._next = made
+        return self._next
+
+    async def settle(self, ledger: CurrentLedger, committed: int) -> int:
+        """Close a ledger; how many entries it has for good. Raises `StorageError`.
+
+        More than ``committed`` where another client has closed it, and found more.
+        """
+        try:
+            try:
+                await ledger.writer.close()
+            except BookKeeperError:
+                reader = await self._client.recover(ledger.ledger_id)
+                return max(reader.last_entry + 1, committed)
+        except NoSuchLedger as error:
+            await self.owned.check_mine()
+            if committed:
+                _log.error("%s: %s any more", self.owned.name, error)
+        except BookKeeperError as error:
+            raise StorageError(
+                f"{self.owned.name}: the end of ledger {ledger.ledger_id} is unknown: {error}"
+            ) from error
+        return committed
+
+    async def list_next(self, following: CurrentLedger, entries: int, size: int) -> None:
+        """List a ledger behind the current one, which has so many entries and bytes."""
+        async with self._listing:
+            closed = list(self.closed)
+            if entries:
+                closed.append(self._closed(self.current.ledger_id, entries, size))
+            else:
+                self._dropped.add(self.current.ledger_id)
+            await self._list(closed, following)
+            self.current, self._next = following, None
+
+    async def begin(
+        self, following: CurrentLedger, found: Iterable[ListedLedger], empty: Iterable[int]
+    ) -> None:
+        """List what a former owner left, and the next ledger; ``empty`` ones are deleted."""
+        async with self._listing:
+            self._dropped.update(empty)
+            closed = [
+                each if each.closed_ms else self._closed(each.ledger, each.entries, each.size)
+                for each in found
+            ]
+            await self._list(closed, following)
+            self.current, self._next, self._is_begun = following, None, True
+
+    def _closed(self, ledger_id: int, entries: int, size: int) -> ListedLedger:
+        return ListedLedger(ledger_id, entries, size, int(self._wall() * 1000), False, False)
+
+    async def _list(self, closed: list[ListedLedger], current: CurrentLedger) -> None:
+        """Change the list, then delete what it has no more."""
+        kept = [each for each in closed if each.ledger not in self._dropped]
+        written = ListedLedger(current.ledger_id, 0, 0, 0, False, False)
+        await self.owned.list_ledgers([*kept, written])
+        self.closed = kept
+        dropped, self._dropped = self._dropped, set()
+        await asyncio.gather(*map(self._delete, dropped))
+
+    def drop(self, ledger_ids: Iterable[int]) -> None:
+        """Leave these out of the list when it changes next, and delete them."""
+        self._dropped.update(ledger_ids)
+
+    async def trim(self) -> None:
+        """Do now what `drop` asked for; raises `LogFencedError` and `StorageError`."""
+        async with self._listing:
+            if self._dropped:
+                await self._list(self.closed, self.current)
+
+    async def _delete(self, ledger_id: int) -> None:
+        try:
+            await self._client.delete(ledger_id)
+        except BookKeeperError as error:
+            _log.warning(
+                "%s: ledger %d is left as an orphan: %s", self.owned.name, ledger_id, error
+            )
+
+    async def close(self, committed: int) -> bool:
+        """Close the current ledger; whether the next owner finds it so without recovery.
+
+        Raises `LogFencedError` where the log has another owner.
+        """
+        if self._next is not None:
+            await self._discard_next()
+        try:
+            await self.current.writer.close()
+        except BookKeeperError as error:
+            # All that was acknowledged is there; the next owner recovers the ledger.
+            _log.info("%s: %s", self.owned.name, error)
+            return False
+        await self.owned.check_mine()
+        return True
+
+    async def delete(self) -> None:
+        """Delete every ledger, of a log that is to have none any more; raises `BookKeeperError`."""
+        with contextlib.suppress(BookKeeperError):
+            await self.current.writer.close()
+        ids = [each.ledger for each in self.closed] + [self.current.ledger_id]
+        await asyncio.gather(*map(self._client.delete, ids))
+
+    async def _discard_next(self) -> None:
+        """Delete a ledger that was created and is not listed."""
+        following, self._next = self._next, None
+        if following is None:
+            return
+        following.is_over = True
+        with contextlib.suppress(BookKeeperError):
+            await following.writer.close()
+        listed = True
+        with contextlib.suppress(StorageError):
+            try:
+                await self.owned.check_mine()
+                listed = self.owned.lists(following.ledger_id)
+            except LogFencedError:
+                listed = False
+        if not listed:
+            await self._delete(following.ledger_id)
+
+    async def abandon(self) -> None:
+        """Write nothing more."""
+        await self._discard_next()
+        if self._is_begun:
+            with contextlib.suppress(BookKeeperError):
+                await self.current.writer.close()

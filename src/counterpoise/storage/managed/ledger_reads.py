@@ -1,0 +1,77 @@
+"""Reads of a log's ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from counterpoise.bookkeeper.client_port import LedgerClient, LedgerReader
+from counterpoise.bookkeeper.errors import BookKeeperError, EntryUnreadable, NoSuchLedger
+from counterpoise.storage.ledger_index import IndexedLedger
+from counterpoise.storage.managed.current_ledger import CurrentLedger
+from counterpoise.storage.managed.entries import as_sent
+from counterpoise.storage.port import Lost, StorageError
+
+ENTRIES_MAX: Final = 1000
+"""Entries that are asked for at once."""
+
+
+class LostEntries(Exception):
+    """What was to be read is lost."""
+
+    def __init__(self, lost: Lost) -> None:
+        super().__init__(str(lost))
+        self.lost = lost
+
+
+class LedgerReads:
+    """The readers of a log's ledgers, each opened when it is needed first."""
+
+    def __init__(self, client: LedgerClient) -> None:
+        self._client = client
+        self._readers: dict[int, LedgerReader] = {}
+
+    def forget(self, ledger_ids: Iterable[int]) -> None:
+        """These are deleted, or not written any more."""
+        for ledger_id in ledger_ids:
+            self._readers.pop(ledger_id, None)
+
+    async def read(
+        self, ledger: IndexedLedger, entry_id: int, max_bytes: int, current: CurrentLedger
+    ) -> list[bytes]:
+        """Entries from this one on: one at least, ``max_bytes`` about at most.
+
+        Raises `LostEntries` where the first of them is lost, and `StorageError`.
+        """
+        mean = max(ledger.size // max(ledger.entries, 1), 1)
+        count = min(max(max_bytes // mean, 1), ENTRIES_MAX, ledger.entries - entry_id)
+        try:
+            reader = await self._reader(ledger.ledger_id, current)
+            try:
+                payloads = await reader.read(entry_id, entry_id + count - 1)
+            except EntryUnreadable:
+                if count == 1:
+                    raise
+                # Some of them may be sound: those before the one that is not are served.
+                payloads = await reader.read(entry_id, entry_id)
+        except NoSuchLedger:
+            raise LostEntries(Lost(ledger.ledger_id, entry_id, ledger.entries - 1)) from None
+        except EntryUnreadable as error:
+            if error.lost:
+                raise LostEntries(Lost(ledger.ledger_id, entry_id, entry_id)) from None
+            raise StorageError(str(error)) from error
+        except BookKeeperError as error:
+            raise StorageError(f"ledger {ledger.ledger_id} cannot be read: {error}") from error
+        return [as_sent(payload) for payload in payloads]
+
+    async def _reader(self, ledger_id: int, current: CurrentLedger) -> LedgerReader:
+        reader = self._readers.get(ledger_id)
+        if reader is None:
+            if ledger_id == current.ledger_id and not current.is_over:
+                reader = await self._client.read_open(current.writer)
+            else:
+                # All but the one that is written are closed, and by this log's owner or a former
+                # one: nothing is fenced that still lives.
+                reader = await self._client.recover(ledger_id)
+            self._readers[ledger_id] = reader
+        return reader

@@ -1,0 +1,28 @@
+"""What a ledger's custom metadata says of it (Java's ``LedgerMetadataUtils``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OWNER: Final = "counterpoise/owner"
+"""The broker that created a ledger, for messages to people; Pulsar does not write it."""
+
+
+def messages_purpose(name: str, owner: str) -> dict[str, bytes]:
+    """Of a ledger with messages of a managed ledger."""
+    return {
+        "application": b"pulsar",
+        "component": b"managed-ledger",
+        "pulsar/managed-ledger": name.encode(),
+        OWNER: owner.encode(),
+    }
+
+
+def cursor_purpose(name: str, cursor: str) -> dict[str, bytes]:
+    """Of the ledger of a cursor, whose name is encoded as its node's."""
+    return {
+        "application": b"pulsar",
+        "component": b"managed-ledger",
+        "pulsar/managed-ledger": name.encode(),
+        "pulsar/cursor": cursor.encode(),
+    }

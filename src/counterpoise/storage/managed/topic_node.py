@@ -1,0 +1,125 @@
+"""The node of a topic's managed ledger: who owns the log, and which ledgers it has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from counterpoise.bookkeeper.errors import UnreadableNode
+from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
+from counterpoise.bookkeeper.ledger_paths import ledger_path
+from counterpoise.bookkeeper.managed_ledgers import (
+    ROOT,
+    ListedLedger,
+    parse_managed_ledger,
+    with_ledgers,
+    with_topic,
+)
+from counterpoise.metadata import BadVersion, MetadataError, MetadataStore
+from counterpoise.storage.managed.purpose import OWNER
+from counterpoise.storage.port import LogFencedError, StorageError
+from counterpoise.storage.topic_record import TopicRecord
+
+
+class ManagedLedgerTopics:
+    """Topics in the nodes of their managed ledgers (`TopicCodec`)."""
+
+    def read(self, value: bytes) -> TopicRecord:
+        """See `TopicCodec.read`; raises `UnreadableNode`."""
+        found = parse_managed_ledger("", value)
+        return TopicRecord(dict(found.properties), found.terminated)
+
+    def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
+        """See `TopicCodec.write`; the list of ledgers stays."""
+        return with_topic("", former, record.properties, record.terminated)
+
+
+class OwnedNode:
+    """A topic's node, changed by compare-and-set for as long as its log has this owner.
+
+    Others may change properties of the topic in it meanwhile. They stay.
+    """
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        ledgers_root: str,
+        name: str,
+        value: bytes,
+        version: int,
+    ) -> None:
+        """``value`` and ``version``: what was read before the log was fenced."""
+        self.name = name
+        self.path = f"{ROOT}/{name}"
+        self._metadata = metadata
+        self._ledgers_root = ledgers_root
+        self._value = value
+        self.version = version
+        #: What it listed before this owner; None once this owner has listed a ledger.
+        self._former: tuple[int, ...] | None = _ids(parse_managed_ledger(name, value).ledgers)
+        self._mine: set[int] = set()
+        self._changing = asyncio.Lock()
+
+    async def list_ledgers(self, ledgers: Sequence[ListedLedger]) -> None:
+        """List these; the last one was created by this owner.
+
+        Raises `LogFencedError` where the log has another owner, and `StorageError` where it is
+        unknown whether they are listed now.
+        """
+        self._mine.add(ledgers[-1].ledger)
+        async with self._changing:
+            while True:
+                value = with_ledgers(self.name, self._value, ledgers)
+                try:
+                    version = await self._metadata.put(
+                        self.path, value, expected_version=self.version
+                    )
+                except BadVersion:
+                    await self._read_again()
+                except MetadataError as error:
+                    raise StorageError(f"{self.path} cannot be written: {error}") from error
+                else:
+                    self._value, self.version, self._former = value, version, None
+                    return
+
+    def lists(self, ledger: int) -> bool:
+        """Whether a ledger is listed, as far as the node was read or written last."""
+        return ledger in _ids(parse_managed_ledger(self.name, self._value).ledgers)
+
+    async def check_mine(self) -> None:
+        """Raise `LogFencedError` unless the log has this owner."""
+        async with self._changing:
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        try:
+            stored = await self._metadata.get(self.path)
+        except MetadataError as error:
+            raise StorageError(f"{self.path} cannot be read: {error}") from error
+        if stored is None:
+            raise LogFencedError(f"{self.name} was taken over by its deletion")
+        listed = _ids(parse_managed_ledger(self.name, stored.value).ledgers)
+        if listed and listed[-1] in self._mine:
+            self._former = None
+        elif listed != self._former:
+            raise LogFencedError(f"{self.name} was taken over by {await self._owner(listed)}")
+        self._value, self.version = stored.value, stored.version
+
+    async def _owner(self, listed: tuple[int, ...]) -> str:
+        """The broker that created the ledger which is written now, as far as that can be said."""
+        if not listed:
+            return "its deletion"
+        path = ledger_path(self._ledgers_root, listed[-1])
+        try:
+            stored = await self._metadata.get(path)
+            if stored is not None:
+                found = read_ledger_metadata(listed[-1], path, stored.value).custom.get(OWNER)
+                if found is not None:
+                    return found.decode("utf-8", "replace")
+        except (MetadataError, UnreadableNode):
+            pass
+        return "another broker"
+
+
+def _ids(ledgers: Sequence[ListedLedger]) -> tuple[int, ...]:
+    return tuple(each.ledger for each in ledgers)

@@ -1,0 +1,51 @@
+"""What logs on BookKeeper read from broker.conf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedgerOptions:
+    """How ledgers are written, and when the next one begins."""
+
+    ensemble: int = option(2, "managedLedgerDefaultEnsembleSize", low=1)
+    """On how many bookies a ledger is."""
+    write_quorum: int = option(2, "managedLedgerDefaultWriteQuorum", low=1)
+    """On how many of them each entry is."""
+    ack_quorum: int = option(2, "managedLedgerDefaultAckQuorum", low=1)
+    """How many of them must have an entry before it is acknowledged."""
+    digest: str = option("CRC32C", "managedLedgerDigestType")
+    """What entries are checked by: CRC32C, CRC32, MAC (HMAC-SHA1) or DUMMY."""
+    password: str = option("", "managedLedgerPassword")
+    """The password of ledgers. Ledgers that have another cannot be opened."""
+    timeout_s: float = option(30.0, "bookkeeperClientTimeoutInSeconds", "s", low=0.1)
+    """After so long without an answer a bookie counts as failed."""
+    ledger_entries: int = option(50_000, "managedLedgerMaxEntriesPerLedger", low=1)
+    """A ledger with so many entries is closed and the next begun."""
+    min_rollover_min: int = option(10, "managedLedgerMinLedgerRolloverTimeMinutes", "min", low=0)
+    """A ledger that is full is written on until it is as old as this."""
+    max_rollover_min: int = option(240, "managedLedgerMaxLedgerRolloverTimeMinutes", "min", low=1)
+    """A ledger as old as this is closed with the next message, full or not."""
+    cursor_entries: int = option(50_000, "managedLedgerCursorMaxEntriesPerLedger", low=1)
+    """A cursor's ledger with so many states is closed and the next begun."""
+    cursor_rollover_s: int = option(14_400, "managedLedgerCursorRolloverTimeInSeconds", "s", low=1)
+    """And so is one as old as this."""
+    mark_deletes_per_s: float = option(1.0, "managedLedgerDefaultMarkDeleteRateLimit", low=0.01)
+    """How often a second a cursor's state is stored, at most."""
+    ranges_max: int = option(10_000, "managedLedgerMaxUnackedRangesToPersist", low=0)
+    """How many ranges of acknowledged entries beyond the mark-delete position are stored; entries
+    of those beyond come again after the topic's next load."""
+    node_ranges_max: int = option(
+        1000, "managedLedgerMaxUnackedRangesToPersistInMetadataStore", low=0
+    )
+    """A cursor with more ranges stays in its ledger when its topic is closed."""
+
+    def is_due(self, entries: int, size: int, age_s: float, size_max: int) -> bool:
+        """Whether a ledger of this age is to be closed, and the next one to begin."""
+        full = entries >= self.ledger_entries or size >= size_max
+        return (full and age_s >= self.min_rollover_min * 60) or (
+            bool(entries) and age_s >= self.max_rollover_min * 60
+        )

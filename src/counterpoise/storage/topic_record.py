@@ -1,0 +1,58 @@
+"""What the metadata store's node of a persistent topic says, in the layout of the ledger store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from counterpoise.names.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """What is known of a topic besides that it exists; most have none of it, and an empty node."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    terminated: Position | None = None
+    """The last position of a topic to which nothing more may ever be published."""
+
+
+class TopicCodec(Protocol):
+    """How a ledger store has topics in their nodes."""
+
+    def read(self, value: bytes) -> TopicRecord:
+        """A record as `write` made it."""
+
+    def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
+        """The node's value with this record, in place of the ``former`` value."""
+
+
+_PLAIN = TopicRecord()
+
+
+class JsonTopics:
+    """Topics as JSON: of stores that keep nothing else in a topic's node."""
+
+    def read(self, value: bytes) -> TopicRecord:
+        """See `TopicCodec.read`; nodes without the last position have only that there is one."""
+        if not value:
+            return _PLAIN
+        fields = json.loads(value)
+        ended = (
+            Position(*fields.get("terminatedAt", (-1, -1))) if fields.get("terminated") else None
+        )
+        return TopicRecord(fields.get("properties") or {}, ended)
+
+    def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
+        """See `TopicCodec.write`."""
+        if record == _PLAIN:
+            return b""
+        fields: dict[str, object] = {
+            "properties": dict(record.properties),
+            "terminated": record.terminated is not None,
+        }
+        if record.terminated is not None:
+            fields["terminatedAt"] = list(record.terminated)
+        return json.dumps(fields).encode()

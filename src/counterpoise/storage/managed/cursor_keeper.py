@@ -57,6 +57,8 @@ class StoredCursor:
     writer: ConfirmedLedger | None = None
     """Of its ledger, once this owner has begun one."""
     begun: float = 0.0
+    unused: set[int] = field(default_factory=set)
+    """Ledgers that its node named before."""
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -184,27 +186,35 @@ class CursorKeeper:
         return writer.entries >= options.cursor_entries or age >= options.cursor_rollover_s
 
     async def _begin_ledger(self, stored: StoredCursor, state: CursorState) -> None:
-        owned, former, full = self._owned, stored.node.ledger, stored.writer
+        owned, full = self._owned, stored.writer
+        await owned.check_mine()
         purpose = cursor_purpose(owned.name, url_encoded(state.name))
         writer = await ConfirmedLedger.create(self._client, purpose)
         try:
             node = node_of(state, writer.ledger, stored.node, self._options.ranges_max)
             await writer.add(write_positions(node.positions))
             await self._write_node(stored, state, writer.ledger)
-            await owned.check_mine()
+        except MetadataError:
+            # The node may name it. Once the node names another, it is unused.
+            stored.unused.add(writer.ledger)
+            raise
         except BaseException:
-            if stored.node.ledger != writer.ledger:
-                await self._discard(writer.ledger)
+            await self._discard({writer.ledger})
             raise
         stored.writer, stored.begun = writer, self._now()
+        await owned.check_mine()
+        await self._discard(stored.unused)
         if full is not None:
             with contextlib.suppress(BookKeeperError):
                 await full.close()
-        await self._discard(former)
 
     async def _write_node(self, stored: StoredCursor, state: CursorState, ledger: int) -> None:
-        """Write a cursor's node, over whatever a former owner may still write there."""
+        """Write a cursor's node, over whatever a former owner may still write there.
+
+        The ledgers that it named are unused then, once this owner is known to be the owner still.
+        """
         node = node_of(state, ledger, stored.node, self._options.ranges_max)
+        stored.unused.add(stored.node.ledger)
         while True:
             value = write_cursor_node(stored.path, stored.value, node, int(self._wall() * 1000))
             try:
@@ -215,13 +225,17 @@ class CursorKeeper:
                 await self._owned.check_mine()
                 now = await self._metadata.get(stored.path)
                 stored.version = MUST_NOT_EXIST if now is None else now.version
+                if now is not None:
+                    stored.unused.add(parse_cursor_node(stored.path, now.value).ledger)
             else:
                 stored.value, stored.node = value, node
+                stored.unused -= {ledger, NO_LEDGER}
                 return
 
-    async def _discard(self, ledger: int) -> None:
-        """Delete a ledger that no node names any more."""
-        if ledger != NO_LEDGER:
+    async def _discard(self, unused: set[int]) -> None:
+        """Delete ledgers that no node names any more."""
+        while unused:
+            ledger = unused.pop()
             try:
                 await self._client.delete(ledger)
             except BookKeeperError as error:
@@ -236,29 +250,27 @@ class CursorKeeper:
             if stored.writer is not None:
                 with contextlib.suppress(BookKeeperError):
                     await stored.writer.close()
-            await self._discard(stored.node.ledger)
+            await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})
 
     async def close(self, wanted: Mapping[str, CursorState]) -> None:
         """Save all, and put each state that is small enough into its node."""
         await self.save(wanted)
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
-            unused = await asyncio.gather(*(self._settle(each) for each in self._stored.values()))
+            await self._owned.check_mine()
+            await asyncio.gather(*(self._settle(each) for each in self._stored.values()))
             # A successor that read a node before it was changed needs the ledger that it names.
             await self._owned.check_mine()
-            await asyncio.gather(*(self._discard(ledger) for ledger in unused))
+            await asyncio.gather(*(self._discard(each.unused) for each in self._stored.values()))
 
-    async def _settle(self, stored: StoredCursor) -> int:
-        """Put a cursor's state into its node; the ledger that is not needed any more."""
+    async def _settle(self, stored: StoredCursor) -> None:
+        """Put a cursor's state into its node, if it is not too large."""
         async with stored.turn:
-            state, ledger, writer = stored.saved, stored.node.ledger, stored.writer
-            if state is None or writer is None:
-                return NO_LEDGER
+            if stored.saved is None or stored.writer is None:
+                return
             with contextlib.suppress(BookKeeperError):
-                await writer.close()
-            if not self._fits_node(state):
-                return NO_LEDGER
-            await self._write_node(stored, state, NO_LEDGER)
-            return ledger
+                await stored.writer.close()
+            if self._fits_node(stored.saved):
+                await self._write_node(stored, stored.saved, NO_LEDGER)
 
     async def delete(self) -> None:
         """Delete every cursor that was loaded, with its ledger."""

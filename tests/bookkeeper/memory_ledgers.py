@@ -59,10 +59,9 @@ class MemoryClient:
         self.cluster = cluster
         #: It reaches nothing any more: every call fails.
         self.vanished = False
-        #: So many of the next entries are not stored; as many of those that follow are stored, and
-        #: the answer is lost. Both end their ledger.
-        self.failing = 0
-        self.unanswered = 0
+        #: Behind so many entries one ends its ledger: it is not stored, or its answer is lost.
+        self.fails_in: int | None = None
+        self.unanswered_in: int | None = None
 
     def reach(self) -> None:
         if self.vanished:
@@ -102,6 +101,11 @@ class MemoryClient:
         self.vanished = True
 
 
+def _counted(left: int | None) -> tuple[bool, int | None]:
+    """Whether it is this one, and what is left until then."""
+    return left == 0, left - 1 if left else None
+
+
 class MemoryWriter:
     """`LedgerWriter`."""
 
@@ -134,14 +138,16 @@ class MemoryWriter:
         await self.client.cluster.answers.wait()
         while self._pending and not self._over:
             client, stored = self.client, self.stored
-            if stored.fenced or client.vanished or client.failing:
-                client.failing = max(0, client.failing - 1)
+            fails, client.fails_in = _counted(client.fails_in)
+            if stored.fenced or client.vanished or fails:
                 self._end("fenced" if stored.fenced else "too few bookies answer")
                 break
             payload = self._pending[0]
             stored.entries.append(payload)
-            if client.unanswered:
-                client.unanswered -= 1
+            unanswered, client.unanswered_in = _counted(client.unanswered_in)
+            if unanswered:
+                # Every other time auto-recovery is quicker than this writer.
+                stored.closed = len(stored.entries) % 2 == 0
                 self._end("the answer is lost")
                 break
             del self._pending[0]

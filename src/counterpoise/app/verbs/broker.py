@@ -18,6 +18,7 @@ from counterpoise.app.descriptors import raised_limit, within
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import collect_seldom
 from counterpoise.app.loop_thread import loop_factory
+from counterpoise.app.packages import needed_by
 from counterpoise.app.processes import READY, ChildSpec
 from counterpoise.app.settings.table import read_by_balancer
 from counterpoise.app.supervisor import LeaderProgram
@@ -57,7 +58,8 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig) -> None:
     if args.data is not None:
         storage = replace(storage, url=file_url(args.data))
     try:
-        ledgers = await _unless_stopping(stopping, open_ledgers(storage))
+        with needed_by(f"ledgerStoreUrl={storage.url}", "storage"):
+            ledgers = await _unless_stopping(stopping, open_ledgers(storage))
         if ledgers is None:
             return
         on_leadership = balancer.on_leadership if balancer is not None else None

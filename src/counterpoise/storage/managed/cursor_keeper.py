@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from counterpoise.bookkeeper.client_port import LedgerClient
 from counterpoise.bookkeeper.cursors import (
     NO_LEDGER,
     CursorNode,
@@ -30,16 +29,15 @@ from counterpoise.bookkeeper.errors import (
     NoSuchLedger,
     UnreadableNode,
 )
-from counterpoise.metadata import BadVersion, MetadataError, MetadataStore, NotFound
+from counterpoise.metadata import BadVersion, MetadataError, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
-from counterpoise.names.callbacks import Clock
 from counterpoise.names.position import NO_POSITION
 from counterpoise.names.topic import url_encoded
 from counterpoise.storage.managed.confirmed_ledger import ConfirmedLedger
+from counterpoise.storage.managed.context import ManagedContext
 from counterpoise.storage.managed.cursor_states import node_of, state_of
 from counterpoise.storage.managed.purpose import cursor_purpose
 from counterpoise.storage.managed.topic_node import OwnedNode
-from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import CursorState, StorageError
 
 _log = logging.getLogger(__name__)
@@ -69,22 +67,13 @@ class CursorKeeper:
     and then the log's node is read, which the other has changed before it read this one.
     """
 
-    def __init__(
-        self,
-        metadata: MetadataStore,
-        client: LedgerClient,
-        owned: OwnedNode,
-        options: ManagedLedgerOptions,
-        now: Clock,
-        wall: Clock,
-    ) -> None:
-        """``now``: what the age of ledgers goes by, in seconds; ``wall``: seconds since 1970."""
-        self._metadata = metadata
-        self._client = client
+    def __init__(self, context: ManagedContext, owned: OwnedNode) -> None:
+        self._metadata = context.metadata
+        self._client = context.client
+        self._options = context.options
+        self._now = context.now
+        self._wall = context.wall
         self._owned = owned
-        self._options = options
-        self._now = now
-        self._wall = wall
         self._stored: dict[str, StoredCursor] = {}
 
     async def load(self) -> dict[str, CursorState]:

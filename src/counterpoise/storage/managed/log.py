@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from counterpoise.bookkeeper.client_port import LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.storage.cache import LogCache
 from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.lost_entries import empty_chunk, lost_from, merged
+from counterpoise.storage.managed.context import ManagedContext
 from counterpoise.storage.managed.current_ledger import CurrentLedger
 from counterpoise.storage.managed.entries import count_messages
 from counterpoise.storage.managed.ledger_chain import LedgerChain
@@ -26,9 +27,6 @@ from counterpoise.storage.port import (
     Lost,
     StorageError,
 )
-
-if TYPE_CHECKING:
-    from counterpoise.storage.managed.store import ManagedLedgerStore
 
 C = TypeVar("C")
 _log = logging.getLogger(__name__)
@@ -48,18 +46,18 @@ class ManagedLog(GroupLog[C]):
         self,
         name: str,
         listener: LogListener[C],
-        store: ManagedLedgerStore,
+        context: ManagedContext,
         taken: TakenOver,
     ) -> None:
         chain = taken.chain
         ledgers = [(each.ledger, each.entries, each.size) for each in chain.closed]
         ledgers.append((chain.current.ledger_id, 0, 0))
         super().__init__(name, listener, ledgers, taken.cursors)
-        self._store = store
+        self._context = context
         self._chain: LedgerChain = chain
         self._keeper = taken.keeper
-        self._reads = LedgerReads(store.client)
-        self._cache = LogCache(store.cache)
+        self._reads = LedgerReads(context.client)
+        self._cache = LogCache(context.cache)
         self._tasks: set[asyncio.Task[None]] = set()
         self._save_timer: asyncio.TimerHandle | None = None
         self._saving = asyncio.Lock()
@@ -88,15 +86,12 @@ class ManagedLog(GroupLog[C]):
         return last.entries if last.ledger_id == self._chain.current.ledger_id else 0
 
     def _is_due(self) -> bool:
-        store, now = self._store, self._store.now()
-        entries = self._committed()
-        return (
-            bool(entries)
-            and now >= self._not_before
-            and store.options.is_due(
-                entries, self._index.last.size, now - self._chain.current.begun, store.ledger_bytes
-            )
-        )
+        context, entries, size = self._context, self._committed(), self._index.last.size
+        now = context.now()
+        if not entries or now < self._not_before:
+            return False
+        age = now - self._chain.current.begun
+        return context.options.is_due(entries, size, age, context.ledger_bytes)
 
     async def _begin_in_next(self, group: EntryGroup[C]) -> None:
         try:
@@ -119,7 +114,7 @@ class ManagedLog(GroupLog[C]):
         except StorageError as error:
             if ended.is_over:
                 raise
-            self._not_before = self._store.now() + RETRY_S
+            self._not_before = self._context.now() + RETRY_S
             _log.warning("%s: %s; ledger %d grows on", self.name, error, ended.ledger_id)
             return
         ended.is_over = True
@@ -244,12 +239,12 @@ class ManagedLog(GroupLog[C]):
 
     def _state_changed(self) -> None:
         if self._save_timer is None:
-            wait = 1 / self._store.options.mark_deletes_per_s
+            wait = 1 / self._context.options.mark_deletes_per_s
             self._save_timer = self._loop.call_later(wait, self._save_soon)
 
     def _save_soon(self) -> None:
         self._save_timer = None
-        if self._error is None and not self._store.closed:
+        if self._error is None and not self._context.is_closed:
             self._keep(self._save_now())
 
     async def _save_now(self) -> None:
@@ -274,7 +269,7 @@ class ManagedLog(GroupLog[C]):
             if self._tasks:
                 await asyncio.wait(self._tasks)
             if await self._chain.close(self._committed()):
-                await self._store.mark_released(self.name, self._chain.owned.version)
+                await self._context.mark_released(self.name, self._chain.owned.version)
 
     async def _release(self) -> None:
         if self._save_timer is not None:

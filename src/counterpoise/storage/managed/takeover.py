@@ -19,12 +19,11 @@ from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
 from counterpoise.bookkeeper.managed_ledgers import ROOT, ListedLedger, parse_managed_ledger
 from counterpoise.metadata import BadVersion, MetadataError, MetadataStore
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
-from counterpoise.names.callbacks import Clock
+from counterpoise.storage.managed.context import ManagedContext
 from counterpoise.storage.managed.cursor_keeper import CursorKeeper
 from counterpoise.storage.managed.ledger_chain import LedgerChain
 from counterpoise.storage.managed.purpose import messages_purpose
 from counterpoise.storage.managed.topic_node import OwnedNode
-from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import CursorState, StorageError
 
 REPLICATORS: Final = "pulsar.repl"
@@ -50,96 +49,76 @@ class TakenOver:
     cursors: Mapping[str, CursorState]
 
 
-@dataclass(frozen=True, slots=True)
-class Takeover:
-    """What taking logs over needs of a broker."""
-
-    metadata: MetadataStore
-    client: LedgerClient
-    ledgers_root: str
-    options: ManagedLedgerOptions
-    now: Clock
-    wall: Clock
-
-    async def take(self, name: str, owner: str) -> TakenOver:
-        """Take a log over, or create it; raises `StorageError`."""
-        stored = await self._node(name)
-        owned = OwnedNode(self.metadata, self.ledgers_root, name, stored.value, stored.version)
-        purpose = messages_purpose(name, owner)
-        chain = LedgerChain(self.client, owned, purpose, self.now, self.wall)
-        creating = asyncio.create_task(chain.create_next())
-        try:
-            found = await self._recovered(name, stored.value)
-            following = await creating
-            kept = [each for each in found if each.entries]
-            empty = [each.ledger for each in found if not each.entries]
-            await chain.begin(following, kept, empty)
-            keeper = CursorKeeper(
-                self.metadata, self.client, owned, self.options, self.now, self.wall
-            )
-            return TakenOver(chain, keeper, await keeper.load())
-        except BaseException:
-            with contextlib.suppress(StorageError):
-                await creating
-            await chain.abandon()
-            raise
-
-    async def _node(self, name: str) -> Stored:
-        """The log's node, created where there is none; refused where Pulsar's features are used."""
-        path = f"{ROOT}/{name}"
-        try:
-            while True:
-                stored = await self.metadata.get(path)
-                if stored is not None:
-                    await self._check_supported(name, stored.value)
-                    return stored
-                with contextlib.suppress(BadVersion):
-                    await self.metadata.put(path, b"", expected_version=MUST_NOT_EXIST)
-        except (MetadataError, BookKeeperError) as error:
-            raise StorageError(f"{path} cannot be read: {error}") from error
-
-    async def _check_supported(self, name: str, value: bytes) -> None:
-        if any(each.offloading for each in parse_managed_ledger(name, value).ledgers):
-            raise UnsupportedLog(name, "ledgers in long-term storage (OffloadContext)")
-        cursors = await cursor_names(self.metadata, name)
-        nodes = [read_cursor_node(self.metadata, name, each) for each in cursors]
-        for node in await asyncio.gather(*nodes):
-            if node is None:
-                continue
-            if node.name == COMPACTION_CURSOR:
-                raise UnsupportedLog(name, f"a compacted ledger (its cursor {node.name})")
-            if node.name.startswith(REPLICATORS):
-                raise UnsupportedLog(name, f"geo-replication (its cursor {node.name})")
-            if node.delayed_ledgers:
-                raise UnsupportedLog(name, f"an index of delayed messages (its cursor {node.name})")
-
-    async def _recovered(self, name: str, value: bytes) -> list[ListedLedger]:
-        """The ledgers that the node lists, with the entries of those that a former owner wrote.
-
-        All but the last are closed, unless their owner died at the wrong moment.
-        """
-        listed = parse_managed_ledger(name, value).ledgers
-        return list(
-            await asyncio.gather(
-                *(
-                    self._recover(each)
-                    if not each.closed_ms or each is listed[-1]
-                    else _as_it_is(each)
-                    for each in listed
-                )
-            )
-        )
-
-    async def _recover(self, listed: ListedLedger) -> ListedLedger:
-        try:
-            reader = await self.client.recover(listed.ledger)
-        except NoSuchLedger:
-            # Of a list that was changed before the ledger was there, or it was deleted by hand.
-            return ListedLedger(listed.ledger, 0, 0, 0, False, False)
-        except BookKeeperError as error:
-            raise StorageError(f"ledger {listed.ledger} cannot be recovered: {error}") from error
-        return ListedLedger(listed.ledger, reader.last_entry + 1, reader.length, 0, False, False)
+async def take_over(context: ManagedContext, name: str, owner: str) -> TakenOver:
+    """Take a log over, or create it; raises `StorageError`."""
+    stored = await _node(context.metadata, name)
+    owned = OwnedNode(context.metadata, context.ledgers_root, name, stored.value, stored.version)
+    purpose = messages_purpose(name, owner)
+    chain = LedgerChain(context.client, owned, purpose, context.now, context.wall)
+    creating = asyncio.create_task(chain.create_next())
+    try:
+        found = await _recovered(context.client, name, stored.value)
+        following = await creating
+        kept = [each for each in found if each.entries]
+        empty = [each.ledger for each in found if not each.entries]
+        await chain.begin(following, kept, empty)
+        keeper = CursorKeeper(context, owned)
+        return TakenOver(chain, keeper, await keeper.load())
+    except BaseException:
+        with contextlib.suppress(StorageError):
+            await creating
+        await chain.abandon()
+        raise
 
 
-async def _as_it_is(listed: ListedLedger) -> ListedLedger:
-    return listed
+async def _node(metadata: MetadataStore, name: str) -> Stored:
+    """The log's node, created where there is none; refused where Pulsar's features are used."""
+    path = f"{ROOT}/{name}"
+    try:
+        while True:
+            stored = await metadata.get(path)
+            if stored is not None:
+                await _check_supported(metadata, name, stored.value)
+                return stored
+            with contextlib.suppress(BadVersion):
+                await metadata.put(path, b"", expected_version=MUST_NOT_EXIST)
+    except (MetadataError, BookKeeperError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+
+
+async def _check_supported(metadata: MetadataStore, name: str, value: bytes) -> None:
+    if any(each.offloading for each in parse_managed_ledger(name, value).ledgers):
+        raise UnsupportedLog(name, "ledgers in long-term storage (OffloadContext)")
+    nodes = [read_cursor_node(metadata, name, each) for each in await cursor_names(metadata, name)]
+    for node in await asyncio.gather(*nodes):
+        if node is None:
+            continue
+        if node.name == COMPACTION_CURSOR:
+            raise UnsupportedLog(name, f"a compacted ledger (its cursor {node.name})")
+        if node.name.startswith(REPLICATORS):
+            raise UnsupportedLog(name, f"geo-replication (its cursor {node.name})")
+        if node.delayed_ledgers:
+            raise UnsupportedLog(name, f"an index of delayed messages (its cursor {node.name})")
+
+
+async def _recovered(client: LedgerClient, name: str, value: bytes) -> list[ListedLedger]:
+    """The ledgers that the node lists, with the entries of those that a former owner wrote.
+
+    All but the last are closed, unless their owner died at the wrong moment.
+    """
+    listed = parse_managed_ledger(name, value).ledgers
+    written = [each for each in listed if not each.closed_ms or each is listed[-1]]
+    found = await asyncio.gather(*(_recover(client, each) for each in written))
+    ends = {each.ledger: each for each in found}
+    return [ends.get(each.ledger, each) for each in listed]
+
+
+async def _recover(client: LedgerClient, listed: ListedLedger) -> ListedLedger:
+    try:
+        reader = await client.recover(listed.ledger)
+    except NoSuchLedger:
+        # It was deleted by hand, or by an owner that could not change the list any more.
+        return ListedLedger(listed.ledger, 0, 0, 0, False, False)
+    except BookKeeperError as error:
+        raise StorageError(f"ledger {listed.ledger} cannot be recovered: {error}") from error
+    return ListedLedger(listed.ledger, reader.last_entry + 1, reader.length, 0, False, False)

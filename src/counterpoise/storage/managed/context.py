@@ -1,0 +1,53 @@
+"""What the logs of one broker's store have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from counterpoise.bookkeeper.client_port import LedgerClient
+from counterpoise.bookkeeper.managed_ledgers import ROOT
+from counterpoise.metadata import MetadataError, MetadataStore
+from counterpoise.names.callbacks import Clock
+from counterpoise.storage.cache import EntryCache
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+from counterpoise.storage.port import StorageError
+
+RELEASED: Final = "/counterpoise/released-logs"
+"""Below it, for each log whose last owner closed it: the version of the log's node then."""
+
+
+@dataclass(slots=True)
+class ManagedContext:
+    """Connections, options and clocks of a store.
+
+    ``now``: what the age of ledgers goes by, in seconds; ``wall``: seconds since 1970.
+    """
+
+    metadata: MetadataStore
+    client: LedgerClient
+    ledgers_root: str
+    options: ManagedLedgerOptions
+    ledger_bytes: int
+    cache: EntryCache
+    now: Clock
+    wall: Clock
+    is_closed: bool = False
+
+    async def mark_released(self, name: str, version: int) -> None:
+        """Note that a log's owner has closed it, when its node had this version."""
+        try:
+            await self.metadata.put(f"{RELEASED}/{name}", b"%d" % version)
+        except MetadataError as error:
+            raise StorageError(f"{RELEASED}/{name} cannot be written: {error}") from error
+
+    async def is_released(self, name: str) -> bool:
+        """Whether a log's node is as its last owner left it."""
+        try:
+            node, mark = await asyncio.gather(
+                self.metadata.get(f"{ROOT}/{name}"), self.metadata.get(f"{RELEASED}/{name}")
+            )
+        except MetadataError as error:
+            raise StorageError(f"{ROOT}/{name} cannot be read: {error}") from error
+        return node is not None and mark is not None and mark.value == b"%d" % node.version

@@ -2,13 +2,19 @@
 
 import json
 import urllib.request
+import zlib
 from collections.abc import Callable
 
 import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.admin.rest.messages import UNPACKED_MAX
+from counterpoise.wire.proto.metadata_pb2 import CompressionType
 from tests.admin.conftest import Api
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
 
 Connect = Callable[[], pulsar.Client]
 NAMESPACES = "/admin/v2/namespaces"
@@ -64,6 +70,7 @@ def test_a_message_is_found_by_place_and_by_id(cluster: Cluster, api: Api, topic
     ledger, entry = headers["X-Pulsar-Message-ID"].split(":")
     assert raw(cluster, f"{topic}/ledger/{ledger}/entry/{entry}")[0] == b"message 3"
     assert api("GET", f"{topic}/ledger/{ledger}/entry/99").status == 404
+    assert api("GET", f"{topic}/ledger/{int(ledger) - 1}/entry/0").status == 404
     assert api("GET", f"{topic}/examinemessage?messagePosition=9").status == 404
     oldest = api.get(f"{topic}/messageid/0")
     assert (oldest["entryId"], oldest["partitionIndex"]) == (0, -1)
@@ -86,6 +93,71 @@ def test_truncating_leaves_no_backlog(api: Api, topic: str) -> None:
     assert backlogs(api, topic) == {"reads": 0, "idle": 0}
 
 
+def test_truncating_a_partitioned_topic_truncates_each_partition(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    name = f"persistent://{namespace}/cut"
+    path = "/admin/v2/" + name.replace("://", "/")
+    assert api("PUT", f"{path}/partitions", 2).status == 204
+    client = connect()
+    consumer, producer = client.subscribe(name, "idle"), client.create_producer(name)
+    for number in range(8):
+        producer.send(b"%d" % number)
+    producer.close()
+    consumer.close()
+    parts = [f"{path}-partition-{number}" for number in range(2)]
+    assert sum(backlogs(api, part)["idle"] for part in parts) == 8
+    assert api("DELETE", f"{path}/truncate").status == 204
+    assert [backlogs(api, part) for part in parts] == [{"idle": 0}] * 2
+
+
+def test_a_compressed_batch_is_shown_with_the_size_of_what_it_holds(
+    cluster: Cluster, namespace: str, connect: Connect
+) -> None:
+    name = f"persistent://{namespace}/packed"
+    producer = connect().create_producer(
+        name, compression_type=pulsar.CompressionType.ZLib, batching_enabled=True
+    )
+    for _ in range(3):
+        producer.send_async(b"z" * 1000, None)
+    producer.flush()
+    body, headers = raw(cluster, "/admin/v2/" + name.replace("://", "/") + "/examinemessage")
+    assert len(body) > 3000
+    assert (headers["X-Pulsar-num-batch-message"], headers["X-Pulsar-batch-size"]) == (
+        "3",
+        str(len(body)),
+    )
+
+
+def test_what_claims_to_be_compressed_is_refused_or_cut(
+    cluster: Cluster, api: Api, namespace: str
+) -> None:
+    name = f"persistent://{namespace}/hostile"
+    path = "/admin/v2/" + name.replace("://", "/") + "/examinemessage"
+    bomb = zlib.compress(bytes(UNPACKED_MAX + 1000))
+    packed = {"compression": CompressionType.ZLIB, "uncompressed_size": UNPACKED_MAX + 1000}
+    owner = api.get("/lookup/v2/topic/" + name.replace("://", "/"))["brokerUrl"]
+    with RawClient(owner) as client:
+        client.connect()
+        client.produce(name)
+        for number, payload in enumerate((b"no zlib at all", bomb)):
+            client.send(frames.send(0, number, frames.entry(payload, **packed)))
+            client.receive(Type.SEND_RECEIPT)
+    refused = api("GET", f"{path}?initialPosition=earliest")
+    assert (refused.status, refused.reason) == (409, "the message cannot be decompressed")
+    assert len(raw(cluster, path)[0]) == UNPACKED_MAX
+
+
+def test_a_message_is_shown_with_the_time_of_its_event(
+    cluster: Cluster, namespace: str, connect: Connect
+) -> None:
+    name = f"persistent://{namespace}/dated"
+    producer = connect().create_producer(name, batching_enabled=False)
+    producer.send(b"x", event_timestamp=1_700_000_000_000)
+    _, headers = raw(cluster, "/admin/v2/" + name.replace("://", "/") + "/examinemessage")
+    assert headers["X-Pulsar-event-time"].startswith("2023-11-14T")
+
+
 def test_a_namespace_forgets_as_a_whole(api: Api, topic: str, namespace: str) -> None:
     base = f"{NAMESPACES}/{namespace}"
     bundle = "0x00000000_0xffffffff"
@@ -98,11 +170,45 @@ def test_a_namespace_forgets_as_a_whole(api: Api, topic: str, namespace: str) ->
     assert api("POST", f"{NAMESPACES}/t/none/clearBacklog").status == 404
 
 
+def test_a_subscription_that_no_role_may_use_any_more_has_no_entry(
+    api: Api, namespace: str
+) -> None:
+    base = f"{NAMESPACES}/{namespace}"
+    assert api("POST", f"{base}/permissions/subscription/s", ["reader", "other"]).status == 204
+    for role, left in (("reader", {"s": ["other"]}), ("other", {})):
+        assert api("DELETE", f"{base}/permissions/s/{role}").status == 204
+        assert api.get(f"{base}/permissions/subscription") == left
+
+
+def test_the_subscriptions_of_readers_are_listed(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    name = f"persistent://{namespace}/read"
+    reader = connect().create_reader(
+        name, pulsar.MessageId.earliest, subscription_role_prefix="reader"
+    )
+    (subscription,) = api.get("/admin/v2/" + name.replace("://", "/") + "/subscriptions")
+    assert subscription.startswith("reader")
+    reader.close()
+
+
+def test_a_subscription_starts_at_the_ends_by_name_or_by_id(
+    api: Api, topic: str, namespace: str
+) -> None:
+    last, first = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}, {"ledgerId": -1, "entryId": -1}
+    for name, start, due in (("last", last, 0), ("first", first, 5)):
+        assert api("PUT", f"{topic}/subscription/{name}", start).status == 204
+        assert backlogs(api, topic)[name] == due, name
+
+
 def test_permissions_are_kept(api: Api, namespace: str) -> None:
     base, topic = f"{NAMESPACES}/{namespace}", f"/admin/v2/persistent/{namespace}/t"
     assert api("POST", f"{base}/permissions/reader", ["consume"]).status == 204
     assert api("POST", f"{topic}/permissions/reader", ["produce"]).status == 204
     assert api.get(f"{base}/permissions") == {"reader": ["consume"]}
+    assert api("POST", f"{topic}2/permissions/reader", ["consume"]).status == 204
+    assert api.get(f"{topic}/permissions") == {"reader": ["produce", "consume"]}
+    assert api("DELETE", f"{topic}2/permissions/reader").status == 204
     assert api.get(f"{topic}/permissions") == {"reader": ["produce", "consume"]}
     assert api("DELETE", f"{topic}/permissions/reader").status == 204
     assert api("DELETE", f"{topic}/permissions/reader").status == 204

@@ -3,6 +3,9 @@
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.rest.namespaces import BUNDLES_MAX, wanted_bundles
+from counterpoise.names.namespace import NamespaceName
 from tests.admin.conftest import Api
 
 NAMESPACES = "/admin/v2/namespaces"
@@ -141,3 +144,22 @@ def test_namespaces_of_an_anti_affinity_group(api: Api, namespace: str) -> None:
 def test_every_broker_answers_the_same(api: Api, cluster: Cluster, namespace: str) -> None:
     answers = [Api(each.admin_url).get(f"{NAMESPACES}/{namespace}") for each in cluster.brokers]
     assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("by_boundaries", [True, False])
+def test_a_namespace_has_as_many_bundles_as_the_metadata_store_can_keep_and_no_more(
+    by_boundaries: bool,
+) -> None:
+    namespace = NamespaceName.parse("t/many")
+
+    def wanted(count: int) -> dict[str, object]:
+        return (
+            {"boundaries": [hex(number) for number in [*range(count), 2**32 - 1]]}
+            if by_boundaries
+            else {"numBundles": count}
+        )
+
+    found = wanted_bundles(namespace, wanted(BUNDLES_MAX), 4)
+    assert len(found.boundaries) == BUNDLES_MAX + 1
+    with pytest.raises(RestError, match=str(BUNDLES_MAX)):
+        wanted_bundles(namespace, wanted(BUNDLES_MAX + 1), 4)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import deduplication
+from counterpoise.broker.topic.deduplication import SAVED_EVERY, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -118,3 +119,26 @@ async def test_beyond_the_limit_the_producer_is_forgotten_that_is_silent_for_lon
         ((_, at),) = await send(world, name, number)
         assert (at >= 0) is is_new, name
     assert world.wire.errors == []
+
+
+async def test_the_ids_are_saved_with_the_entry_that_completes_the_count() -> None:
+    known = Deduplication({})
+    assert not known.is_due(SAVED_EVERY - 1)
+    assert known.is_due(1)
+
+
+async def test_a_producer_that_is_forgotten_has_its_entry_on_the_way_still_refused(
+    store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deduplication, "PRODUCERS_MAX", 1)
+    world = World(store, options=ON)
+    producer = await world.producer(name="p")
+    known = Deduplication({"p": 5})
+    again = [Send(producer.producer_id, 6, 6, 1, False, entry("x"))]
+    assert known.admit(producer, again) == again
+    known.commit("q", 0)
+    known.save((await world.topic()).log)
+    assert list(known.stored) == ["q"]
+    assert known.admit(producer, again) == []
+    ((_, sequence_id, error),) = world.wire.errors
+    assert (sequence_id, error.code) == (6, ServerError.PersistenceError)

@@ -79,3 +79,22 @@ async def test_where_it_cannot_be_written_down_the_topic_goes_on(
     await world.publish(await world.producer(), "on we go")
     await asyncio.sleep(0)
     assert world.wire.at_end == []
+
+
+async def test_it_takes_producers_again_where_its_end_was_cancelled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.producer()
+    asked = asyncio.Event()
+
+    async def hang(_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(world.cluster, "terminate", hang)
+    ending = asyncio.create_task(world.registry.terminate(world.name))
+    await asked.wait()
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    await world.publish(await world.producer(), "on we go")

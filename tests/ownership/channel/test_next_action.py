@@ -139,3 +139,12 @@ def test_clients_are_sent_to_no_broker_that_does_not_own_the_bundle_yet() -> Non
     assert next_action(coming, LocalBundle(A, OpenTopics.SERVED, None, 7)) == CloseOpenTopics(None)
     elsewhere = record(ServiceUnitState.OWNED, B, A)
     assert next_action(elsewhere, LocalBundle(A, OpenTopics.SERVED, None, 7)) == CloseOpenTopics(B)
+
+
+def test_an_owner_is_not_ordered_to_release_a_bundle_to_itself() -> None:
+    owned = record(ServiceUnitState.OWNED, A)
+    for me, topics in ((A, OpenTopics.SERVED), (B, OpenTopics.NONE)):
+        order = OrderRelease(A, A)
+        assert next_action(owned, LocalBundle(me, topics, order, 0)) == next_action(
+            owned, LocalBundle(me, topics, None, 0)
+        )

@@ -167,7 +167,7 @@ def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> Name
     boundaries = wanted.get("boundaries") or []
     count = int(wanted.get("numBundles") or 0)
     try:
-        if max(count, len(boundaries)) > BUNDLES_MAX:
+        if max(count, len(boundaries) - 1) > BUNDLES_MAX:
             raise precondition_failed(
                 f"Invalid number of bundles: at most {BUNDLES_MAX}, so that the metadata store "
                 "can keep their boundaries"

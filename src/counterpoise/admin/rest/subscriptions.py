@@ -67,7 +67,7 @@ def routes() -> Iterable[route.Route]:
 
 
 async def names(request: web.Request) -> web.Response:
-    """The names of the durable subscriptions; of all partitions for a partitioned topic."""
+    """The names of the subscriptions, readers' too; of all partitions for a partitioned topic."""
     topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic)
     if partitions:
@@ -77,7 +77,7 @@ async def names(request: web.Request) -> web.Response:
         return answer(sorted({name for each in answers for name in each}))
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
-    return answer(sorted(name for name, each in loaded.subscriptions.items() if each.durable))
+    return answer(sorted(loaded.subscriptions))
 
 
 async def create(request: web.Request) -> None:

@@ -38,3 +38,11 @@ def test_a_short_text_is_an_ordinary_answer() -> None:
     answer = answer_with(Packed.joined([text]), "text/plain")
     assert not isinstance(answer, PackedAnswer)
     assert answer.body == b"short"  # type: ignore[attr-defined]
+
+
+def test_the_last_bytes_are_read_where_they_do_not_fit_into_a_piece() -> None:
+    # The last of the compressed bytes is taken before all that they stand for is given.
+    for more in range(1, 300, 7):
+        text = Packed()
+        text.write("x" * (PIECE + more))
+        assert sum(map(len, Packed.joined([text]).pieces())) == PIECE + more

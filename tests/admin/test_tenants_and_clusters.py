@@ -111,6 +111,18 @@ def test_isolation_policies(api: Api, cluster: Cluster) -> None:
     assert {each["brokerName"] for each in answer} == {each.id for each in cluster.brokers}
     assert all(each["primary"] and each["namespaceRegex"] == ["t/secret.*"] for each in answer)
     assert api.get(f"{ISOLATION}/brokers/elsewhere:80")["primary"] is False
+    later = {**POLICY, "namespaces": ["t/other"], "primary": ["none"], "secondary": [".*"]}
+    assert api("POST", f"{ISOLATION}/p2", later).status == 204
+    host_alone = {**later, "primary": [r"[\d.]+"], "secondary": []}
+    assert api("POST", f"{ISOLATION}/p3", host_alone).status == 204
+    for each in api.get(f"{ISOLATION}/brokers"):
+        assert (each["policyName"], each["primary"]) == ("p3", True)
+        assert each["namespaceRegex"] == ["t/secret.*", "t/other", "t/other"]
+    assert api("DELETE", f"{ISOLATION}/p3").status == 204
+    assert all(each["primary"] for each in api.get(f"{ISOLATION}/brokers")), "p1 says so"
+    assert api("DELETE", f"{ISOLATION}/p2").status == 204
+    for field in ("namespaces", "primary", "secondary"):
+        assert api("POST", f"{ISOLATION}/bad", {**POLICY, field: ["("]}).status == 412, field
     assert api("DELETE", f"{ISOLATION}/p1").status == 204
     assert api.get(ISOLATION) == {}
 
@@ -119,6 +131,7 @@ def test_failure_domains_do_not_share_brokers(api: Api) -> None:
     path = f"{CLUSTERS}/standalone/failureDomains"
     assert api("POST", f"{path}/rack1", {"brokers": ["a:1", "b:1"]}).status == 204
     assert api("POST", f"{path}/rack2", {"brokers": ["b:1"]}).status == 409
+    assert api("POST", f"{path}/rack1", {"brokers": ["a:1", "b:1"]}).status == 204
     assert api.get(path) == {"rack1": {"brokers": ["a:1", "b:1"]}}
     assert api("DELETE", f"{path}/rack1").status == 204
     assert api("GET", f"{path}/rack1").status == 404

@@ -12,6 +12,8 @@ KINDS = ("flip", "burst", "zeros", "cut", "gone")
 def damage(path: Path, kind: str, rng: random.Random) -> None:
     """One fault somewhere in a file."""
     data = bytearray(path.read_bytes())
+    if not data:
+        return  # an earlier fault cut it at its beginning
     at = rng.randrange(len(data))
     if kind == "flip":
         data[at] ^= 1 << rng.randrange(8)

@@ -9,12 +9,15 @@ from counterpoise.storage.files import state
 from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.port import CursorState, Log, Position
+from counterpoise.storage.files.verify import verify
+from counterpoise.storage.port import CursorState, Log, Lost, Position
 from tests.storage.conftest import Heard, everything, write
+from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import (
     ENTRIES,
     NAME,
     crashed,
+    ends,
     old_ledger,
 )
 
@@ -113,3 +116,24 @@ async def test_a_lost_fence_does_not_bring_an_epoch_back(tmp_path: Path) -> None
     recovered = take_over(directory, "next", LedgerDisk())
     assert recovered.fence.epoch > before
     assert [s.entries for s in recovered.saved.ledgers] == [len(ENTRIES)]
+
+
+async def test_a_ledger_that_was_closed_while_the_state_was_saved_is_in_the_state(
+    tmp_path: Path,
+) -> None:
+    """The next ledger begins, and its first entries are still on their way to the disk."""
+    disk = FaultyDisk()
+    store, heard = FileLedgerStore(tmp_path, ledger_bytes=1, disk=disk), Heard()
+    log = await store.open(NAME, "dead", heard)
+    await write(log, heard, *ENTRIES)
+    disk.before = late = Hanging("write", "1-")
+    log.append(b"in the next ledger", 1, None)
+    await asyncio.to_thread(late.reached.wait, 10)
+    await log.cursors_saved()
+    late.released.set()
+    await log.flush()
+    await store.close()
+    first, _ = sorted((tmp_path / NAME).glob("*.ledger"))
+    first.write_bytes(first.read_bytes()[: ends()[1]])
+    (report,) = verify(tmp_path)
+    assert [ledger.lost for ledger in report.ledgers] == [(Lost(0, 2, 3),), ()]

@@ -70,20 +70,28 @@ async def noted(directory: Path, last: Position) -> None:
 
     def is_noted() -> bool:
         note = committed.noted(directory, epoch, LedgerDisk())
-        return note is not None and note.entries == last.entry_id + 1
+        return note == (last.ledger_id, last.entry_id + 1)
 
     await until(is_noted, f"{last} is noted")
 
 
 def spoil(directory: Path, rng: random.Random) -> None:
-    """One to four faults in ledgers, perhaps one in a copy of the state or in the fence."""
-    for _ in range(rng.randint(1, 4)):
-        ledgers = sorted(directory.glob("*.ledger"))
-        if ledgers:
-            damage(rng.choice(ledgers), rng.choice(KINDS), rng)
-    if rng.random() < 0.5:
-        other = rng.choice([*sorted(directory.glob("state-*")), directory / "fence"])
-        damage(other, rng.choice(KINDS), rng)
+    """One to four faults in ledgers, perhaps one in a copy of the state or in the fence.
+
+    A log that was closed soon has one copy of what it holds, the final state: either that is
+    damaged, or ledgers are.
+    """
+    final = sorted(directory.glob("state-*.final"))
+    others = sorted({*directory.glob("state-*"), directory / "fence"}.difference(final))
+    if final and rng.random() < 0.25:
+        others = final
+    else:
+        for _ in range(rng.randint(1, 4)):
+            ledgers = sorted(directory.glob("*.ledger"))
+            if ledgers:
+                damage(rng.choice(ledgers), rng.choice(KINDS), rng)
+    if others is final or rng.random() < 0.5:
+        damage(rng.choice(others), rng.choice(KINDS), rng)
 
 
 def logged_errors(caplog: pytest.LogCaptureFixture) -> str:

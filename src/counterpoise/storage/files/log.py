@@ -81,6 +81,7 @@ class FileLog(GroupLog[C]):
         self._tidy_timer: asyncio.TimerHandle | None = None
         self._saving = asyncio.Lock()
         self._unsaved = False
+        self._begun = -1  # the ledger that was begun after another and has no entry yet
         self._states_made = 0
         self._saved_ledgers = saved.ledgers
         #: Until it is done nothing is acknowledged: the disk may not know yet whose the log is.
@@ -137,8 +138,7 @@ class FileLog(GroupLog[C]):
             if self._broken:
                 raise StorageError(f"{self.name}: no ledger id is at hand to go on after a fault")
             return last.ledger_id, last.entries
-        if not self._broken:
-            self._state_changed()
+        self._begun = self._file.ledger_id
         return self._file.ledger_id, 0
 
     def _begin_another(self) -> bool:
@@ -193,6 +193,10 @@ class FileLog(GroupLog[C]):
                 self._broken = False
             self._files[group.ledger_id].mark(group.first_entry, offset)
             self._written(group)
+            if group.ledger_id == self._begun:
+                # Not before: a state saved meanwhile would not list the ledger before it.
+                self._begun = -1
+                self._state_changed()
             if self._note_timer is None:
                 self._note_timer = self._loop.call_later(NOTE_SECONDS, self._note)
 

@@ -38,8 +38,9 @@ admin-table: setup ## every command of pulsar-admin on real Pulsar and on ours; 
 conformance: setup ## decisions against Apache Pulsar's own classes (needs Maven, or the jars)
 	@$(PYTHON) -m tests.conformance $(ARGS)
 
-sim: setup ## 100,000 simulated histories of ownership under faults (ARGS="--histories 1000 --seed 1")
+sim: setup ## 100,000 simulated histories each of ownership and of ledgers on BookKeeper (ARGS="--histories 1000 --seed 1")
 	@$(PYTHON) -m tests.sim --histories 100000 $(ARGS)
+	@$(PYTHON) -m tests.bookkeeper.sim --histories 100000 $(ARGS)
 
 attack: setup ## a million mutated frames, storms and wrong requests, beside a client that is owed service
 	@$(PYTHON) -m tests.attack $(ARGS)

@@ -7,11 +7,12 @@ import enum
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
-_LAST = -1
-_OK, _NO_LEDGER, _NO_ENTRY, _UNAUTHORISED, _FENCED = 0, 1, 2, 102, 104
-_ADD, _READ = 1, 2
-_FENCES, _RECOVERS = 1, 2
+LAST = -1
+OK, NO_LEDGER, NO_ENTRY, UNAUTHORISED, FENCED = 0, 1, 2, 102, 104
+ADD, READ = 1, 2
+FENCES, RECOVERS = 1, 2
 
 
 class Misbehaviour(enum.Enum):
@@ -27,18 +28,45 @@ class Misbehaviour(enum.Enum):
     HANGS_UP = enum.auto()
 
 
-class FakeBookie:
-    """Stored entries by ledger and entry. Every request that came is in `requests`."""
+class BookieDisk:
+    """What a bookie keeps: stored entries by ledger and entry, and which ledgers are fenced."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[int, int], bytes] = {}
+        self.fenced: set[int] = set()
+        self.keys: dict[int, bytes] = {}
+
+    def apply(self, request: ParsedRequest) -> int:
+        """Add, or fence; gives the code of the answer, which for a read is not the last word."""
+        ledger = request.ledger
+        if request.key and self.keys.setdefault(ledger, request.key) != request.key:
+            return UNAUTHORISED
+        if request.opcode == ADD:
+            if ledger in self.fenced and not request.flags & RECOVERS:
+                return FENCED
+            self.stored[ledger, request.entry] = request.stored
+        elif request.flags & FENCES:
+            self.fenced.add(ledger)
+        return OK
+
+    def read(self, ledger: int, entry: int) -> tuple[int, bytes]:
+        """Code and stored entry of the answer to a read."""
+        known = [each for each in self.stored if each[0] == ledger]
+        at = max(known, default=None) if entry == LAST else (ledger, entry)
+        stored = self.stored.get(at, b"") if at is not None else b""
+        return OK if stored else NO_ENTRY if known else NO_LEDGER, stored
+
+
+class FakeBookie(BookieDisk):
+    """A bookie that listens. Every read that came is in `requests`, every add in `adds`."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.misbehaves: dict[tuple[int, int], Misbehaviour] = {}
         self.always: Misbehaviour | None = None
         self.requests: list[tuple[int, int]] = []
         self.adds: list[tuple[int, int]] = []
         self.flags: set[int] = set()
-        self.fenced: set[int] = set()
-        self.keys: dict[int, bytes] = {}
         self.port = 0
 
     @asynccontextmanager
@@ -72,16 +100,17 @@ class FakeBookie:
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             body = await reader.readexactly(size)
-            opcode, flags, ledger, entry, key, stored = _parsed(body)
-            self.flags.add(flags)
-            (self.requests if opcode == _READ else self.adds).append((ledger, entry))
+            request = parsed(body)
+            opcode, ledger, entry = request.opcode, request.ledger, request.entry
+            self.flags.add(request.flags)
+            (self.requests if opcode == READ else self.adds).append((ledger, entry))
             how = self.misbehaves.get((ledger, entry), self.always)
             if how is Misbehaviour.SILENCE:
                 continue
             if how is Misbehaviour.HANGS_UP:
                 return
-            code = self._apply(flags, ledger, key, stored)
-            if opcode == _READ and code == _OK:
+            code = self.apply(request)
+            if opcode == READ and code == OK:
                 writer.write(self._answer(ledger, entry, how))
             else:
                 code = 101 if how is Misbehaviour.IO_ERROR else code
@@ -90,22 +119,8 @@ class FakeBookie:
             if how is Misbehaviour.HALF_A_FRAME:
                 return
 
-    def _apply(self, flags: int, ledger: int, key: bytes, stored: bytes) -> int:
-        if key and self.keys.setdefault(ledger, key) != key:
-            return _UNAUTHORISED
-        if stored:
-            if ledger in self.fenced and not flags & _RECOVERS:
-                return _FENCED
-            self.stored[ledger, struct.unpack_from(">q", stored, 8)[0]] = stored
-        elif flags & _FENCES:
-            self.fenced.add(ledger)
-        return _OK
-
     def _answer(self, ledger: int, entry: int, how: Misbehaviour | None) -> bytes:
-        known = [each for each in self.stored if each[0] == ledger]
-        at = max(known, default=None) if entry == _LAST else (ledger, entry)
-        stored = self.stored.get(at, b"") if at is not None else b""
-        code = _OK if stored else _NO_ENTRY if known else _NO_LEDGER
+        code, stored = self.read(ledger, entry)
         if how is Misbehaviour.WRONG_DIGEST:
             stored = stored[:-1] + bytes([stored[-1] ^ 1])
         elif how is Misbehaviour.WRONG_ID:
@@ -124,17 +139,27 @@ class FakeBookie:
         return frame[: len(frame) // 2] if how is Misbehaviour.HALF_A_FRAME else frame
 
 
-def _parsed(body: bytes) -> tuple[int, int, int, int, bytes, bytes]:
-    """Opcode, flags, ledger, entry, master key and stored entry of a request."""
+class ParsedRequest(NamedTuple):
+    opcode: int
+    flags: int
+    ledger: int
+    entry: int
+    key: bytes
+    stored: bytes
+
+
+def parsed(body: bytes) -> ParsedRequest:
+    """A request behind its length."""
     version, opcode, flags = struct.unpack_from(">BBH", body)
     assert version == 2
-    if opcode == _ADD:
-        key, stored = body[4:24], body[24:]
-        return opcode, flags, *struct.unpack_from(">qq", stored), key, stored
-    assert opcode == _READ
+    if opcode == ADD:
+        ledger, entry = struct.unpack_from(">qq", body, 24)
+        return ParsedRequest(opcode, flags, ledger, entry, body[4:24], body[24:])
+    assert opcode == READ
     key = body[20:]
-    assert len(key) == (20 if flags & _FENCES else 0)
-    return opcode, flags, *struct.unpack_from(">qq", body, 4), key, b""
+    assert len(key) == (20 if flags & FENCES else 0)
+    ledger, entry = struct.unpack_from(">qq", body, 4)
+    return ParsedRequest(opcode, flags, ledger, entry, key, b"")
 
 
 def _frame(opcode: int, code: int, ledger: int, entry: int) -> bytes:

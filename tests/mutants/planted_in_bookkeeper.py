@@ -8,6 +8,7 @@ _CODECS = "tests/bookkeeper/test_codecs.py"
 _READING = "tests/bookkeeper/test_ledger_reading.py"
 _CURSORS = "tests/bookkeeper/test_cursors.py"
 _ORPHANS = "tests/bookkeeper/test_orphans.py"
+_HISTORIES = "tests/bookkeeper/test_ledger_histories.py"
 
 IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
@@ -79,5 +80,68 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
         "    if owner.topic in unknown:\n",
         "    if False:\n",
         f"{_ORPHANS}::test_a_topic_whose_node_is_damaged_may_refer_to_anything",
+    ),
+    Fault(
+        "the reads of a recovery do not fence",
+        "bookkeeper/client/ledger_recovery.py",
+        "request = fencing_read_request(self._metadata.ledger, entry, self._key)",
+        'request = fencing_read_request(self._metadata.ledger, entry, self._key)\n        frame = request.frame[:6] + bytes(2) + request.frame[8:24]\n        request = request._replace(frame=(20).to_bytes(4, "big") + frame[4:])',
+        f"{_HISTORIES}::test_the_order_of_bookkeepers_issue_2614",
+    ),
+    Fault(
+        "an ack quorum of fenced bookies is enough",
+        "bookkeeper/client/ledger_recovery.py",
+        "if self._writer_is_fenced():",
+        "if len(self._answered) >= self._metadata.ack_quorum:",
+        f"{_HISTORIES}::test_bookies_are_fenced_until_no_ack_quorum_is_left_in_any_write_set",
+    ),
+    Fault(
+        "entries are acknowledged while a failed bookie waits to be replaced",
+        "bookkeeper/client/ledger_write.py",
+        "        if self._failed:\n            return\n        last =",
+        "        last =",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
+    ),
+    Fault(
+        "what a failed bookie had counts after its replacement",
+        "bookkeeper/client/ledger_write.py",
+        "                    pending.stored_at &= ~(1 << place)\n",
+        "",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
+    ),
+    Fault(
+        "entries are acknowledged out of order",
+        "bookkeeper/client/ledger_write.py",
+        "        if entry == self.last_confirmed + 1:\n            self._confirm()",
+        "        if pending.stored_at.bit_count() >= self._ack_quorum:\n            self.last_confirmed = max(self.last_confirmed, entry - 1)\n            self._confirm()",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
+    ),
+    Fault(
+        "a silent bookie counts as one without the entry",
+        "bookkeeper/client/ledger_recovery.py",
+        "            self._after_read()\n\n    def _after_read",
+        "            self._answered.add(bookie)\n            self._after_read()\n\n    def _after_read",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
+    ),
+    Fault(
+        "metadata is written whatever its version",
+        "bookkeeper/client/metadata_changes.py",
+        "yield VersionedMetadata(wanted, known.version)",
+        "yield VersionedMetadata(wanted, None)  # type: ignore[arg-type]",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
+    ),
+    Fault(
+        "an entry that a recovery found is not written again",
+        "bookkeeper/client/ledger_recovery.py",
+        "            self._write(stored)\n",
+        "            self._last, self._length = self._entry, stored.length\n            self._read(self._entry + 1)\n",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
+    ),
+    Fault(
+        "a closed ledger does not name the bookies that its recovery wrote to",
+        "bookkeeper/client/ledger_recovery.py",
+        "RecoveredEnd(self._last, length, self._replaced)",
+        "RecoveredEnd(self._last, length, ())",
+        f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
     ),
 )

@@ -91,6 +91,8 @@ class LedgerRecovery:
         """Why other bookies did not answer properly."""
         self._last = found.segments[-1].first - 1
         """The last entry that is known to be in the ledger."""
+        self._confirmed = self._last
+        """The last entry that its writer, or an earlier segment, had confirmed."""
         self._length: int | None = None
         """Up to and with that entry."""
         self._length_above = 0
@@ -134,6 +136,8 @@ class LedgerRecovery:
             self._replaced = with_segments(self._replaced, [self._target])
         for bookie in self._write_set():
             if bookie in fresh:
+                # It may have failed, and been replaced, a while ago.
+                self._reasons.pop(bookie, None)
                 self._actions.send(bookie, self._written)
         self._after_write(may_replace=bool(fresh))
 
@@ -159,7 +163,8 @@ class LedgerRecovery:
         if self._phase is _Phase.FENCE:
             self._answered.add(bookie)
             if stored.last_confirmed > self._last:
-                self._last, self._length_above = stored.last_confirmed, stored.length
+                self._last = self._confirmed = stored.last_confirmed
+                self._length_above = stored.length
             self._after_read()
         elif self._phase is _Phase.READ:
             self._write(stored)
@@ -230,7 +235,9 @@ class LedgerRecovery:
         self._length = stored.length
         self._answered, self._reasons = set(), {}
         ledger, entry = self._metadata.ledger, self._entry
-        head = self._digest.head(ledger, entry, self._last, stored.length, stored.payload)
+        # Not the entry before this one, as Java writes: where that is on a bookie that the metadata
+        # does not name yet, another recovery would take it for confirmed.
+        head = self._digest.head(ledger, entry, self._confirmed, stored.length, stored.payload)
         self._written = add_request(ledger, entry, self._key, head, stored.payload, recovery=True)
         for bookie in self._write_set():
             self._actions.send(bookie, self._written)

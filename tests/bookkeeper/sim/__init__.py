@@ -1,0 +1,1 @@
+"""The writer of a ledger, recoverers and bookies under faults, in simulated time."""

@@ -1,0 +1,239 @@
+"""The clients of a simulated ledger: its writer, which may be a zombie, and recoverers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from counterpoise.bookkeeper.bookie_frames import BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.client.ledger_recovery import (
+    LedgerRecovery,
+    RecoveredEnd,
+    RecoveryFailed,
+)
+from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
+from counterpoise.bookkeeper.client.metadata_changes import (
+    EnsembleChange,
+    RecoveryClose,
+    RecoveryStart,
+    VersionedMetadata,
+    WriterClose,
+    change_metadata,
+)
+from counterpoise.bookkeeper.client_port import LedgerOver
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
+from tests.bookkeeper.sim.world import (
+    Clock,
+    Event,
+    Link,
+    SimulatedBookie,
+    StoredMetadata,
+    Violation,
+)
+
+
+def payload_of(entry: int) -> bytes:
+    return b"%d" % entry * (entry % 5 + 1)
+
+
+class SimulatedClient:
+    """A machine with connections, which may stand still for a while."""
+
+    def __init__(
+        self, name: str, clock: Clock, bookies: Mapping[str, SimulatedBookie], node: StoredMetadata
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self.node = node
+        self.awake_at = 0.0
+        self.bookies = bookies
+        self.links = {each.name: Link(clock, self, each) for each in bookies.values()}
+
+    def when_awake(self, event: Event) -> None:
+        if self.clock.now >= self.awake_at:
+            event()
+        else:
+            self.clock.at(self.awake_at, lambda: self.when_awake(event))
+
+    def send(self, bookie: str, request: BookieRequest) -> None:
+        self.links[bookie].send(request)
+
+    def spare(self, ensemble: Collection[str]) -> list[str]:
+        """Others that seem to be there, in any order."""
+        names = [each.name for each in self.bookies.values() if each.up]
+        self.clock.rng.shuffle(names)
+        return [name for name in names if name not in ensemble]
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        raise NotImplementedError
+
+    def unanswered(self, bookie: str, request: BookieRequest) -> None:
+        raise NotImplementedError
+
+
+def with_others(ensemble: Sequence[str], failed: Collection[str], spare: list[str]) -> list[str]:
+    return [spare.pop() if each in failed and spare else each for each in ensemble]
+
+
+class SimulatedWriter(SimulatedClient):
+    """Adds entries; every acknowledgement is judged when it comes."""
+
+    def __init__(
+        self, clock: Clock, bookies: Mapping[str, SimulatedBookie], node: StoredMetadata
+    ) -> None:
+        super().__init__("writer", clock, bookies, node)
+        self.known = VersionedMetadata(node.metadata, node.version)
+        self.write = LedgerWrite(node.metadata, self)
+        self.acknowledged = -1
+        self.ends = 0
+        self.closing = False
+
+    def add(self) -> None:
+        try:
+            entry = self.write.add(payload_of(self.added))
+        except LedgerOver:
+            return
+        if entry != self.added:
+            raise Violation(f"entry {entry} after {self.added - 1}")
+        self.added += 1
+
+    added = 0
+
+    def close(self) -> None:
+        if not self.closing:
+            self.closing = True
+            self.write.stop("closed")
+            change = WriterClose(self.write.last_confirmed, self.write.length)
+            self.node.begin(self, change_metadata(change, self.known))
+
+    # What the state machine has done for it.
+
+    def confirmed(self, last: int) -> None:
+        first, self.acknowledged = self.acknowledged + 1, last
+        self.clock.log(f"writer acknowledges {first} to {last}")
+        if last < first:
+            raise Violation(f"{last} is acknowledged after {first - 1}")
+        found = self.node.metadata
+        if found.closed and last > found.last_entry:
+            raise Violation(f"{last} is acknowledged, and the ledger ends at {found.last_entry}")
+        for entry in range(first, last + 1):
+            require_copies(self.bookies, found, entry, found.ack_quorum)
+
+    def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
+        spare = self.spare(before.ensemble)
+        self.clock.log(f"writer replaces {sorted(failed)} from {first} on")
+        if len(spare) < len(failed):
+            self.write.end("no other bookie")
+            return
+        after = LedgerSegment(first, tuple(with_others(before.ensemble, failed, spare)))
+        change = EnsembleChange(before, after)
+        self.node.begin(self, change_metadata(change, self.known))
+
+    def ended(self, error: LedgerOver) -> None:
+        self.ends += 1
+        self.clock.log(f"writer ends: {error}")
+        if self.ends > 1:
+            raise Violation("the end is notified twice")
+        self.clock.after(self.clock.delay(), lambda: self.when_awake(self.close))
+
+    # Answers.
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        self.write.answered(bookie, answer)
+
+    def unanswered(self, bookie: str, request: BookieRequest) -> None:
+        self.write.bookie_failed(bookie)
+
+    def changed(self, known: VersionedMetadata) -> None:
+        self.known = known
+        if not self.closing:
+            self.write.ensemble_changed(known.metadata.segments[-1])
+
+    def refused(self, error: BookKeeperError) -> None:
+        if not self.closing:
+            self.write.end(str(error))
+
+
+class SimulatedRecoverer(SimulatedClient):
+    """Recovers until that works."""
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        bookies: Mapping[str, SimulatedBookie],
+        node: StoredMetadata,
+    ) -> None:
+        super().__init__(name, clock, bookies, node)
+        self.recovery: LedgerRecovery | None = None
+        self.before: LedgerSegment | None = None
+        self.known: VersionedMetadata | None = None
+        self.closed: LedgerMetadata | None = None
+        self.tries = 0
+
+    def start(self) -> None:
+        self.tries += 1
+        self.recovery = None
+        self.clock.log(f"{self.name} begins")
+        self.node.begin(self, change_metadata(RecoveryStart(), None))
+
+    def changed(self, known: VersionedMetadata) -> None:
+        self.known = known
+        if known.metadata.closed:
+            self.closed = known.metadata
+            self.recovery = None
+            return
+        self.recovery = LedgerRecovery(known.metadata, self)
+        self.recovery.start()
+
+    def refused(self, error: BookKeeperError) -> None:
+        self.clock.log(f"{self.name}: {error}")
+        self._again()
+
+    def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
+        recovery = self.recovery
+        after = with_others(ensemble, failed, self.spare(ensemble))
+
+        def go_on() -> None:
+            if recovery is not None and recovery is self.recovery:
+                recovery.replaced(after)
+
+        self.clock.after(self.clock.delay(), lambda: self.when_awake(go_on))
+
+    def recovered(self, end: RecoveredEnd) -> None:
+        assert self.known is not None
+        self.clock.log(f"{self.name} finds the end: {end}")
+        last = self.known.metadata.segments[-1]
+        change = RecoveryClose(last, end.last_entry, end.length, end.segments)
+        self.node.begin(self, change_metadata(change, self.known))
+
+    def failed(self, error: RecoveryFailed) -> None:
+        self.clock.log(f"{self.name}: {error}")
+        self._again()
+
+    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+        if self.recovery is not None:
+            self.recovery.answered(bookie, answer)
+
+    def unanswered(self, bookie: str, request: BookieRequest) -> None:
+        if self.recovery is not None:
+            self.recovery.unanswered(bookie, request, "the connection broke")
+
+    def _again(self) -> None:
+        self.recovery = None
+        self.clock.after(0.5 + self.clock.delay(), lambda: self.when_awake(self.start))
+
+
+def require_copies(
+    bookies: Mapping[str, SimulatedBookie], found: LedgerMetadata, entry: int, copies: int
+) -> None:
+    """Raise `Violation` unless so many bookies of the write set have the entry as it was added."""
+    having = [
+        name
+        for name in found.write_set(entry)
+        if bookies[name].disk.stored.get((found.ledger, entry), b"").endswith(payload_of(entry))
+    ]
+    if len(having) < copies:
+        raise Violation(
+            f"entry {entry} is on {having} of {found.write_set(entry)}, not on {copies}"
+        )

@@ -1,0 +1,138 @@
+"""The writer of a ledger and its recovery in simulated time, and orders that once lost entries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import pytest
+
+from counterpoise.bookkeeper.bookie_frames import ADD, READ, BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.client.ledger_recovery import (
+    LedgerRecovery,
+    RecoveredEnd,
+    RecoveryFailed,
+)
+from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
+from counterpoise.bookkeeper.client_port import LedgerOver
+from counterpoise.bookkeeper.ledger_metadata import (
+    DigestType,
+    LedgerMetadata,
+    LedgerSegment,
+    LedgerState,
+)
+from tests.bookkeeper.sim.__main__ import run_many
+from tests.bookkeeper.sim.world import SimulatedBookie
+
+HISTORIES = 1000
+
+
+def test_no_history_loses_an_acknowledged_entry_or_has_two_ends() -> None:
+    steps, acknowledged, violations = run_many(1, HISTORIES)
+    assert not violations
+    assert steps > 50 * HISTORIES, "so much happened"
+    assert acknowledged > HISTORIES
+
+
+class Post:
+    """Requests of one client, each delivered when a test says so, and what became of it all."""
+
+    def __init__(self, bookies: dict[str, SimulatedBookie]) -> None:
+        self.bookies = bookies
+        self.sent: list[tuple[str, BookieRequest]] = []
+        self.acknowledged = -1
+        self.error: LedgerOver | RecoveryFailed | None = None
+        self.end: RecoveredEnd | None = None
+
+    def send(self, bookie: str, request: BookieRequest) -> None:
+        self.sent.append((bookie, request))
+
+    def confirmed(self, last: int) -> None:
+        self.acknowledged = last
+
+    def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
+        raise AssertionError("no bookie failed")
+
+    def ended(self, error: LedgerOver) -> None:
+        self.error = error
+
+    def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
+        raise AssertionError("no bookie failed")
+
+    def recovered(self, end: RecoveredEnd) -> None:
+        self.end = end
+
+    def failed(self, error: RecoveryFailed) -> None:
+        self.error = error
+
+    def take(self, operation: int, bookie: str) -> BookieRequest:
+        found = next(
+            each for each in self.sent if each[0] == bookie and each[1].operation == operation
+        )
+        self.sent.remove(found)
+        return found[1]
+
+    def deliver(self, operation: int, bookie: str) -> BookieAnswer:
+        return self.bookies[bookie].apply(self.take(operation, bookie))
+
+
+def ledger(*sizes: int, state: LedgerState = LedgerState.OPEN) -> LedgerMetadata:
+    ensemble, write_quorum, ack_quorum = sizes
+    segment = LedgerSegment(0, tuple(f"b{number}" for number in range(1, ensemble + 1)))
+    return LedgerMetadata(
+        7, state, write_quorum, ack_quorum, 0, -1, (segment,), DigestType.CRC32C, b"", 1, {}
+    )
+
+
+def test_the_order_of_bookkeepers_issue_2614() -> None:
+    """An add that reaches a bookie after the recovery read it there must be refused."""
+    metadata = ledger(3, 3, 2)
+    bookies = {name: SimulatedBookie(name) for name in metadata.segments[0].ensemble}
+    writing, recovering = Post(bookies), Post(bookies)
+    writer, recovery = LedgerWrite(metadata, writing), LedgerRecovery(metadata, recovering)
+    assert writer.add(b"payload") == 0
+    on_b1 = writing.deliver(ADD, "b1")  # the adds to the others are on their way
+    recovery.start()
+    lost = recovering.take(READ, "b3")  # the connection breaks before it arrives
+    recovery.unanswered("b3", lost, "the connection broke")
+    for name in ("b1", "b2"):
+        recovery.answered(name, recovering.deliver(READ, name))
+    # Entry 0: b2 and b3 have none, which is enough; the answer of b1 comes too late.
+    for name in ("b2", "b3"):
+        recovery.answered(name, recovering.deliver(READ, name))
+    assert recovering.end is not None
+    writer.answered("b1", on_b1)
+    writer.answered("b3", writing.deliver(ADD, "b3"))
+    assert writing.acknowledged <= recovering.end.last_entry, "an acknowledged entry is lost"
+    assert isinstance(writing.error, LedgerOver)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "answering", "enough"),
+    [
+        ((3, 2, 2), ("b1",), False),
+        ((3, 2, 2), ("b1", "b2"), True),
+        ((5, 3, 2), ("b1", "b2"), False),
+        ((5, 3, 2), ("b1", "b2", "b4"), False),
+        ((5, 3, 2), ("b1", "b2", "b3", "b5"), True),
+        ((3, 3, 3), ("b2",), True),
+        ((2, 2, 1), ("b1",), False),
+        ((2, 2, 1), ("b1", "b2"), True),
+    ],
+)
+def test_bookies_are_fenced_until_no_ack_quorum_is_left_in_any_write_set(
+    sizes: tuple[int, int, int], answering: tuple[str, ...], enough: bool
+) -> None:
+    metadata = ledger(*sizes, state=LedgerState.IN_RECOVERY)
+    bookies = {name: SimulatedBookie(name) for name in metadata.segments[0].ensemble}
+    post = Post(bookies)
+    recovery = LedgerRecovery(metadata, post)
+    recovery.start()
+    for name in answering:
+        recovery.answered(name, post.deliver(READ, name))
+    reads_entry_0 = any(request.entry == 0 for _, request in post.sent)
+    assert reads_entry_0 == enough
+    if not enough:
+        for name, request in list(post.sent):
+            recovery.unanswered(name, request, "the connection broke")
+        assert isinstance(post.error, RecoveryFailed)
+        assert post.end is None

@@ -21,7 +21,7 @@ class ManagedLedgerOptions:
     """What entries are checked by: CRC32C, CRC32, MAC (HMAC-SHA1) or DUMMY."""
     password: str = option("", "managedLedgerPassword")
     """The password of ledgers. Ledgers that have another cannot be opened."""
-    timeout_s: float = option(30.0, "bookkeeperClientTimeoutInSeconds", "s", low=0.1)
+    timeout_s: int = option(30, "bookkeeperClientTimeoutInSeconds", "s", low=1)
     """After so long without an answer a bookie counts as failed."""
     ledger_entries: int = option(50_000, "managedLedgerMaxEntriesPerLedger", low=1)
     """A ledger with so many entries is closed and the next begun."""
@@ -33,11 +33,8 @@ class ManagedLedgerOptions:
     """A cursor's ledger with so many states is closed and the next begun."""
     cursor_rollover_s: int = option(14_400, "managedLedgerCursorRolloverTimeInSeconds", "s", low=1)
     """And so is one as old as this."""
-    mark_deletes_per_s: float = option(1.0, "managedLedgerDefaultMarkDeleteRateLimit", low=0.01)
-    """How often a second a cursor's state is stored, at most."""
-    ranges_max: int = option(10_000, "managedLedgerMaxUnackedRangesToPersist", low=0)
-    """How many ranges of acknowledged entries beyond the mark-delete position are stored; entries
-    of those beyond come again after the topic's next load."""
+    mark_deletes_per_s: float = option(1.0, "managedLedgerDefaultMarkDeleteRateLimit", low=0)
+    """How often a second the state of cursors is stored, at most; 0: whenever it changes."""
     node_ranges_max: int = option(
         1000, "managedLedgerMaxUnackedRangesToPersistInMetadataStore", low=0
     )

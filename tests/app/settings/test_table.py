@@ -33,6 +33,10 @@ LEAST = {
         loadBalancerServiceUnitStateMonitorIntervalInSeconds
         loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds loadBalancerSheddingIntervalMinutes
         loadBalancerSplitIntervalMinutes managedLedgerCacheSizeMB
+        bookkeeperClientTimeoutInSeconds managedLedgerCursorMaxEntriesPerLedger
+        managedLedgerCursorRolloverTimeInSeconds managedLedgerDefaultAckQuorum
+        managedLedgerDefaultEnsembleSize managedLedgerDefaultWriteQuorum
+        managedLedgerMaxEntriesPerLedger managedLedgerMaxLedgerRolloverTimeMinutes
         managedLedgerMaxSizePerLedgerMbytes
         managedLedgerMaxUnackedRangesToPersist maxConcurrentLookupRequest
         maxConcurrentTopicLoadRequest maxMessageSize maxPendingPublishRequestsPerConnection

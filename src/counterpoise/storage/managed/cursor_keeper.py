@@ -158,7 +158,7 @@ class CursorKeeper:
         if writer is None or writer.is_over or self._is_due(stored, writer):
             return False
         former = stored.node
-        node = node_of(state, writer.ledger, former, self._options.ranges_max)
+        node = node_of(state, writer.ledger, former)
         try:
             await writer.add(write_positions(node.positions))
         except BookKeeperError as error:
@@ -180,7 +180,7 @@ class CursorKeeper:
         purpose = cursor_purpose(owned.name, url_encoded(state.name))
         writer = await ConfirmedLedger.create(self._client, purpose)
         try:
-            node = node_of(state, writer.ledger, stored.node, self._options.ranges_max)
+            node = node_of(state, writer.ledger, stored.node)
             await writer.add(write_positions(node.positions))
             await self._write_node(stored, state, writer.ledger)
         except MetadataError:
@@ -202,7 +202,7 @@ class CursorKeeper:
 
         The ledgers that it named are unused then, once this owner is known to be the owner still.
         """
-        node = node_of(state, ledger, stored.node, self._options.ranges_max)
+        node = node_of(state, ledger, stored.node)
         stored.unused.add(stored.node.ledger)
         while True:
             value = write_cursor_node(stored.path, stored.value, node, int(self._wall() * 1000))

@@ -26,8 +26,8 @@ def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
     )
 
 
-def node_of(state: CursorState, ledger: int, former: CursorNode, ranges_max: int) -> CursorNode:
-    """What to store of a cursor, with its first ``ranges_max`` ranges.
+def node_of(state: CursorState, ledger: int, former: CursorNode) -> CursorNode:
+    """What to store of a cursor.
 
     ``former`` is what was stored of it before: its numbers stay, which only Pulsar writes.
     """
@@ -36,8 +36,7 @@ def node_of(state: CursorState, ledger: int, former: CursorNode, ranges_max: int
     if state.name == DEDUPLICATION:
         numbers, texts = tuple((name, int(number)) for name, number in texts), ()
     ranges = tuple(
-        (first._replace(entry_id=first.entry_id - 1), last)
-        for first, last in state.acked[:ranges_max]
+        (first._replace(entry_id=first.entry_id - 1), last) for first, last in state.acked
     )
     positions = CursorPositions(
         state.mark_delete, ranges, numbers=numbers, batches=tuple(state.partial)

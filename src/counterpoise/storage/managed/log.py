@@ -239,7 +239,8 @@ class ManagedLog(GroupLog[C]):
 
     def _state_changed(self) -> None:
         if self._save_timer is None:
-            wait = 1 / self._context.options.mark_deletes_per_s
+            rate = self._context.options.mark_deletes_per_s
+            wait = 1 / rate if rate else 0
             self._save_timer = self._loop.call_later(wait, self._save_soon)
 
     def _save_soon(self) -> None:

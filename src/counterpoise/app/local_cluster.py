@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from counterpoise.app.bookies import LocalBookies
 from counterpoise.app.launched import LOCAL_DEFAULTS, living, nth_port, together
 from counterpoise.app.processes import READY, Child, ChildFailedError, ChildSpec
 from counterpoise.app.wiring import conf_text
@@ -23,6 +24,7 @@ PROCESS_DEFAULTS: Mapping[str, object] = {
 }
 """Where a broker in a process of its own differs from Pulsar's defaults."""
 
+LEDGER_STORE = "ledgerStoreUrl"
 ZOOKEEPER = "zookeeper"
 """What ``on_ended`` calls the cluster's own ZooKeeper."""
 
@@ -54,6 +56,8 @@ class LocalClusterOptions:
     """Directory for messages, metadata, history and logs; None: a temporary one."""
     metadata_url: str | None = None
     """Metadata store to use; None: a ZooKeeper of its own."""
+    bookies: int = 0
+    """How many bookies of Apache BookKeeper keep the messages; 0: they are in files."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the brokers under broker.conf's names."""
     balance: bool = False
@@ -117,6 +121,8 @@ class LocalCluster:
             self.data = data_directory(self.options.data, undo)
             self.options = replace(self.options, data=self.data)
             self.metadata_url = self.options.metadata_url or self._zookeeper(undo)
+            if self.options.bookies:
+                self._bookies(undo)
             # All at once: each spends its first second importing.
             children = [self._launch(number, undo) for number in range(self.options.brokers)]
             self.brokers = [_described(child) for child in children]
@@ -168,6 +174,16 @@ class LocalCluster:
         self._server = undo.enter_context(ZooKeeper.start(self.data / "zookeeper", on_ended=hear))
         return self._server.metadata_url
 
+    def _bookies(self, undo: contextlib.ExitStack) -> None:
+        count, address = self.options.bookies, self.metadata_url.removeprefix("zk:")
+        home = self.data / "bookies"
+        undo.enter_context(LocalBookies.start(count, home, address, on_ended=self._on_ended))
+        copies = str(min(count, 2))
+        names = ("EnsembleSize", "WriteQuorum", "AckQuorum")
+        settings = {f"managedLedgerDefault{name}": copies for name in names}
+        settings[LEDGER_STORE] = f"metadata-store:{self.metadata_url}"
+        self.options = replace(self.options, settings={**settings, **self.options.settings})
+
     def _conf(self, number: int, settings: Mapping[str, str]) -> Path:
         path = self.data / "conf" / f"{_name(number)}.conf"
         path.parent.mkdir(exist_ok=True)
@@ -187,7 +203,9 @@ class LocalCluster:
             # The brokers themselves leave it to the balancer.
             del settings["loadBalancerSheddingEnabled"]
         argv = [sys.executable, "-m", "counterpoise.app.main", "broker"]
-        argv += ["--data", str(self.data / "messages"), "--log-level", options.log_level]
+        argv += ["--log-level", options.log_level]
+        if LEDGER_STORE not in settings:
+            argv += ["--data", str(self.data / "messages")]
         # In a file, where names that this product does not know may stand.
         argv += ["--conf", str(self._conf(number, conf_text(settings)))]
         if options.balance:

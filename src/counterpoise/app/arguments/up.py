@@ -29,6 +29,7 @@ examples:
   counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
   counterpoise up --metadata zk:10.0.0.1:2181/test
       brokers as processes on a ZooKeeper that runs already
+  counterpoise up --bookies 3                messages on Apache BookKeeper, as Pulsar keeps them
 
 By default all brokers share one process, and their metadata is in a file. With zk: each broker is
 a process, and Spark balances. ZooKeeper and Spark need Java 17 or later. Ctrl-C or SIGTERM stops
@@ -50,6 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="zk: (a ZooKeeper of its own), zk:host:port[/path] (one that runs already), or "
         "sqlite:///file (default: a file in --data)",
+    )
+    parser.add_argument(
+        "--bookies",
+        type=int,
+        default=0,
+        metavar="N",
+        help="keep messages on so many bookies of Apache BookKeeper, with a ZooKeeper of their own "
+        "(needs Java and BookKeeper's jars; default: messages are in files)",
     )
     parser.add_argument(
         "--port", type=int, default=0, metavar="PORT", help="first binary port (default: free)"

@@ -49,6 +49,10 @@ def run(args: argparse.Namespace) -> int:
     broker_config(properties, args.conf, _warn)
     if args.balance_every <= 0:
         raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
+    if args.bookies and args.metadata not in (None, OWN_ZOOKEEPER):
+        raise UserError("--bookies come with a ZooKeeper of their own: leave --metadata out.")
+    if args.bookies:
+        args.metadata = OWN_ZOOKEEPER
     in_processes = args.metadata is not None and not args.metadata.startswith("sqlite:")
     on_spark = args.balance and (args.spark or in_processes)
     if args.balance_option and not on_spark:
@@ -65,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         data=args.data,
         metadata_url=None if args.metadata == OWN_ZOOKEEPER else args.metadata,
         settings=dict(properties.values),
+        bookies=args.bookies,
         balance=on_spark,
         balance_options=args.balance_option,
         balance_every_s=args.balance_every if args.balance and not on_spark else None,
@@ -201,7 +206,8 @@ def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> 
         if name == ZOOKEEPER:
             _begin_again(cluster, status)
             continue
-        log = cluster.options.logs / f"{name}.log"
+        logs = cluster.data / "bookies" if name.startswith("bookie") else cluster.options.logs
+        log = logs / f"{name}.log"
         sys.stderr.write(f"{name} ended with status {status}; its output is in {log}\n")
     sys.stderr.write("counterpoise: no broker is left\n")
 

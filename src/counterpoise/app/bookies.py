@@ -1,0 +1,188 @@
+"""Real bookies of Apache BookKeeper for a local cluster, from jars that are on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from counterpoise.app.errors import UserError
+from counterpoise.app.java import find_java
+from counterpoise.app.processes import Child, ChildSpec
+
+LIB_VARIABLE: Final = "COUNTERPOISE_PULSAR_LIB"
+CACHE_VARIABLE: Final = "COUNTERPOISE_CACHE"
+HEAP_MB: Final = 256
+DIRECT_MB: Final = 384
+"""Beside the heap; one of a small cluster takes some 180 MB in all."""
+READY_MARK: Final = "Started component bookie-server"
+_OPENS: Final = (
+    *("java.base/java.lang", "java.base/java.io", "java.base/java.util.zip", "java.base/java.nio"),
+    "java.base/jdk.internal.misc",
+)
+LOGGING: Final = """\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %-5p %c{1} %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+logger.ready.name = org.apache.bookkeeper.common.component.ComponentStarter
+logger.ready.level = info
+logger.setup.name = org.apache.bookkeeper.discover.ZKRegistrationManager
+logger.setup.level = info
+"""
+
+
+class LocalBookies:
+    """Bookies on the loopback address, each a process with a directory of its own.
+
+    Use it as a context manager, or call `stop`. They end when this process does.
+    """
+
+    def __init__(self, java: Path, lib: Path, home: Path, zookeeper: str) -> None:
+        """``zookeeper``: ``host:port``. ``home``: where data, logs and settings are."""
+        self.children: list[Child] = []
+        self._home = home
+        self._zookeeper = zookeeper
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "log4j2.properties").write_text(LOGGING)
+        self._java = [str(java), "-Dio.netty.tryReflectionSetAccessible=true"]
+        self._java += [w for o in _OPENS for w in ("--add-opens", f"{o}=ALL-UNNAMED")]
+        self._java += [
+            f"-Dlog4j.configurationFile={home / 'log4j2.properties'}",
+            *("-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-cp", f"{lib}/*"),
+        ]
+
+    @classmethod
+    def start(
+        cls,
+        count: int,
+        home: Path,
+        zookeeper: str,
+        *,
+        on_ended: Callable[[str, int], None] | None = None,
+    ) -> LocalBookies:
+        """Start so many, on data that is there or on none, and wait until they serve.
+
+        ``on_ended`` hears the name and exit status of one that ends unasked. Raises `UserError`
+        where Java or the jars are missing, or one does not start.
+        """
+        made = cls(find_java(), find_jars(), home, zookeeper)
+        try:
+            made._set_up()
+            made.children = [made._launch(number, on_ended) for number in range(1, count + 1)]
+            for child in made.children:
+                child.wait_ready()
+        except BaseException:
+            made.stop()
+            raise
+        return made
+
+    def _set_up(self) -> None:
+        """Create BookKeeper's nodes, once for all time."""
+        done = self._home / "metadata-is-there"
+        if done.exists():
+            return
+        conf = self._conf(0, _free_port())
+        Child.start(
+            ChildSpec(
+                name="BookKeeper's set-up",
+                argv=[
+                    *self._java_with("-Xmx256m"),
+                    *("org.apache.bookkeeper.bookie.BookieShell", "-conf", str(conf)),
+                    "initnewcluster",
+                ],
+                is_ready=lambda line: "Successfully initiated cluster" in line,
+                log=self._home / "set-up.log",
+            )
+        ).wait(60)
+        done.touch()
+
+    def _java_with(self, *options: str) -> list[str]:
+        return [self._java[0], *options, *self._java[1:]]
+
+    def _launch(self, number: int, on_ended: Callable[[str, int], None] | None) -> Child:
+        name = f"bookie-{number}"
+        path = self._home / f"{name}.port"
+        # Its id is its address, which its data belong to.
+        port = int(path.read_text()) if path.exists() else _free_port()
+        path.write_text(str(port))
+        return Child(
+            ChildSpec(
+                name=name,
+                argv=[
+                    *self._java_with(f"-Xmx{HEAP_MB}m", f"-XX:MaxDirectMemorySize={DIRECT_MB}m"),
+                    "org.apache.bookkeeper.server.Main",
+                    *("--conf", str(self._conf(number, port))),
+                ],
+                is_ready=lambda line: READY_MARK in line,
+                log=self._home / f"{name}.log",
+                ready_within_s=120.0,
+                on_ended=None if on_ended is None else lambda status: on_ended(name, status),
+            )
+        )
+
+    def _conf(self, number: int, port: int) -> Path:
+        data = self._home / f"bookie-{number}"
+        settings: Mapping[str, object] = {
+            "bookiePort": port,
+            "advertisedAddress": "127.0.0.1",
+            "allowLoopback": "true",
+            "journalDirectories": data / "journal",
+            "ledgerDirectories": data / "ledgers",
+            "metadataServiceUri": f"zk+hierarchical://{self._zookeeper}/ledgers",
+            # Short, so that one that was killed is missed soon, and can start again.
+            "zkTimeout": 4000,
+            "nettyMaxFrameSizeBytes": 5253120,
+            "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+            "dbStorage_writeCacheMaxSizeMb": 16,
+            "dbStorage_readAheadCacheMaxSizeMb": 16,
+            "dbStorage_rocksDB_blockCacheSize": 8388608,
+            "journalPreAllocSizeMB": 4,
+            "entryLogFilePreallocationEnabled": "false",
+            "diskUsageThreshold": 0.99,
+            "httpServerEnabled": "false",
+        }
+        path = self._home / f"bookie-{number}.conf"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return path
+
+    def stop(self) -> None:
+        """End them all."""
+        for child in self.children:
+            child.terminate()
+        for child in self.children:
+            child.stop()
+
+    def __enter__(self) -> LocalBookies:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def find_jars(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> Path:
+    """The directory with BookKeeper's jars; raises `UserError` with where they may be."""
+    cache = Path(environ.get(CACHE_VARIABLE, "") or (home or Path.home()) / ".cache/counterpoise")
+    named = [Path(environ[LIB_VARIABLE])] if environ.get(LIB_VARIABLE) else []
+    places: Sequence[Path] = [*named, *sorted(cache.glob("pulsar-*"))]
+    for place in places:
+        if any(place.glob("*bookkeeper-server-4*.jar")):
+            return place
+    raise UserError(
+        f"starting bookies needs the jars of Apache BookKeeper: set {LIB_VARIABLE} to the 'lib' "
+        "directory of an unpacked Apache Pulsar or BookKeeper, or use bookies that run already by "
+        "--set ledgerStoreUrl=metadata-store:zk:host:port."
+    )
+
+
+def _free_port() -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+    return number

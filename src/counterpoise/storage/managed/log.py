@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Coroutine
 from typing import TypeVar
 
@@ -60,6 +61,7 @@ class ManagedLog(GroupLog[C]):
         self._cache = LogCache(context.cache)
         self._tasks: set[asyncio.Task[None]] = set()
         self._save_timer: asyncio.TimerHandle | None = None
+        self._saved_at = -math.inf
         self._saving = asyncio.Lock()
         self._not_before = 0.0
         #: The group that the current ledger was given, and how many of its entries.
@@ -240,11 +242,13 @@ class ManagedLog(GroupLog[C]):
     def _state_changed(self) -> None:
         if self._save_timer is None:
             rate = self._context.options.mark_deletes_per_s
-            wait = 1 / rate if rate else 0
+            due = self._saved_at + 1 / rate if rate else 0.0
+            wait = max(0.0, due - self._loop.time())
             self._save_timer = self._loop.call_later(wait, self._save_soon)
 
     def _save_soon(self) -> None:
         self._save_timer = None
+        self._saved_at = self._loop.time()
         if self._error is None and not self._context.is_closed:
             self._keep(self._save_now())
 

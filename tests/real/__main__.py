@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 from tests.real.alarms import raise_alarms
+from tests.real.bookies import judge_bookies
 from tests.real.compare import compare
 from tests.real.failures import endure
 from tests.real.harmless import judge_requests
@@ -95,6 +96,11 @@ def main() -> int:
         help="instead, hold what `counterpoise storage` says against clients and brokers",
     )
     parser.add_argument(
+        "--bookies",
+        action="store_true",
+        help="instead, write ledgers on three bookies, and kill, stop and fence meanwhile",
+    )
+    parser.add_argument(
         "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
     )
     parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
@@ -110,6 +116,8 @@ def main() -> int:
     print(f"everything is kept in {home}")
     if args.storage:
         return 1 if judge_storage(lib, home) else 0
+    if args.bookies:
+        return 1 if judge_bookies(lib, home) else 0
     failed = 0
     for manager in args.manager or MANAGERS:
         if args.harmless:

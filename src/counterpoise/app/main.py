@@ -68,6 +68,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("watchdog", "what is wrong with a cluster", extra="pipeline"),
     Verb("advise", "a plan: what to move, and at what cost", extra="pipeline"),
     Verb("balance", "watch a cluster and balance it, on Spark", extra="pipeline"),
+    Verb("notify", "try the webhook that a balancer notifies", extra="pipeline"),
     Verb("status", "what a balancer is doing", extra="pipeline"),
     Verb("control", "pause, resume or stop a balancer", extra="pipeline"),
     Verb("brokers", "the brokers, and what each carries"),

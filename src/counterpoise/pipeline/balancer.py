@@ -16,6 +16,7 @@ from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import FoldState, without_brokers
 from counterpoise.names.callbacks import SentenceSink
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import (
     ActionTrail,
     OperatorAction,
@@ -24,6 +25,7 @@ from counterpoise.pipeline.drive.action_trail import (
     moved_by_hand,
 )
 from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.notify.notice import BalancerNotices, discard
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.rounds import RoundRunner
 from counterpoise.pipeline.tables.journal import JournalWriter
@@ -51,6 +53,7 @@ class Balancer:
         metrics: "Metrics | None" = None,
         policies: "RoundPolicies | None" = None,
         trail: ActionTrail | None = None,
+        notices: BalancerNotices | None = None,
     ) -> None:
         """`rules` say what may be carried out; `moved_before` is what was moved lately.
 
@@ -59,6 +62,7 @@ class Balancer:
         `policies` reads which broker may have what; without it every broker may have every bundle.
         """
         self._metrics = metrics
+        self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._policies = policies
         self._trail = trail
         self._cordoned: frozenset[str] = frozenset()
@@ -75,6 +79,7 @@ class Balancer:
             moved_before=moved_before,
             span_ms=strategy.balance.thrash_span_ms,
             metrics=metrics,
+            notices=self._notices,
         )
         self._log = log
         self._waits = ""
@@ -162,6 +167,7 @@ class Balancer:
         await asyncio.to_thread(self._history.record_round, made)
         if self._metrics:
             self._metrics.decided(made)
+        self._notices.decided(made)
         self._explain(made)
         await self._runner.see_through(made, brokers, state, as_past_moves(by_hand))
         self._looked = True
@@ -169,6 +175,7 @@ class Balancer:
 
     def _held(self, reason: str, over: str = "") -> None:
         """Say once why no round is made, and once that rounds are made again, and what is over."""
+        self._notices.held("rounds", reason)
         if reason and not self._over:
             self._log(f"no round is made: {reason}")
         elif self._over and not reason:

@@ -13,7 +13,9 @@ from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, With
 from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.notify.notice import BalancerNotices, discard
 from counterpoise.pipeline.tables.journal import JournalWriter
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class RoundRunner:
         span_ms: int = 0,
         attempts: int = 1,
         metrics: "Metrics | None" = None,
+        notices: BalancerNotices | None = None,
     ) -> None:
         """`moved_before` counts for the rules' hour; `span_ms` is how long trails are kept.
 
@@ -47,6 +50,7 @@ class RoundRunner:
         self._span_ms = span_ms
         self._attempts = attempts
         self._metrics = metrics
+        self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self.withheld: frozenset[tuple[str, str]] = frozenset()
         """What was withheld by which rule in the last round that decided to move anything."""
 
@@ -83,6 +87,7 @@ class RoundRunner:
                 held_back.add(key)
                 if key in self.withheld:
                     return
+            self._notices.ended(outcome)
             self._log(outcome_text(outcome))
 
         for each in withheld:

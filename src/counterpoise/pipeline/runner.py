@@ -118,6 +118,7 @@ class SparkBalancer(HistoryKeeper):
                 metrics=self.metrics,
                 policies=RoundPolicies(session, settings.addresses),
                 trail=ActionTrail(self._location),
+                notices=self.notices,
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:
@@ -261,6 +262,7 @@ class SparkBalancer(HistoryKeeper):
         if reason != self._held:
             self._log(reason or "the cluster does not shed load by itself any more")
         self._held = reason
+        self.notices.held("the cluster's own shedding", reason)
         self.metrics.held.set(bool(reason))
 
     async def _withheld(self) -> str:
@@ -270,6 +272,7 @@ class SparkBalancer(HistoryKeeper):
         """
         control = await asyncio.to_thread(read_control, self._location)
         held = control.withholds(self._began_ms)
+        self.notices.held("orders of an operator", held)
         self.metrics.held.set(bool(held))
         await asyncio.to_thread(self._writer.expect_held)
         return held

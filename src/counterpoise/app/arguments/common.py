@@ -96,6 +96,35 @@ def add_metrics_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_notify_arguments(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+    """``--notify``, ``--notify-format`` and so on."""
+    group = parser.add_argument_group("an operator is notified (findings, rounds, refusals, stops)")
+    group.add_argument(
+        "--notify",
+        required=required,
+        metavar="URL",
+        help="a webhook; of Alertmanager the address alone",
+    )
+    group.add_argument(
+        "--notify-format",
+        choices=("json", "slack", "alertmanager"),
+        default="json",
+        help="what it expects (json)",
+    )
+    group.add_argument(
+        "--notify-secret-file",
+        type=Path,
+        metavar="FILE",
+        help="sign each body: X-Counterpoise-Signature: sha256=HMAC, in hexadecimal",
+    )
+    group.add_argument(
+        "--notify-link", default="", metavar="URL", help="where to look: a console, a dashboard"
+    )
+    group.add_argument(
+        "--notify-cluster", default="", metavar="NAME", help="the cluster's name in notices"
+    )
+
+
 def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
     """What a verb that writes a history takes: ``--watchdog``, ``--metrics``, ``--retain-days``…"""
     add_metrics_argument(parser)
@@ -117,6 +146,7 @@ def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
         help="how far back the history's tables can be read as they were (default: 1)",
     )
     add_wait_for_history_argument(parser)
+    add_notify_arguments(parser)
 
 
 def add_wait_for_history_argument(parser: argparse.ArgumentParser) -> None:

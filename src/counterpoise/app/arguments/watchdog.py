@@ -8,6 +8,7 @@ from counterpoise.app.arguments.common import (
     add_interval_argument,
     add_json_argument,
     add_metrics_argument,
+    add_notify_arguments,
 )
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.times import seconds
@@ -52,4 +53,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_json_argument(parser, "what is wrong at the end")
     add_metrics_argument(parser)
+    add_notify_arguments(parser)
     add_client_arguments(parser)

@@ -23,6 +23,7 @@ from counterpoise.app.cluster_strategy import strategy_of
 from counterpoise.app.conf import changing_nothing, conf_argv
 from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
+from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
 from counterpoise.app.verbs.balance_plan import run_plan
@@ -105,6 +106,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,
+        notify=notify_options(args),
         rules=rules_of(args),
         heartbeat=HeartbeatOptions(wait_s=args.wait_for_history),
         keeping=KeepingOptions(

@@ -9,6 +9,7 @@ from functools import partial
 
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import client_security
+from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
@@ -28,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,
+        notify=notify_options(args),
         keeping=KeepingOptions(
             retain_days=args.retain_days, time_travel_days=args.time_travel_days
         ),

@@ -15,6 +15,7 @@ import aiohttp
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
+from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time
 from counterpoise.app.packages import needed_by
 from counterpoise.app.signals import until_signal
@@ -27,6 +28,8 @@ from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.notify.notice import BalancerNotices, discard
+from counterpoise.pipeline.notify.webhook import notifying
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import serving
@@ -58,8 +61,10 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     async with (
         serving(metrics, listen_address(args.metrics)),
         http_session(client_security(args)) as session,
+        _notices(args, say, metrics) as notices,
         _watchdog(args, session, addresses, say, metrics) as watchdog,
     ):
+        watchdog.notices = notices
         collector = Collector(session, addresses, wall_clock_ms)
         while not stop.is_set():
             rows = await collector.poll()
@@ -86,6 +91,18 @@ def _report(args: argparse.Namespace, watchdog: Watchdog, say: SentenceSink) -> 
     elif not watchdog.findings:
         say("nothing is wrong")
     return EXIT_FOUND if watchdog.findings and not args.follow else 0
+
+
+@asynccontextmanager
+async def _notices(
+    args: argparse.Namespace, say: SentenceSink, metrics: Metrics
+) -> AsyncIterator[BalancerNotices]:
+    options = notify_options(args)
+    if options is None:
+        yield BalancerNotices(discard, wall_clock_ms)
+        return
+    async with notifying(options, say, metrics.notified) as sink:
+        yield BalancerNotices(sink, wall_clock_ms)
 
 
 @asynccontextmanager

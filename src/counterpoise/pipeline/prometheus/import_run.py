@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from counterpoise.load.rows import Column
-from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.callbacks import Clock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.prometheus.answer import RangeAnswer
 from counterpoise.pipeline.prometheus.import_record import IMPORTED, ImportRecord, begun
@@ -37,7 +37,7 @@ from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land_polls
 
-VALUES_MOST: Final = 1_500_000
+VALUES_MOST: Final = 1_000_000
 """Of one query."""
 POINTS_MOST: Final = 10_000
 """Moments of one query: Prometheus gives 11,000."""
@@ -46,13 +46,6 @@ COUNTS_EVERY: Final = 10
 CONTESTED_MOST: Final = 0.05
 """Which part of the bundles may be on several brokers at once, by the first piece."""
 REPORT_EVERY_S: Final = 5.0
-
-
-class MonotonicClock(Protocol):
-    """Seconds that never go back."""
-
-    def __call__(self) -> float:
-        """The seconds by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ class HistoryImport:
         location: Location,
         options: ImportOptions,
         log: SentenceSink,
-        clock: MonotonicClock,
+        clock: Clock,
     ) -> None:
         self._source = source
         self._labels = labels
@@ -282,7 +275,7 @@ class HistoryImport:
 class _Progress:
     """Says how far an import is, at most every few seconds."""
 
-    def __init__(self, grid: TimeGrid, clock: MonotonicClock, log: SentenceSink) -> None:
+    def __init__(self, grid: TimeGrid, clock: Clock, log: SentenceSink) -> None:
         self._grid = grid
         self._clock = clock
         self._log = log

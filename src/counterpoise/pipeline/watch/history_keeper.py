@@ -11,6 +11,8 @@ from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.notify.notice import BalancerNotices, discard
+from counterpoise.pipeline.notify.webhook import NotifyOptions, notifying
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.faults import superseded
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
@@ -42,6 +44,8 @@ class WatchSettings:
     """One poll, one round where rounds are made, and the end."""
     metrics: tuple[str, int] | None = None
     """Where `/metrics` and `/health` are served."""
+    notify: NotifyOptions | None = None
+    """Where an operator is notified; None: nowhere."""
     watchdog: bool = False
     """Whether each look is judged, too (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
@@ -72,6 +76,7 @@ class HistoryKeeper:
         self.is_under_way = False
         """Whether anything was kept."""
         self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
+        self.notices = BalancerNotices(discard, wall_clock_ms)
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[OpenedHistory]:
@@ -81,6 +86,10 @@ class HistoryKeeper:
         """
         settings = self._settings
         async with contextlib.AsyncExitStack() as stack:
+            if settings.notify is not None:
+                webhook = notifying(settings.notify, self._log, self.metrics.notified)
+                sink = await stack.enter_async_context(webhook)
+                self.notices = BalancerNotices(sink, wall_clock_ms)
             held = writing(self._location, self._lost.set, settings.heartbeat)
             writer = await stack.enter_async_context(held)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
@@ -94,10 +103,18 @@ class HistoryKeeper:
             stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:
-                watchdog = guard(session, settings.addresses, self._log, self.metrics)
+                watchdog = guard(
+                    session, settings.addresses, self._log, self.metrics, notices=self.notices
+                )
             keeping = Keeping(writer, settings.keeping, self._log)
             polling = Polling(collector, writer, self._log, self.metrics, watchdog)
-            yield OpenedHistory(writer, keeping, session, polling)
+            try:
+                yield OpenedHistory(writer, keeping, session, polling)
+            except Exception as error:
+                self.notices.stopped(str(error) or type(error).__name__, by_itself=True)
+                raise
+            if not settings.once:
+                self.notices.stopped("it was asked to", by_itself=False)
 
     async def _has_ended(self) -> bool:
         """Whether an operator has stopped it; raises `SupersededError`."""

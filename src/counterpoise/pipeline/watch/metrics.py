@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from counterpoise.decide.balancing.moves import MoveOutcome, Round
 from counterpoise.load.rows import GAP, ReportRows
 from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.pipeline.notify.webhook import NoticeFate
 from counterpoise.pipeline.watch.changes import Changes
 
 PREFIX = "counterpoise_balancer"
@@ -52,6 +53,7 @@ class Metrics:
             registry=registry,
         )
         self.held = gauge("held", "1 while nothing may be moved: paused, or the cluster sheds.")
+        self.notices = counter("notices", "Notices, by what became of them.", ("fate",))
         self.findings = gauge("watchdog_findings", "What the watchdog finds wrong.", ("kind",))
 
     def polled(self, rows: ReportRows, changes: Changes) -> None:
@@ -88,6 +90,10 @@ class Metrics:
         """What the watchdog finds wrong, by kind; 0 for a kind that it looked for in vain."""
         for kind, count in kinds.items():
             self.findings.labels(kind).set(count)
+
+    def notified(self, fate: NoticeFate) -> None:
+        """A notice was sent, failed or was dropped."""
+        self.notices.labels(fate.value).inc()
 
     def health(self) -> str:
         """Why it is not well, as a sentence; empty when it is."""

@@ -24,6 +24,7 @@ from counterpoise.pipeline.collect.admin import (
 )
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.notify.notice import BalancerNotices
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.look import Looker
 
@@ -42,6 +43,7 @@ class Watchdog:
     remedies: bool = False
     """Whether the safe remedies are carried out."""
     metrics: Metrics | None = None
+    notices: BalancerNotices | None = None
     memory: WatchdogMemory = field(default_factory=WatchdogMemory)
     findings: tuple[WatchdogFinding, ...] = ()
     """What is wrong now."""
@@ -63,6 +65,7 @@ class Watchdog:
             known = before.get(each.key)
             if known is None:
                 self.report(alert_of(each))
+                self._notify(each)
             if self.remedies and each.remedy:
                 for bundle in each.bundles:
                     if known is None or bundle not in known.bundles:
@@ -71,6 +74,11 @@ class Watchdog:
         for key, each in before.items():
             if key not in now:
                 self.report(f"over: {each.kind} of {each.subject}")
+                self._notify(each, is_over=True)
+
+    def _notify(self, finding: WatchdogFinding, *, is_over: bool = False) -> None:
+        if self.notices is not None:
+            self.notices.found(finding, is_over=is_over)
 
     async def _remedy(self, finding: WatchdogFinding, subject: str) -> str:
         what = f"remedy for {subject}: {finding.remedy}"
@@ -101,6 +109,7 @@ def guard(
     report: Callable[[str], None],
     metrics: Metrics | None = None,
     options: WatchdogOptions | None = None,
+    notices: BalancerNotices | None = None,
 ) -> Watchdog:
     """A watchdog that only alerts, beside a verb that reads the cluster anyway."""
     admin = Admin(session, AdminOptions())
@@ -113,6 +122,7 @@ def guard(
         report,
         options or WatchdogOptions(),
         metrics=metrics,
+        notices=notices,
     )
 
 

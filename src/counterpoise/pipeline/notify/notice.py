@@ -1,0 +1,132 @@
+"""What an operator is notified of, as data."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
+from counterpoise.decide.watchdog.observation import WatchdogFinding
+from counterpoise.names.callbacks import MillisecondClock
+
+
+class NoticeKind(StrEnum):
+    """What a notice is about."""
+
+    FINDING = "finding"
+    """Something that the watchdog finds wrong."""
+    ROUND = "round"
+    """Moves that a round decided on."""
+    REFUSAL = "refusal"
+    """A move that failed, or that a rule of the operator withheld."""
+    STOP = "stop"
+    """The balancer makes no rounds, or has ended."""
+    TEST = "test"
+
+
+class Severity(StrEnum):
+    """How urgent it is."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One thing that an operator is notified of."""
+
+    kind: NoticeKind
+    severity: Severity
+    subject: str
+    """What it is about, by a name that is the same when it is over."""
+    sentence: str
+    at_ms: int
+    is_over: bool = False
+    """Whether what was wrong is not wrong any more."""
+
+
+class NoticeSink(Protocol):
+    """Takes notices; returns at once."""
+
+    def __call__(self, __notice: Notice) -> None:
+        """Take one notice."""
+
+
+def discard(notice: Notice) -> None:
+    """A `NoticeSink` that notifies no operator."""
+    del notice
+
+
+class BalancerNotices:
+    """Makes notices of what happens in a watcher or a balancer."""
+
+    def __init__(self, sink: NoticeSink, clock_ms: MillisecondClock) -> None:
+        self._sink = sink
+        self._clock_ms = clock_ms
+        self._held: set[str] = set()
+
+    def decided(self, made: Round) -> None:
+        """A round is in the history."""
+        if made.moves:
+            first = made.moves[0]
+            more = f", and {len(made.moves) - 1} more" if len(made.moves) > 1 else ""
+            where = first.destination or "any broker"
+            self._note(
+                NoticeKind.ROUND,
+                Severity.INFO,
+                f"round-{made.poll_id}",
+                f"{made.strategy} moves {len(made.moves)} bundles, imbalance {made.imbalance:.2f}: "
+                f"{first.bundle} from {first.source} to {where}, {first.decision.sentence}{more}",
+            )
+
+    def ended(self, outcome: MoveOutcome) -> None:
+        """An outcome is in the history."""
+        if outcome.status in (MoveStatus.FAILED, MoveStatus.WITHHELD):
+            failed = outcome.status is MoveStatus.FAILED
+            self._note(
+                NoticeKind.REFUSAL,
+                Severity.WARNING if failed else Severity.INFO,
+                outcome.bundle,
+                f"the move of {outcome.bundle} from {outcome.source} to "
+                f"{outcome.destination or 'any broker'} "
+                f"{'failed' if failed else 'is withheld'}: {outcome.error}",
+            )
+
+    def found(self, finding: WatchdogFinding, *, is_over: bool = False) -> None:
+        """The watchdog finds something wrong, or not any more."""
+        self._note(
+            NoticeKind.FINDING,
+            Severity.INFO if is_over else Severity.CRITICAL,
+            f"{finding.kind}:{finding.subject}",
+            f"over: {finding.kind} of {finding.subject}" if is_over else finding.sentence,
+            is_over=is_over,
+        )
+
+    def held(self, what: str, reason: str) -> None:
+        """Rounds or moves are held for this reason; an empty one: by `what` they are not, any more.
+
+        Notified of once for each `what`, and once when it is over.
+        """
+        if reason and what not in self._held:
+            self._held.add(what)
+            self._note(NoticeKind.STOP, Severity.WARNING, what, f"nothing is moved: {reason}")
+        elif what in self._held and not reason:
+            self._held.discard(what)
+            sentence = f"moves go on: {what} do not hold them any more"
+            self._note(NoticeKind.STOP, Severity.INFO, what, sentence, is_over=True)
+
+    def stopped(self, why: str, *, by_itself: bool) -> None:
+        """The watcher or balancer ends; `by_itself`: without being asked to."""
+        severity = Severity.CRITICAL if by_itself else Severity.INFO
+        self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
+
+    def _note(
+        self,
+        kind: NoticeKind,
+        severity: Severity,
+        subject: str,
+        sentence: str,
+        *,
+        is_over: bool = False,
+    ) -> None:
+        self._sink(Notice(kind, severity, subject, sentence, self._clock_ms(), is_over))

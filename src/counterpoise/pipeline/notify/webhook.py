@@ -1,0 +1,231 @@
+"""Sends notices to a webhook from a task of its own: what notifies waits for nothing."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.collect.words import line, said
+from counterpoise.pipeline.notify.formats import (
+    ALERTS_PATH,
+    NoticeContext,
+    NotifyFormat,
+    body_of,
+)
+from counterpoise.pipeline.notify.notice import Notice, NoticeKind, Severity
+
+SIGNATURE: Final = "X-Counterpoise-Signature"
+"""The header that has ``sha256=`` and the HMAC of the body."""
+_PASSES: Final = (408, 425, 429, 500, 502, 503, 504)
+
+
+class NotifyError(ExplainedError):
+    """Settings of a webhook that cannot work, or a notice that it did not take."""
+
+
+class NoticeFate(StrEnum):
+    """What became of a notice."""
+
+    SENT = "sent"
+    FAILED = "failed"
+    DROPPED = "dropped"
+
+
+class FateCounter(Protocol):
+    """Counts what becomes of notices."""
+
+    def __call__(self, __fate: NoticeFate) -> None:
+        """Count one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyOptions:
+    """Where notices go, and how."""
+
+    url: str
+    shape: NotifyFormat = NotifyFormat.JSON
+    secret: bytes = field(default=b"", repr=False)
+    context: NoticeContext = field(default_factory=NoticeContext)
+    every_s: float = 2.0
+    """Between two notices, once more than `at_once` came."""
+    at_once: int = 10
+    kept: int = 100
+    """Notices that wait at most; the oldest is dropped first."""
+    tries: int = 5
+    pause_s: float = 1.0
+    """Before the second try; twice as long before each further one."""
+    timeout_s: float = 10.0
+    last_s: float = 5.0
+    """How long those that wait may take when the balancer ends."""
+
+    @property
+    def address(self) -> str:
+        """Where, for a log: a webhook's path may be its secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def read_secret(path: Path) -> bytes:
+    """The secret in a file, without the end of its line; raises `NotifyError`."""
+    try:
+        secret = path.read_bytes().strip()
+    except OSError as error:
+        raise NotifyError(
+            f"--notify-secret-file {path}: cannot be read: {error.strerror}"
+        ) from None
+    if not secret:
+        raise NotifyError(f"--notify-secret-file {path}: it is empty")
+    return secret
+
+
+def expect_url(url: str, shape: NotifyFormat) -> str:
+    """The whole address of a webhook; raises `NotifyError`."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise NotifyError("--notify: expected http://… or https://…")
+    if shape is NotifyFormat.ALERTMANAGER and parts.path in ("", "/"):
+        return url.rstrip("/") + ALERTS_PATH
+    return url
+
+
+class WebhookNotifier:
+    """A `NoticeSink` that sends to one webhook; made by `notifying`."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        options: NotifyOptions,
+        log: SentenceSink,
+        count: FateCounter,
+    ) -> None:
+        self._session = session
+        self._options = options
+        self._log = log
+        self._count = count
+        self._waiting: deque[Notice] = deque()
+        self._dropped = 0
+        self._news = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._refused = ""
+        """What the webhook last answered in place of taking a notice."""
+
+    def __call__(self, notice: Notice) -> None:
+        """Take a notice; the oldest of too many is dropped."""
+        if len(self._waiting) >= self._options.kept:
+            self._waiting.popleft()
+            self._dropped += 1
+            self._count(NoticeFate.DROPPED)
+        self._waiting.append(notice)
+        self._idle.clear()
+        self._news.set()
+
+    async def run(self) -> None:
+        """Send what comes, for ever."""
+        loop = asyncio.get_running_loop()
+        allowed, since = float(self._options.at_once), loop.time()
+        while True:
+            await self._news.wait()
+            now = loop.time()
+            most, every = self._options.at_once, self._options.every_s
+            allowed, since = min(most, allowed + (now - since) / every), now
+            if allowed < 1:
+                await asyncio.sleep((1 - allowed) * every)
+                continue
+            allowed -= 1
+            await self._send(self._next())
+            if not self._waiting:
+                self._news.clear()
+                self._idle.set()
+
+    async def sent(self) -> None:
+        """Return when none waits any more."""
+        await self._idle.wait()
+
+    def _next(self) -> Notice:
+        notice, dropped = self._waiting.popleft(), self._dropped
+        if not dropped:
+            return notice
+        self._dropped = 0
+        return replace(
+            notice, sentence=f"{notice.sentence} ({dropped:,} notices before it were too many)"
+        )
+
+    async def _send(self, notice: Notice) -> None:
+        try:
+            await deliver(self._session, self._options, notice)
+        except NotifyError as error:
+            self._count(NoticeFate.FAILED)
+            if str(error) != self._refused:
+                self._log(f"an operator could not be notified: {error}")
+            self._refused = str(error)
+        else:
+            self._count(NoticeFate.SENT)
+            if self._refused:
+                self._log(f"{self._options.address} takes notices again")
+            self._refused = ""
+
+
+async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice: Notice) -> None:
+    """Send one notice, again while that may help; raises `NotifyError`."""
+    body = body_of(notice, options.shape, options.context)
+    headers = {"Content-Type": "application/json"}
+    if options.secret:
+        headers[SIGNATURE] = f"sha256={hmac.new(options.secret, body, hashlib.sha256).hexdigest()}"
+    timeout = aiohttp.ClientTimeout(total=options.timeout_s)
+    pause_s, trouble = options.pause_s, ""
+    for attempt in range(options.tries):
+        if attempt:
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+        try:
+            request = session.post(
+                options.url, data=body, headers=headers, timeout=timeout, allow_redirects=False
+            )
+            async with request as reply:
+                text = line((await reply.content.read(300)).decode(errors="replace"))
+                if 200 <= reply.status < 300:
+                    return
+                trouble = f"HTTP {reply.status} {text}".strip()
+                if reply.status not in _PASSES:
+                    break
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # The address may be in the text.
+            trouble = said(error).replace(options.url, options.address)
+        except ValueError:
+            raise NotifyError("--notify: it is no address") from None
+    raise NotifyError(f"{options.address} does not take notices: {trouble}")
+
+
+@contextlib.asynccontextmanager
+async def notifying(
+    options: NotifyOptions, log: SentenceSink, count: FateCounter
+) -> AsyncIterator[WebhookNotifier]:
+    """Send what the block notifies of; those that wait have a few seconds when it ends."""
+    async with aiohttp.ClientSession() as session:
+        notifier = WebhookNotifier(session, options, log, count)
+        sending = asyncio.create_task(notifier.run())
+        try:
+            yield notifier
+        finally:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(notifier.sent(), options.last_s)
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+
+def notice_of_a_test(at_ms: int) -> Notice:
+    """What ``counterpoise notify test`` sends."""
+    sentence = "this is a test: the webhook takes notices of counterpoise"
+    return Notice(NoticeKind.TEST, Severity.INFO, "test", sentence, at_ms)

@@ -1,0 +1,126 @@
+"""What an operator is notified of, by a watcher, its watchdog, and rounds."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind, Severity
+from counterpoise.pipeline.notify.webhook import NotifyOptions
+from counterpoise.pipeline.tables.faults import SupersededError
+from counterpoise.pipeline.watch.history_keeper import WatchSettings
+from counterpoise.pipeline.watch.watcher import ClusterWatcher
+from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.notify.hook_server import hooked
+from tests.pipeline.test_rounds import FAILED, MOVED, TWO, Script, Story
+from tests.pipeline.watchdog.test_alerts import Script as WatchdogScript
+from tests.pipeline.watchdog.test_alerts import unowned
+
+
+def noticed() -> tuple[BalancerNotices, list[Notice]]:
+    kept: list[Notice] = []
+    return BalancerNotices(kept.append, lambda: 5), kept
+
+
+async def test_a_finding_is_notified_of_once_and_when_it_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notices, kept = noticed()
+    script = WatchdogScript(monkeypatch, notices=notices)
+    finding = unowned("t/n/0x0_0x1")
+    for found in ((finding,), (finding,), ()):
+        await script.look(*found)
+    assert [(each.severity, each.is_over) for each in kept] == [
+        (Severity.CRITICAL, False),
+        (Severity.INFO, True),
+    ]
+    assert kept[0].subject == kept[1].subject == "no-owner:t/n/0x0_0x1"
+    assert kept[0].sentence == finding.sentence
+
+
+async def test_of_moves_the_last_failure_is_notified_of_and_no_success() -> None:
+    notices, kept = noticed()
+    story = Story(Script(m0=[FAILED, MOVED], m1=[FAILED, FAILED]), attempts=2, notices=notices)
+    await story.see_through()
+    assert [(each.kind, each.severity, each.subject) for each in kept] == [
+        (NoticeKind.REFUSAL, Severity.WARNING, TWO.moves[1].bundle)
+    ]
+
+
+async def test_a_rule_that_withholds_the_same_again_is_notified_of_once() -> None:
+    notices, kept = noticed()
+    rules = ApprovalRules(leave_alone=frozenset(move.bundle for move in TWO.moves))
+    story = Story(Script(), rules=rules, notices=notices)
+    for poll in range(3):
+        await story.see_through(replace(TWO, poll_id=TWO.poll_id + poll))
+    assert [each.kind for each in kept] == [NoticeKind.REFUSAL] * len(TWO.moves)
+    assert all("is withheld" in each.sentence for each in kept)
+
+
+def test_a_round_that_moves_nothing_is_none_to_notify_of() -> None:
+    notices, kept = noticed()
+    notices.decided(replace(TWO, moves=()))
+    notices.decided(TWO)
+    (one,) = kept
+    assert one.kind is NoticeKind.ROUND
+    first = TWO.moves[0]
+    assert f"moves 2 bundles, imbalance {TWO.imbalance:.2f}: {first.bundle} from" in one.sentence
+    assert one.sentence.endswith(", and 1 more")
+
+
+def test_what_holds_moves_is_notified_of_at_its_begin_and_its_end() -> None:
+    notices, kept = noticed()
+    for what, reason in (("a", "x"), ("a", "y"), ("b", "z"), ("a", ""), ("a", ""), ("a", "again")):
+        notices.held(what, reason)
+    assert [(each.subject, each.is_over) for each in kept] == [
+        ("a", False), ("b", False), ("a", True), ("a", False),
+    ]  # fmt: skip
+
+
+async def test_a_watcher_that_ends_by_itself_says_why(cluster: FakeCluster, tmp_path: Path) -> None:
+    """And one that was asked to says that."""
+    await cluster.add_broker()
+    stop = asyncio.Event()
+
+    async def end(_: object) -> None:
+        stop.set()
+
+    async def fail(_: object) -> None:
+        raise SupersededError("another balancer has taken it over")
+
+    async with hooked() as server:
+        settings = WatchSettings(
+            (cluster.admin_url,), str(tmp_path), 0.01, notify=NotifyOptions(server.url)
+        )
+        await ClusterWatcher(settings, lambda _: None, end).run(stop)
+        with pytest.raises(SupersededError):
+            await ClusterWatcher(settings, lambda _: None, fail).run(asyncio.Event())
+    asked, by_itself = (orjson.loads(body) for body in server.bodies)
+    assert (asked["kind"], asked["severity"]) == ("stop", "info")
+    assert (by_itself["kind"], by_itself["severity"]) == ("stop", "critical")
+    assert by_itself["sentence"].endswith("another balancer has taken it over")
+
+
+async def test_a_webhook_that_is_not_there_stops_no_watcher(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    await cluster.add_broker()
+    stop = asyncio.Event()
+    polls = []
+
+    async def count(_: object) -> None:
+        polls.append(1)
+        if len(polls) == 3:
+            stop.set()
+
+    nowhere = NotifyOptions("http://127.0.0.1:9/", pause_s=0.0, last_s=0.5)
+    settings = WatchSettings((cluster.admin_url,), str(tmp_path), 0.01, notify=nowhere)
+    said: list[str] = []
+    watcher = ClusterWatcher(settings, said.append, count)
+    await watcher.run(stop)
+    assert len(polls) == 3
+    assert any("could not be notified" in each for each in said)
+    assert 'notices_total{fate="failed"} 1.0' in watcher.metrics.text().decode()

@@ -1,4 +1,4 @@
-"""A real Prometheus as the judge: what it answers is imported as what the tests' own server says."""
+"""A real Prometheus as the judge: what it answers is imported as what the tests' server says."""
 
 import asyncio
 import shutil

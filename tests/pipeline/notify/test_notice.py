@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind, Severity
+from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind, NoticeSeverity
 from counterpoise.pipeline.notify.webhook import NotifyOptions
 from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.watch.history_keeper import WatchSettings
@@ -34,8 +34,8 @@ async def test_a_finding_is_notified_of_once_and_when_it_is_over(
     for found in ((finding,), (finding,), ()):
         await script.look(*found)
     assert [(each.severity, each.is_over) for each in kept] == [
-        (Severity.CRITICAL, False),
-        (Severity.INFO, True),
+        (NoticeSeverity.CRITICAL, False),
+        (NoticeSeverity.INFO, True),
     ]
     assert kept[0].subject == kept[1].subject == "no-owner:t/n/0x0_0x1"
     assert kept[0].sentence == finding.sentence
@@ -46,7 +46,7 @@ async def test_of_moves_the_last_failure_is_notified_of_and_no_success() -> None
     story = Story(Script(m0=[FAILED, MOVED], m1=[FAILED, FAILED]), attempts=2, notices=notices)
     await story.see_through()
     assert [(each.kind, each.severity, each.subject) for each in kept] == [
-        (NoticeKind.REFUSAL, Severity.WARNING, TWO.moves[1].bundle)
+        (NoticeKind.REFUSAL, NoticeSeverity.WARNING, TWO.moves[1].bundle)
     ]
 
 

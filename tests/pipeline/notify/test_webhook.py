@@ -15,7 +15,7 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.pipeline.notify.formats import NoticeContext, NotifyFormat, body_of
-from counterpoise.pipeline.notify.notice import Notice, NoticeKind, Severity
+from counterpoise.pipeline.notify.notice import Notice, NoticeKind, NoticeSeverity
 from counterpoise.pipeline.notify.webhook import (
     NoticeFate,
     NotifyOptions,
@@ -27,7 +27,11 @@ from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 AT_MS = 1_700_000_000_000
 FOUND = Notice(
-    NoticeKind.FINDING, Severity.CRITICAL, "no-owner:t/n/0x0_0x1", "no broker owns <it> & so", AT_MS
+    NoticeKind.FINDING,
+    NoticeSeverity.CRITICAL,
+    "no-owner:t/n/0x0_0x1",
+    "no broker owns <it> & so",
+    AT_MS,
 )
 CONTEXT = NoticeContext("east", "http://grafana/d/1")
 SECOND_NS = 1_000_000_000
@@ -105,7 +109,9 @@ def test_slack_gets_one_line_without_markup_of_another() -> None:
 
 
 def test_alertmanager_ends_the_alert_that_it_began() -> None:
-    over = Notice(NoticeKind.FINDING, Severity.INFO, FOUND.subject, "over", AT_MS + 5000, True)
+    over = Notice(
+        NoticeKind.FINDING, NoticeSeverity.INFO, FOUND.subject, "over", AT_MS + 5000, True
+    )
     began, ended = (
         json.loads(body_of(each, NotifyFormat.ALERTMANAGER, CONTEXT))[0] for each in (FOUND, over)
     )
@@ -118,7 +124,7 @@ def test_alertmanager_ends_the_alert_that_it_began() -> None:
 
 
 def test_a_sentence_that_is_no_text_is_sent_all_the_same() -> None:
-    odd = Notice(NoticeKind.ROUND, Severity.INFO, "\ud800", "half \udfff of a pair", AT_MS)
+    odd = Notice(NoticeKind.ROUND, NoticeSeverity.INFO, "\ud800", "half \udfff of a pair", AT_MS)
     for shape in NotifyFormat:
         assert b"half ? of a pair" in body_of(odd, shape, CONTEXT)
 
@@ -165,7 +171,9 @@ async def test_a_refusal_is_not_tried_again_and_said_once_without_the_secret_pat
 async def test_a_flood_goes_out_slowly_and_the_oldest_are_dropped() -> None:
     sending = Sending(ScriptedSession(), at_once=3, every_s=10.0, kept=5)
     for number in range(20):
-        sending.notifier(Notice(NoticeKind.ROUND, Severity.INFO, "r", f"round {number}", AT_MS))
+        sending.notifier(
+            Notice(NoticeKind.ROUND, NoticeSeverity.INFO, "r", f"round {number}", AT_MS)
+        )
     async with sending.running() as notify:
         await notify.sent()
     assert [at for at, _ in sending.session.sent] == [0, 0, 0, 10, 20]

@@ -23,7 +23,7 @@ class NoticeKind(StrEnum):
     TEST = "test"
 
 
-class Severity(StrEnum):
+class NoticeSeverity(StrEnum):
     """How urgent it is."""
 
     INFO = "info"
@@ -36,7 +36,7 @@ class Notice:
     """One thing that an operator is notified of."""
 
     kind: NoticeKind
-    severity: Severity
+    severity: NoticeSeverity
     subject: str
     """What it is about, by a name that is the same when it is over."""
     sentence: str
@@ -73,7 +73,7 @@ class BalancerNotices:
             where = first.destination or "any broker"
             self._note(
                 NoticeKind.ROUND,
-                Severity.INFO,
+                NoticeSeverity.INFO,
                 f"round-{made.poll_id}",
                 f"{made.strategy} moves {len(made.moves)} bundles, imbalance {made.imbalance:.2f}: "
                 f"{first.bundle} from {first.source} to {where}, {first.decision.sentence}{more}",
@@ -85,7 +85,7 @@ class BalancerNotices:
             failed = outcome.status is MoveStatus.FAILED
             self._note(
                 NoticeKind.REFUSAL,
-                Severity.WARNING if failed else Severity.INFO,
+                NoticeSeverity.WARNING if failed else NoticeSeverity.INFO,
                 outcome.bundle,
                 f"the move of {outcome.bundle} from {outcome.source} to "
                 f"{outcome.destination or 'any broker'} "
@@ -96,7 +96,7 @@ class BalancerNotices:
         """The watchdog finds something wrong, or not any more."""
         self._note(
             NoticeKind.FINDING,
-            Severity.INFO if is_over else Severity.CRITICAL,
+            NoticeSeverity.INFO if is_over else NoticeSeverity.CRITICAL,
             f"{finding.kind}:{finding.subject}",
             f"over: {finding.kind} of {finding.subject}" if is_over else finding.sentence,
             is_over=is_over,
@@ -109,21 +109,21 @@ class BalancerNotices:
         """
         if reason and what not in self._held:
             self._held.add(what)
-            self._note(NoticeKind.STOP, Severity.WARNING, what, f"nothing is moved: {reason}")
+            self._note(NoticeKind.STOP, NoticeSeverity.WARNING, what, f"nothing is moved: {reason}")
         elif what in self._held and not reason:
             self._held.discard(what)
             sentence = f"moves go on: {what} do not hold them any more"
-            self._note(NoticeKind.STOP, Severity.INFO, what, sentence, is_over=True)
+            self._note(NoticeKind.STOP, NoticeSeverity.INFO, what, sentence, is_over=True)
 
     def stopped(self, why: str, *, by_itself: bool) -> None:
         """The watcher or balancer ends; `by_itself`: without being asked to."""
-        severity = Severity.CRITICAL if by_itself else Severity.INFO
+        severity = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
         self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
 
     def _note(
         self,
         kind: NoticeKind,
-        severity: Severity,
+        severity: NoticeSeverity,
         subject: str,
         sentence: str,
         *,

@@ -23,7 +23,7 @@ from counterpoise.pipeline.notify.formats import (
     NotifyFormat,
     body_of,
 )
-from counterpoise.pipeline.notify.notice import Notice, NoticeKind, Severity
+from counterpoise.pipeline.notify.notice import Notice, NoticeKind, NoticeSeverity
 
 SIGNATURE: Final = "X-Counterpoise-Signature"
 """The header that has ``sha256=`` and the HMAC of the body."""
@@ -228,4 +228,4 @@ async def notifying(
 def notice_of_a_test(at_ms: int) -> Notice:
     """What ``counterpoise notify test`` sends."""
     sentence = "this is a test: the webhook takes notices of counterpoise"
-    return Notice(NoticeKind.TEST, Severity.INFO, "test", sentence, at_ms)
+    return Notice(NoticeKind.TEST, NoticeSeverity.INFO, "test", sentence, at_ms)

@@ -38,6 +38,7 @@ def _ledger(rng: Random) -> dict[str, Any]:
         "state": rng.choice(("OPEN", "IN_RECOVERY", "CLOSED")),
         "last": firsts[-1] + rng.randrange(100),
         "length": rng.randrange(2**40),
+        "token": rng.randrange(1, 2**63),
         "created": rng.randrange(1, 2**41),
         "custom": {f"key {n}": rng.choice(("", "pulsar", "é")) for n in range(rng.randrange(4))},
     }  # fmt: skip
@@ -50,6 +51,7 @@ def _entry(rng: Random, entry: int) -> dict[str, Any]:
         "confirmed": rng.randint(-1, entry - 1),
         "length": rng.randrange(2**50),
         "payload": payload.hex(),
+        "recovery": rng.random() < 0.5,
     }
 
 

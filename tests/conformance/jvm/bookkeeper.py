@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from jpype import JArray, JByte, JClass
+from jpype import JArray, JByte, JClass, JLong, JObject, JShort
 
 from tests.conformance.jvm.java import Java, Json
 
 PROTO = "org.apache.bookkeeper.mledger.proto.MLDataFormats"
+
+RECOVERY_ADD = 2 | 4
+FENCE = 1 | 4
+"""Each with high priority, as a recovery asks."""
 
 
 class BookKeeperBytes:
@@ -35,7 +39,9 @@ class BookKeeperBytes:
         return {
             "path": str(self._path.getHybridHierarchicalLedgerPath(ledger["id"])),
             "metadata": _hex(self._serialize(self._metadata(ledger))),
-            "stored": [self._stored(ledger, each) for each in case["entries"]],
+            "stored": [self._packed(ledger, each, v2=False) for each in case["entries"]],
+            "adds": [self._packed(ledger, each, v2=True) for each in case["entries"]],
+            "fencing reads": [self._fencing_read(ledger, entry) for entry in [-1, *case["reads"]]],
             "sets": self._sets(ledger, case["reads"]),
             "managed": _hex(self._managed(case["managed"])),
             "cursor": _hex(self._cursor(case["cursor"])),
@@ -55,6 +61,7 @@ class BookKeeperBytes:
             .withPassword(self._text(ledger["password"]))
             .withCreationTime(ledger["created"])
             .storingCreationTime(True)
+            .withCToken(ledger["token"])
         )
         for first, names in ledger["segments"]:
             members = self._java.array_list()
@@ -70,14 +77,15 @@ class BookKeeperBytes:
             custom.put(self._java.string(key), self._text(value))
         return made.withCustomMetadata(custom).build()
 
-    def _stored(self, ledger: Json, entry: Json) -> str:
+    def _packed(self, ledger: Json, entry: Json, *, v2: bool) -> str:
+        """An entry as a bookie stores it; with ``v2`` the whole request that adds it."""
         kind = {"MAC": "HMAC"}.get(ledger["digest"], ledger["digest"])
         manager = self._digests.instantiate(
             ledger["id"],
             self._text(ledger["password"]),
             getattr(self._stored_kind, kind),
             self._allocator,
-            False,
+            v2,
         )
         payload = bytes.fromhex(entry["payload"])
         packed = manager.computeDigestAndPackageForSending(
@@ -86,9 +94,28 @@ class BookKeeperBytes:
             entry["length"],
             self._unpooled.wrappedBuffer(JArray(JByte)(payload)),
             self._digests.generateMasterKey(self._text(ledger["password"])),
-            0,
+            RECOVERY_ADD if entry["recovery"] else 0,
         )
-        return _hex(packed.toArray())
+        if isinstance(packed, self._buffers):
+            return _hex(packed.toArray())
+        return _hex(self._array_of(packed))
+
+    def _fencing_read(self, ledger: Json, entry: int) -> str:
+        """The request of a recovery."""
+        protocol = "org.apache.bookkeeper.proto.BookieProtocol"
+        key = self._digests.generateMasterKey(self._text(ledger["password"]))
+        # For its own package alone.
+        kind = JClass("java.lang.Class").forName(f"{protocol}$ReadRequest")
+        create = next(each for each in kind.getDeclaredMethods() if each.getName() == "create")
+        create.setAccessible(True)
+        numbers = [JObject(JByte(2), JByte), JObject(JLong(ledger["id"]), JLong),
+                   JObject(JLong(entry), JLong), JObject(JShort(FENCE), JShort)]  # fmt: skip
+        request = create.invoke(None, [*numbers, key])
+        coder = JClass("org.apache.bookkeeper.proto.BookieProtoEncoding$RequestEnDeCoderPreV3")
+        return _hex(self._array_of(coder(None).encode(request, self._allocator)))
+
+    def _array_of(self, buffer: Any) -> Any:
+        return JClass("io.netty.buffer.ByteBufUtil").getBytes(buffer)
 
     def _sets(self, ledger: Json, reads: list[int]) -> list[list[int]]:
         sizes = (ledger["write"], ledger["ack"], ledger["ensemble"])

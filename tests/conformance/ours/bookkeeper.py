@@ -2,12 +2,17 @@
 
 from typing import Any
 
+from counterpoise.bookkeeper.bookie_frames import add_request, fencing_read_request
 from counterpoise.bookkeeper.cursors import CursorPositions, parse_cursor_node, parse_positions
 from counterpoise.bookkeeper.errors import BookKeeperError
-from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
+from counterpoise.bookkeeper.ledger_metadata import (
+    DigestType,
+    read_ledger_metadata,
+    write_ledger_metadata,
+)
 from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.bookkeeper.managed_ledgers import parse_managed_ledger
-from counterpoise.bookkeeper.stored_entry import EntryDigest
+from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
 from tests.conformance.suite import Answer, Case
 
 
@@ -33,6 +38,9 @@ def misread(case: Case, ours: Answer, theirs: Answer) -> str | None:
 def _read(case: Case, theirs: Answer) -> dict[str, Any]:
     return {
         "ledger": _ledger(case, theirs),
+        "written": _written(case, theirs),
+        "adds": _adds(case),
+        "fencing reads": _fencing_reads(case),
         "stored": _stored(case, theirs),
         "managed": _managed(theirs["managed"]),
         "cursor": _cursor(theirs["cursor"]),
@@ -52,6 +60,7 @@ def _wanted(case: Case, theirs: Answer) -> dict[str, Any]:
             **{key: ledger[key] for key in ("ensemble", "write", "ack", "password", "state")},
             "digest": ledger["digest"].replace("MAC", "HMAC"),
             "segments": ledger["segments"],
+            "token": ledger["token"] if ledger["format"] == 3 else 0,
             "last": ledger["last"] if closed else -1,
             "length": ledger["length"] if closed else 0,
             "created": ledger["created"],
@@ -61,7 +70,13 @@ def _wanted(case: Case, theirs: Answer) -> dict[str, Any]:
                 for entry, members in zip(case["reads"], theirs["sets"], strict=True)
             ],
         },
-        "stored": case["entries"],
+        "written": theirs["metadata"] if ledger["format"] == 3 else "",
+        "adds": theirs["adds"],
+        "fencing reads": theirs["fencing reads"],
+        "stored": [
+            {key: value for key, value in each.items() if key != "recovery"}
+            for each in case["entries"]
+        ],
         "managed": [managed["ledgers"], managed["terminated"]],
         "cursor": [cursor["ledger"], positions, sorted(cursor["texts"].items())],
         "positions": positions,
@@ -88,12 +103,43 @@ def _ledger(case: Case, theirs: Answer) -> dict[str, Any]:
         "password": found.password.decode(),
         "segments": [[each.first, list(each.ensemble)] for each in found.segments],
         "state": found.state.name,
+        "token": found.token,
         "last": found.last_entry,
         "length": found.length,
         "created": found.created_ms,
         "custom": {key: value.decode() for key, value in found.custom.items()},
         "sets": [list(found.write_set(entry)) for entry in case["reads"]],
     }
+
+
+def _written(case: Case, theirs: Answer) -> str:
+    """What we write of the ledger, which is the same as Java where Java writes format 3."""
+    if case["ledger"]["format"] != 3:
+        return ""
+    number = case["ledger"]["id"]
+    found = read_ledger_metadata(number, theirs["path"], bytes.fromhex(theirs["metadata"]))
+    return write_ledger_metadata(found).hex()
+
+
+def _adds(case: Case) -> list[str]:
+    """The requests that add the entries."""
+    number, password = case["ledger"]["id"], case["ledger"]["password"].encode()
+    kind = DigestType[case["ledger"]["digest"].replace("MAC", "HMAC")]
+    digest, key = EntryDigest(kind, password), master_key(password)
+    requests = []
+    for each in case["entries"]:
+        entry, payload = each["entry"], bytes.fromhex(each["payload"])
+        head = digest.head(number, entry, each["confirmed"], each["length"], payload)
+        request = add_request(number, entry, key, head, payload, recovery=each["recovery"])
+        requests.append(request.frame.hex())
+    return requests
+
+
+def _fencing_reads(case: Case) -> list[str]:
+    """The requests of a recovery."""
+    number, key = case["ledger"]["id"], master_key(case["ledger"]["password"].encode())
+    entries = [-1, *case["reads"]]
+    return [fencing_read_request(number, entry, key).frame.hex() for entry in entries]
 
 
 def _stored(case: Case, theirs: Answer) -> list[dict[str, Any]]:

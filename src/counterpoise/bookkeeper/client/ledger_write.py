@@ -150,8 +150,10 @@ class LedgerWrite:
 
     def _stored(self, bookie: str, entry: int) -> None:
         place, pending = self._places.get(bookie), self._pending.get(entry)
-        # A late answer may be about an entry that is elsewhere now.
-        if place is None or pending is None or place not in self._write_set(entry):
+        if place is None or pending is None:
+            return
+        if (place - entry) % len(self._places) >= self._write_quorum:
+            # A late answer: the bookie is back at another place, which this entry is not at.
             return
         pending.stored_at |= 1 << place
         if entry == self.last_confirmed + 1:

@@ -39,6 +39,8 @@ class BookieLedgerWriter:
         self._listener = listener
         self._write = LedgerWrite(created.metadata, self)
         self._changing: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._notifying = False
 
     @property
     def ledger(self) -> int:
@@ -68,6 +70,7 @@ class BookieLedgerWriter:
         """See `LedgerWriter.close`."""
         write = self._write
         write.stop(f"ledger {write.ledger} is closed")
+        self._notify()
         if self._changing is not None:
             # Whether it changed anything is found when the metadata is written.
             self._changing.cancel()
@@ -85,16 +88,19 @@ class BookieLedgerWriter:
         self._bookies.send(bookie, request, self)
 
     def confirmed(self, last: int) -> None:
-        """See `LedgerWriteActions`."""
-        self._listener.confirmed(last)
+        """See `LedgerWriteActions`; one notification for all answers that came together."""
+        if not self._notifying:
+            self._notifying = True
+            self._loop.call_soon(self._notify)
 
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
         """See `LedgerWriteActions`."""
         work = self._replace(first, before, failed)
-        self._changing = asyncio.get_running_loop().create_task(work)
+        self._changing = self._loop.create_task(work)
 
     def ended(self, error: LedgerOver) -> None:
         """See `LedgerWriteActions`."""
+        self._notify()
         self._listener.ended(error)
 
     # Answers of bookies.
@@ -109,6 +115,11 @@ class BookieLedgerWriter:
         """See `AnswerListener`."""
         self._bookies.avoid(bookie)
         self._write.bookie_failed(bookie)
+
+    def _notify(self) -> None:
+        if self._notifying:
+            self._notifying = False
+            self._listener.confirmed(self._write.last_confirmed)
 
     async def _replace(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
         ledger, ensemble = self._write.ledger, before.ensemble

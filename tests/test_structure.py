@@ -49,9 +49,7 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "waiting_to_be_read": "tests: what a connection holds cannot be seen from outside",
 }
 #: Judged against Pulsar, and not yet part of any program: what is missing. It must shrink.
-NOT_CONNECTED: Mapping[str, str] = {
-    "read_open": "a managed ledger on BookKeeper reads what it writes",
-}
+NOT_CONNECTED: Mapping[str, str] = {}
 #: What an unused one of is a definition that nothing calls; unused fields and members of
 #: enumerations are part of a record or of a protocol.
 KINDS = frozenset({"class", "function", "method", "property"})

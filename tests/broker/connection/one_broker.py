@@ -14,6 +14,7 @@ from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.client_listener import ClientListener
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
@@ -61,7 +62,7 @@ class Everything:
         return False
 
     async def terminate(self, topic: TopicName, last: Position) -> None:
-        raise NotImplementedError
+        return
 
     def _changed(self) -> None:
         for listener in list(self._listeners):
@@ -111,11 +112,13 @@ class OneBroker:
         store: LedgerStore | None = None,
         config: ConnectionConfig | None = None,
         world: Everything | None = None,
+        options: TopicOptions | None = None,
     ) -> None:
         self.everything = world or Everything()
         self.background = BackgroundTasks()
         self._store = store or MemoryLedgerStore()
         self._config = config or ConnectionConfig()
+        self._options = options or TopicOptions()
         self._ready: Future[str] = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -131,7 +134,9 @@ class OneBroker:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         world = self.everything
-        self.topics = TopicRegistry(self._store, world, world, owner="localhost:0")
+        self.topics = TopicRegistry(
+            self._store, world, world, owner="localhost:0", options=self._options
+        )
         services = Services(self.topics, world, world, world, world.on_topics_changed)
         self.listener = ClientListener(services, self._config, self.background)
         sock = socket.create_server(("127.0.0.1", 0))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import OneBroker
@@ -104,6 +105,29 @@ def test_acks_are_answered_when_asked(client: RawClient, topic: str) -> None:
     command, entry = client.receive_with_entry(Type.MESSAGE)
     assert number(entry) == 1
     assert command.message.redelivery_count == 1
+    quiet(client)
+
+
+@pytest.mark.parametrize(
+    ("kind", "entries", "left"),
+    [(0, [1], [2, 3]), (0, [0, 2], [0, 1, 2, 3]), (0, [], [0, 1, 2, 3]), (1, [1], [0, 1, 2, 3])],
+)
+def test_a_cumulative_ack_names_one_message_of_a_subscription_in_order(
+    client: RawClient, topic: str, kind: int, entries: list[int], left: list[int]
+) -> None:
+    """Others acknowledge nothing and are answered all the same (``Consumer.messageAcked``)."""
+    client.subscribe(topic, sub_type=kind)
+    publish(client, topic, 4)
+    flow(client, 4)
+    ids = [client.receive(Type.MESSAGE).message.message_id for _ in range(4)]
+    ack(client, *entries, ledger_id=ids[0].ledger_id, ack_type=1, request_id=55)
+    response = client.receive(Type.ACK_RESPONSE).ack_response
+    assert (response.request_id, response.HasField("error")) == (55, False)
+    client.command(
+        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, "redeliver_unacknowledged_messages", consumer_id=0
+    )
+    flow(client, 4)
+    assert take(client, len(left)) == left
     quiet(client)
 
 
@@ -256,6 +280,19 @@ def test_the_first_consumer_is_notified_that_it_is_active_when_it_can_take_notif
     first.close()
     change = second.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
     assert change.is_active is True
+
+
+def test_a_consumer_of_a_topic_that_has_ended_is_notified_of_all_after_its_success(
+    topic: str,
+) -> None:
+    at_once = TopicOptions(failover_delay_ms=0)
+    with OneBroker(options=at_once) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        publish(client, topic, 1)
+        broker.run(broker.topics.terminate(TopicName.parse(topic)))
+        client.subscribe(topic, sub_type=FAILOVER)
+        assert client.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change.is_active
+        assert client.receive(Type.REACHED_END_OF_TOPIC).reached_end_of_topic.consumer_id == 0
 
 
 @pytest.mark.parametrize("name", ["", " ", "\t\n"])

@@ -94,7 +94,56 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
         assert broker.run(finish()) == []
 
 
-@pytest.mark.parametrize("kind", ["producer", "consumer"])
+#: Of a producer and of a consumer: the commands that open and close one, and what opening needs.
+OPENING = {
+    "producer": (Type.PRODUCER, "producer", Type.CLOSE_PRODUCER, {}),
+    "consumer": (
+        Type.SUBSCRIBE,
+        "subscribe",
+        Type.CLOSE_CONSUMER,
+        {"subscription": "s", "sub_type": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("kind", list(OPENING))
+def test_what_is_opened_for_a_client_that_wants_it_no_longer_is_not_attached(
+    topic: str, monkeypatch: pytest.MonkeyPatch, kind: str, leaves: bool
+) -> None:
+    """Whether the client closes it or goes: a producer left behind would keep its name busy."""
+    world = Everything()
+    came, go_on = threading.Event(), asyncio.Event()
+
+    async def approach(*_: object) -> None:
+        came.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(world, "approach", approach)
+    opens, field, closes, more = OPENING[kind]
+    with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.command(opens, field, topic=topic, **{f"{kind}_id": 1}, request_id=1, **more)
+        assert came.wait(15)
+        if leaves:
+            client.close()
+            broker.run(gone(broker))
+        else:
+            client.command(closes, f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)
+            assert client.receive(Type.SUCCESS).success.request_id == 2
+
+        async def finish() -> int:
+            go_on.set()
+            await until(lambda: "a client's request" not in broker.background.running)
+            return broker.topics.loaded[TopicName.parse(topic)].attached_clients()
+
+        assert broker.run(finish()) == 0
+        if not leaves:
+            client.command(Type.PING, "ping")
+            client.receive(Type.PONG)  # and nothing more about what was closed
+
+
+@pytest.mark.parametrize("kind", list(OPENING))
 def test_a_client_that_closes_what_is_being_opened_and_opens_it_again_is_answered(
     topic: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -114,12 +163,7 @@ def test_a_client_that_closes_what_is_being_opened_and_opens_it_again_is_answere
         steps[which].set()
 
     monkeypatch.setattr(world, "approach", approach)
-    opens, closes = {
-        "producer": (Type.PRODUCER, Type.CLOSE_PRODUCER),
-        "consumer": (Type.SUBSCRIBE, Type.CLOSE_CONSUMER),
-    }[kind]
-    field = "producer" if kind == "producer" else "subscribe"
-    more = {} if kind == "producer" else {"subscription": "s", "sub_type": 1}
+    opens, field, closes, more = OPENING[kind]
     with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
 

@@ -161,6 +161,28 @@ def test_an_acknowledgement_that_comes_too_late_is_not_confirmed(
     assert backlog(broker, topic) == 1
 
 
+def test_a_consumers_id_that_is_used_again_has_its_own_time_to_acknowledge(
+    broker: OneBroker, client: RawClient, topic: str
+) -> None:
+    """The client hears of the first departure after the second one has begun."""
+    again = f"{topic}-2"
+    consuming(client, topic, 1)
+    with unloading(broker, topic):
+        client.receive(Type.CLOSE_CONSUMER)
+        client.receive(Type.PING)
+        ledger = consuming(client, again, 1)
+        with unloading(broker, again):
+            client.receive(Type.CLOSE_CONSUMER)
+            client.receive(Type.PING)
+            client.command(Type.PONG, "pong")
+            ack(client, 0, ledger_id=ledger, request_id=7)
+            answer = client.receive(Type.ACK_RESPONSE).ack_response
+            assert (answer.request_id, answer.HasField("error")) == (7, False)
+            client.command(Type.PONG, "pong")
+    assert backlog(broker, topic) == 1
+    assert backlog(broker, again) == 0
+
+
 def test_a_client_that_goes_away_is_not_waited_for(
     broker: OneBroker, client: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

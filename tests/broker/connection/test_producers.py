@@ -60,9 +60,39 @@ def test_closing_waits_for_the_receipts(topic: str) -> None:
         assert store.waiting.wait(15)
         client.command(Type.PING, "ping")
         client.receive(Type.PONG)
+        # Until then its id is taken: who asks for it may ask again.
+        client.command(Type.PRODUCER, "producer", topic=topic, producer_id=0, request_id=10)
+        error = client.receive(Type.ERROR).error
+        assert (error.request_id, error.error) == (10, ServerError.ServiceNotReady)
         broker.run(store.release())
         assert receipts(client, 1) == [(0, 0, 0)]
         assert client.receive(Type.SUCCESS).success.request_id == 9
+        client.produce(topic)
+
+
+def test_a_topic_that_leaves_does_not_keep_a_producer_that_is_being_closed(topic: str) -> None:
+    """Its close is answered, though nothing that pends is; the topic's other producers leave."""
+    store = HeldStore()
+    with OneBroker(store) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.produce(topic, producer_id=0)
+        client.produce(topic, producer_id=1)
+        store.hold()
+        client.send(frames.send(0, 0))
+        client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=0, request_id=9)
+        assert store.waiting.wait(15)
+        client.command(Type.PING, "ping")
+        client.receive(Type.PONG)
+
+        async def disconnect() -> None:
+            broker.topics.loaded[TopicName.parse(topic)].disconnect(None)
+
+        broker.run(disconnect())
+        assert client.receive(Type.SUCCESS).success.request_id == 9
+        assert client.receive(Type.CLOSE_PRODUCER).close_producer.producer_id == 1
+        broker.run(store.release())
+        client.command(Type.PING, "ping")
+        client.receive(Type.PONG)
 
 
 def test_an_id_can_be_used_again(client: RawClient, topic: str) -> None:
@@ -167,6 +197,25 @@ def test_an_unload_lets_a_throttled_connection_read_again(topic: str) -> None:
         broker.run(disconnect())
         kinds = {client.receive().type for _ in range(2)}
         assert kinds == {Type.CLOSE_PRODUCER, Type.PONG}
+
+
+def test_a_producer_that_was_sent_away_keeps_nothing_of_its_topic(
+    broker: OneBroker, dial: Callable[[], RawClient], topic: str
+) -> None:
+    """Neither its name nor exclusive access: its client may never come back."""
+    away, other = dial(), dial()
+    away.connect()
+    other.connect()
+    away.produce(topic, producer_name="p", producer_access_mode=1)
+
+    async def send_away() -> int:
+        loaded = broker.topics.loaded[TopicName.parse(topic)]
+        loaded.disconnect_producers()
+        return loaded.attached_clients()
+
+    assert broker.run(send_away()) == 0
+    away.receive(Type.CLOSE_PRODUCER)
+    assert other.produce(topic, producer_name="p").producer_success.producer_ready
 
 
 def test_waiting_for_exclusive_access(dial: Callable[[], RawClient], topic: str) -> None:

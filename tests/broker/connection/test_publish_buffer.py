@@ -14,6 +14,7 @@ from tests.broker.connection.held_store import HeldStore
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_pause import StrictTransport
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -149,6 +150,25 @@ def test_a_disk_that_hangs_holds_no_more_than_the_limit(topic: str) -> None:
                 client.send(frames.send(0, number, body))
                 client.receive(Type.SEND_RECEIPT)
         assert buffer.waiting == 0
+
+
+def test_what_a_client_left_behind_is_counted_until_it_is_stored(topic: str) -> None:
+    store = HeldStore()
+    with OneBroker(store) as broker:
+        buffer = broker.listener.publish_buffer
+        for left in (frames.entry(b"x" * 1000), frames.entry(b"x" * 10)):
+            with RawClient(broker.service_url) as client:
+                client.connect()
+                client.produce(topic)
+                store.hold()
+                client.send(frames.send(0, 0, left) + frames.send(0, 1, left))
+                client.command(Type.PING, "ping")
+                client.receive(Type.PONG)
+                assert buffer.waiting == 2 * len(left)
+            broker.run(until(lambda: not broker.listener.connections))
+            assert buffer.waiting == 2 * len(left)
+            broker.run(store.release())
+            assert buffer.waiting == 0
 
 
 def test_small_publishes_are_booked_to_the_byte(topic: str) -> None:

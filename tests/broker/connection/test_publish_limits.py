@@ -8,6 +8,7 @@ from counterpoise.broker.connection import ConnectionConfig
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
+from tests.broker.connection.held_store import HeldStore
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.wire import frames
@@ -88,6 +89,26 @@ def test_with_too_much_held_the_connection_is_not_read_until_there_is_room(
         assert [number for producer, number in got if producer == 0] == list(range(1, 101))
         assert (1, 7) in got
         assert slow.run(slow.reasons()) == []
+
+
+def test_what_a_limit_releases_to_a_slow_disk_is_pending_from_then_on() -> None:
+    """However much that is: the client is not read until half of what may pend is stored."""
+    store = HeldStore()
+    config = ConnectionConfig(held_entries_max=100, max_pending_publish_requests=10)
+    with SlowBroker(store, config) as slow:
+        slow.run(slow.limit_slow_topics())
+        with both(slow) as client:
+            client.send(b"".join(frames.send(0, number) for number in range(60)))
+            assert receipt(client) == (0, 0)
+            client.command(Type.PING, "ping")
+            client.receive(Type.PONG)
+            assert slow.run(slow.reasons()) == []
+            store.hold()
+            slow.run(slow.free())
+            assert slow.run(slow.reasons()) == [PauseReason.PENDING_PUBLISHES]
+            slow.run(store.release())
+            assert [receipt(client) for _ in range(59)] == [(0, number) for number in range(1, 60)]
+            assert slow.run(slow.reasons()) == []
 
 
 def test_closing_waits_for_what_is_held(slow: SlowBroker) -> None:

@@ -12,6 +12,7 @@ from counterpoise.broker.connection import topic_queries, topic_watches
 from counterpoise.broker.connection.client_link import REQUESTS_MAX
 from counterpoise.broker.connection.connection import STEP
 from counterpoise.broker.connection.outbox import GIVE_UP_AT, HIGH_WATER, MIB, UNREAD_MAX
+from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.reading_rounds import REQUEST_S, ROUND_S, ReadingRounds
 from counterpoise.broker.connection.topic_watches import WATCHES_MAX
 from counterpoise.broker.connection.topics_hash import topics_hash
@@ -287,6 +288,16 @@ def test_listings_wait_until_their_client_reads() -> None:
         for _ in range(200):
             client.receive(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)
         assert listed == 200
+        # A client that goes before it has read them leaves none that waits for it.
+        client.send(ask * 200)
+        broker.run(full())
+        client.close()
+
+        async def over() -> None:
+            await until(lambda: not broker.listener.connections)
+            await until(lambda: "a client's request" not in broker.background.running)
+
+        broker.run(over())
 
 
 def at_once(
@@ -367,8 +378,9 @@ def test_one_list_of_topics_is_handled_in_a_turn(
         assert order.count("hashed") == MANY, "what a pattern does not select is no news"
 
 
+@pytest.mark.parametrize("frozen", [False, True])
 def test_whom_too_much_waits_for_is_disconnected(
-    broker: OneBroker, dial: Dial, caplog: pytest.LogCaptureFixture
+    broker: OneBroker, dial: Dial, caplog: pytest.LogCaptureFixture, frozen: bool
 ) -> None:
     client = dial()
     client.connect()
@@ -377,6 +389,8 @@ def test_whom_too_much_waits_for_is_disconnected(
     (connection,) = broker.listener.open_connections
 
     async def say_too_much() -> None:
+        if frozen:
+            connection.freeze()
         connection._outbox.write(b"x" * (GIVE_UP_AT + 16 * MIB))
 
     broker.run(say_too_much())
@@ -384,6 +398,34 @@ def test_whom_too_much_waits_for_is_disconnected(
         while client.socket.recv(1 << 20):
             pass
     assert "bytes wait for it to read them" in caplog.text
+
+
+def test_a_frozen_connection_is_read_again_when_it_has_thawed(
+    broker: OneBroker, dial: Dial
+) -> None:
+    """Also where the socket takes most of what was kept at once, too much though that was."""
+    client = dial()
+    client.connect()
+    (connection,) = broker.listener.open_connections
+    # A socket takes some megabytes of it: what is left is too little to be notified of.
+    answers = PONG * (UNREAD_MAX // len(PONG) + 1)
+
+    async def frozen() -> list[PauseReason]:
+        connection.freeze()
+        connection._outbox.write(answers)
+        await asyncio.sleep(0)
+        return list(connection.pause.since())
+
+    async def thawed() -> None:
+        connection.thaw()
+
+    assert broker.run(frozen()) == [PauseReason.FROZEN, PauseReason.UNREAD_ANSWERS]
+    broker.run(thawed())
+    left = len(answers)
+    while left:
+        left -= len(client.socket.recv(left))
+    client.send(PING)
+    client.receive(Type.PONG)
 
 
 def test_watches_are_limited(

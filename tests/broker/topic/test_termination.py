@@ -87,7 +87,7 @@ async def test_it_takes_producers_again_where_its_end_was_cancelled(
     await world.producer()
     asked = asyncio.Event()
 
-    async def hang(_: object) -> None:
+    async def hang(*_: object) -> None:
         asked.set()
         await asyncio.Event().wait()
 

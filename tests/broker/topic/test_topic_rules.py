@@ -11,7 +11,7 @@ from counterpoise.broker.topic.topic_rules import rules_of
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.values import SubscriptionType
+from counterpoise.wire.values import AccessMode, SubscriptionType
 from tests.broker.topic.conftest import World, entry, publish
 
 SHARED = SubscriptionType.Shared
@@ -189,3 +189,26 @@ async def test_key_shared_without_a_ring(store: MemoryLedgerStore) -> None:
     }
     assert world.wire.payloads(one)
     assert world.wire.payloads(two)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_exclusive_access_goes_to_a_producer_that_may_stay(encrypted: bool) -> None:
+    """The topic sends its plain producers away; of those that wait, the encrypted one is next."""
+    said: dict[str, object] = {}
+
+    async def policies(_: TopicName) -> dict[str, object]:
+        return said
+
+    world = World(MemoryLedgerStore(), policies=policies)
+    await world.producer(access_mode=AccessMode.Exclusive)
+    waiting = [
+        await world.producer(access_mode=AccessMode.WaitForExclusive, encrypted=each)
+        for each in (False, encrypted)
+    ]
+    said["encryption_required"] = True
+    topic = await world.topic()
+    await world.registry.policies_changed([topic.name])
+    stays = [it.producer_id for it in waiting if it.request.encrypted]
+    assert [producer_id for producer_id, _ in world.wire.ready] == stays
+    assert len(world.wire.closed_producers) == 3 - len(stays)
+    assert topic.attached_clients() == len(stays)

@@ -135,9 +135,17 @@ class ClientConsumers:
             why = "Transactions are not enabled on this broker"
             self._answer_ack(event, ServerError.NotAllowedError, why)
             return
-        if event.cumulative:
-            for position in event.acked[:1]:
-                consumer.ack_cumulative(*position)
+        if event.cumulative and len(event.acked) != 1:
+            # As `Consumer.messageAcked` of Java: nothing is acknowledged, and no error returned.
+            log.warning(
+                "%s: consumer %d acknowledges cumulatively and names %d messages instead of one: "
+                "ignored",
+                self._link.address,
+                event.consumer_id,
+                len(event.acked),
+            )
+        elif event.cumulative:
+            consumer.ack_cumulative(*event.acked[0])
         else:
             consumer.ack_individual(event.acked)
         self._answer_ack(event)

@@ -178,6 +178,9 @@ class Outbox:
         if isinstance(keeper, KeptFrames):
             self._transport = keeper.transport
             self._transport.writelines(keeper.kept)
+            if not self._paused:
+                # The socket has taken most of it at once: no `resume` follows.
+                self._pause.release(PauseReason.UNREAD_ANSWERS)
 
     def pause(self) -> None:
         """The socket takes no more for now."""

@@ -107,10 +107,14 @@ class Topic(ABC):
     def remove_producer(self, producer: Producer) -> int:
         """Detach a producer (`Producer.close` calls this); returns how many entries it drops."""
         held = self.commons.limits.detach(self, producer)
+        self._remove(producer)
+        return held
+
+    def _remove(self, producer: Producer) -> None:
+        """Forget a producer, and grant exclusive access to the one that has waited for it."""
         successor = self.producers.remove(producer)
         if successor is not None:
             successor.sink.producer_ready(successor.producer_id, successor.topic_epoch)
-        return held
 
     def attached_producers(self) -> Sequence[Producer]:
         """Its producers, those that wait for exclusive access too."""
@@ -260,11 +264,18 @@ class Topic(ABC):
     def _close_producers(
         self, assigned_broker_url: ServiceUrls | None, *, keep_encrypted: bool = False
     ) -> None:
-        for producer in self.producers.all():
-            if not (producer.closed or (keep_encrypted and producer.request.encrypted)):
-                producer.closed = True
-                self.commons.limits.detach(self, producer)
-                producer.sink.close_producer(producer.producer_id, assigned_broker_url)
+        leaving = [
+            producer
+            for producer in self.producers.all()
+            if not (keep_encrypted and producer.request.encrypted)
+        ]
+        for producer in leaving:
+            producer.closed = True
+            self.commons.limits.detach(self, producer)
+            producer.sink.close_producer(producer.producer_id, assigned_broker_url)
+        # Those that wait for exclusive access come last, and go first: none of them gets it.
+        for producer in reversed(leaving):
+            self._remove(producer)
 
     async def _send_on(self, subscription: Subscription, assigned_broker_url: ServiceUrls) -> None:
         """Send a subscription's consumers to the next owner, right after they have acknowledged.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from counterpoise.decide.balancing.moves import MoveOutcome, Round
-from counterpoise.load.rows import GAP, ReportRows
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
+from counterpoise.load.rows import BROKER, GAP, ReportRows
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.pipeline.notify.webhook import NoticeFate
 from counterpoise.pipeline.watch.changes import Changes
@@ -38,6 +38,9 @@ class Metrics:
         self.last_poll = gauge("last_poll_timestamp_seconds", "When the last look was kept.")
         self.gaps = counter("gaps", "Brokers that did not report their load, added up over looks.")
         self.brokers = gauge("brokers", "Brokers that reported their load at the last look.")
+        self.reachable = gauge(
+            "cluster_reachable", "1 while the last look reached a broker, 0 when it reached none."
+        )
         self.silent = gauge("silent_brokers", "Brokers that did not, at the last look.")
         self.bundles = gauge("bundles", "Bundles that some broker reports.")
         self.imbalance = gauge("imbalance", "Largest broker's bytes/s by their mean, less 1.")
@@ -46,6 +49,9 @@ class Metrics:
         self.decisions = counter("decisions", "Moves that were decided.", ("reason",))
         self.refused = gauge("rejections", "What the last round left alone, by rule.", ("rule",))
         self.outcomes = counter("moves", "Moves by how they ended.", ("status",))
+        for status in MoveStatus:
+            # From 0 on: the first of a kind is an increase, too.
+            self.outcomes.labels(status.value)
         self.move_seconds = Histogram(
             f"{PREFIX}_move_seconds",
             "From the unload to the new owner, of moves that were carried out.",
@@ -54,6 +60,8 @@ class Metrics:
         )
         self.held = gauge("held", "1 while nothing may be moved: paused, or the cluster sheds.")
         self.notices = counter("notices", "Notices, by what became of them.", ("fate",))
+        for fate in NoticeFate:
+            self.notices.labels(fate.value)
         self.findings = gauge("watchdog_findings", "What the watchdog finds wrong.", ("kind",))
 
     def polled(self, rows: ReportRows, changes: Changes) -> None:
@@ -64,6 +72,7 @@ class Metrics:
         self.last_poll.set(self._last_ms / 1000)
         self.gaps.inc(silent)
         self.silent.set(silent)
+        self.reachable.set(bool((rows["kind"] == BROKER).any()))
         self.brokers.set(len(changes.loads))
         self.bundles.set(changes.bundles)
         self.imbalance.set(changes.imbalance)

@@ -20,6 +20,7 @@ from counterpoise.metadata import MemoryTree
 from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.options import StorageOptions
 from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, in_thread, owned
 from tests.waiting import until
 
@@ -137,3 +138,29 @@ async def test_the_publish_buffer_follows_the_dynamic_configuration(
     assert late.listener.held_memory.limit == 3 * MIB // 2
     await broker.policies.set_dynamic_setting(name, None)
     await until(lambda: buffer.limit == CONFIG.connection.publish_buffer_mb * MIB, "back")
+
+
+ON_BOOKKEEPER = StorageOptions(url="metadata-store:memory:/ledgers")
+
+
+async def test_on_bookkeeper_none_starts_beside_pulsars_own_brokers(brokers: BrokersOfTest) -> None:
+    """They would open the same topics, by rules of their own; a broker of ours stands in no way."""
+    await brokers.start(storage=ON_BOOKKEEPER)
+    second = await brokers.start(storage=ON_BOOKKEEPER)
+    assert len(await second.active_brokers()) == 2
+    metadata = await brokers.session()
+    await metadata.put("/loadbalance/brokers/java:8080", b"{}", ephemeral=True)
+    before = await metadata.children("/loadbalance/brokers")
+    with pytest.raises(
+        ConfigError, match=r"registered in memory: \(java:8080\).*Stop them"
+    ):
+        await brokers.start(storage=ON_BOOKKEEPER)
+    assert await metadata.children("/loadbalance/brokers") == before
+    await metadata.close()
+    third = await brokers.start(storage=ON_BOOKKEEPER)
+    assert len(await third.active_brokers()) == 3
+
+
+async def test_topics_are_listed_where_ledgers_are(brokers: BrokersOfTest) -> None:
+    with pytest.raises(ConfigError, match="use metadata-store:memory: with metadataStoreUrl"):
+        await brokers.start(storage=StorageOptions(url="metadata-store:zk:elsewhere:2181"))

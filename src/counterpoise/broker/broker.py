@@ -21,6 +21,7 @@ from counterpoise.broker.exposure import exposures
 from counterpoise.broker.leadership import LeadershipProgram, no_program
 from counterpoise.broker.limits.snapshot import LimitSnapshot
 from counterpoise.broker.load import SharedProcess
+from counterpoise.broker.load.registry import foreign_brokers
 from counterpoise.broker.namespaces.bootstrap import bootstrap
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.parts import BrokerParts
@@ -197,8 +198,19 @@ class Broker:
     def _set_publish_buffer(self) -> None:
         self.listener.set_publish_buffer(self.config.connection.publish_buffer_mb)
 
+    async def _refuse_beside_pulsar(self) -> None:
+        if foreign := await foreign_brokers(self.metadata):
+            raise ConfigError(
+                "ledgerStoreUrl",
+                f"brokers of Apache Pulsar are registered in {self.config.metadata_store_url} "
+                f"({', '.join(foreign[:3])}): they would open the same topics. Stop them all, "
+                "and wait until their sessions have ended, before a broker of this product starts",
+            )
+
     async def _join(self, sockets: ServerSockets) -> None:
         parts, config = self.parts, self.config
+        if config.storage.bookkeeper_metadata is not None:
+            await self._refuse_beside_pulsar()
         await bootstrap(
             self.policies,
             config.cluster_name,

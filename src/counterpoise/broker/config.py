@@ -152,6 +152,14 @@ def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -
 
         at_start = started is None or strategy == started.shedding.strategy
         (SHEDDERS.find if at_start else SHEDDERS.built_in)(strategy)
+    bookkeeper = config.storage.bookkeeper_metadata
+    if bookkeeper not in (None, config.metadata_store_url):
+        raise ConfigError(
+            "ledgerStoreUrl",
+            f"the topics of a cluster are listed in its metadata store: use "
+            f"metadata-store:{config.metadata_store_url} with "
+            f"metadataStoreUrl={config.metadata_store_url}, not {config.storage.url}",
+        )
     if config.authorization.provider != AUTHORIZER:
         raise ConfigError(
             "authorizationProvider",

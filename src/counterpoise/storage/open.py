@@ -78,7 +78,7 @@ async def _open_managed(options: StorageOptions) -> LedgerStore:
     from counterpoise.storage.managed.connect import connect
 
     try:
-        return await connect(options.url.partition(":")[2], options)
+        return await connect(options)
     except InvalidMetadataUrl:
         problem = "zk:host:port[,host:port][/chroot] is expected behind 'metadata-store:'"
         raise InvalidLedgerUrl(options.url, problem) from None

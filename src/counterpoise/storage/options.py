@@ -23,3 +23,9 @@ class StorageOptions:
     cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
     """How much of what was written last, over all topics, is delivered without a read."""
     managed: ManagedLedgerOptions = _MANAGED
+
+    @property
+    def bookkeeper_metadata(self) -> str | None:
+        """The metadata store of the BookKeeper cluster that keeps messages; None: none does."""
+        scheme, _, address = self.url.partition(":")
+        return address.removesuffix("/ledgers") if scheme == "metadata-store" else None

@@ -22,6 +22,7 @@ POLICIES_READ_ONLY: Final = "/admin/flags/policies-readonly"
 TOPIC_POLICIES: Final = "/admin/topic-policies"
 RESOURCE_GROUPS: Final = "/admin/resourcegroups"
 RESOURCE_USAGE: Final = "/counterpoise/resource-usage"
+OWN_BROKERS: Final = "/counterpoise/brokers"
 LEDGER_IDS: Final = "/counterpoise/ledger-ids"
 LOCAL_POLICIES: Final = "/admin/local-policies"
 PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
@@ -32,6 +33,11 @@ SCHEMAS: Final = "/schemas"
 def broker(broker_id: str) -> str:
     """A broker's load report and registration."""
     return f"{BROKERS}/{broker_id}"
+
+
+def own_broker(broker_id: str) -> str:
+    """Says that a registered broker is one of this product's."""
+    return f"{OWN_BROKERS}/{broker_id}"
 
 
 def bundle_data(bundle: str) -> str:

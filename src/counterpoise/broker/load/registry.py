@@ -32,6 +32,7 @@ class BrokerRegistry:
         self._reports = MetadataCache(store, paths.BROKERS + "/", _read_registration)
         self._active: list[str] | None = None
         self._changes = 0
+        self._is_marked = False
         self._unsubscribe = (
             store.subscribe(self._on_change),
             store.subscribe_session(self._on_session),
@@ -42,6 +43,10 @@ class BrokerRegistry:
 
         A node left by a former life of this broker is replaced.
         """
+        if not self._is_marked:
+            # First: a broker that starts beside this one goes by it (`foreign_brokers`).
+            await put_own(self._store, paths.own_broker(self.my_id), b"")
+            self._is_marked = True
         await put_own(self._store, paths.broker(self.my_id), self._write(report))
 
     async def announce_leaving(self, report: LocalBrokerData) -> None:
@@ -55,8 +60,10 @@ class BrokerRegistry:
 
     async def unregister(self) -> None:
         """Disappear: no bundle is placed here any more."""
-        with contextlib.suppress(NodeError):
-            await self._store.delete(paths.broker(self.my_id))
+        for path in (paths.broker(self.my_id), paths.own_broker(self.my_id)):
+            with contextlib.suppress(NodeError):
+                await self._store.delete(path)
+        self._is_marked = False
 
     async def active(self) -> list[str]:
         """The ids of the brokers that are alive, sorted."""
@@ -97,12 +104,21 @@ class BrokerRegistry:
         if self.concerns(notification.path):
             self._forget()
 
-    def _on_session(self, _: SessionEvent) -> None:
+    def _on_session(self, event: SessionEvent) -> None:
+        if event is SessionEvent.SESSION_LOST:
+            self._is_marked = False
         self._forget()
 
     def _forget(self) -> None:
         self._changes += 1
         self._active = None
+
+
+async def foreign_brokers(store: MetadataStore) -> list[str]:
+    """The ids of registered brokers that are no brokers of this product: Pulsar's own."""
+    registered = await store.children(paths.BROKERS)
+    ours = {*await store.children(paths.OWN_BROKERS)} if registered else set()
+    return [each for each in registered if each not in ours]
 
 
 def read_report(value: bytes) -> LocalBrokerData:

@@ -9,7 +9,6 @@ from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import DigestType
-from counterpoise.bookkeeper.ledger_paths import DEFAULT_ROOT
 from counterpoise.metadata import InvalidMetadataUrl, MetadataError, open_store
 from counterpoise.names.options import ConfigError
 from counterpoise.storage.managed.store import ManagedLedgerStore
@@ -47,16 +46,17 @@ def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
         raise ConfigError("managedLedgerDefaultEnsembleSize", str(error)) from None
 
 
-async def connect(address: str, options: StorageOptions) -> ManagedLedgerStore:
-    """The logs of the BookKeeper cluster whose metadata is at this address, ``zk:host:port``.
+async def connect(options: StorageOptions) -> ManagedLedgerStore:
+    """The logs of the BookKeeper cluster whose metadata is where ``options.url`` says.
 
     A session of its own: what brokers own does not depend on it. Raises `InvalidMetadataUrl`,
     `ConfigError`, and `StorageError` where there is no such cluster.
     """
+    address = options.bookkeeper_metadata or ""
     if not address.startswith("zk:"):
         raise InvalidMetadataUrl(address)
     chosen = client_options(options.managed)
-    metadata = await open_store(address.removesuffix(DEFAULT_ROOT))
+    metadata = await open_store(address)
     try:
         client = await BookieLedgerClient.open(metadata, chosen, SystemRandom())
     except (BookKeeperError, MetadataError) as error:

@@ -151,9 +151,7 @@ async def test_on_bookkeeper_none_starts_beside_pulsars_own_brokers(brokers: Bro
     metadata = await brokers.session()
     await metadata.put("/loadbalance/brokers/java:8080", b"{}", ephemeral=True)
     before = await metadata.children("/loadbalance/brokers")
-    with pytest.raises(
-        ConfigError, match=r"registered in memory: \(java:8080\).*Stop them"
-    ):
+    with pytest.raises(ConfigError, match=r"registered in memory: \(java:8080\).*Stop them"):
         await brokers.start(storage=ON_BOOKKEEPER)
     assert await metadata.children("/loadbalance/brokers") == before
     await metadata.close()

@@ -15,6 +15,7 @@ from tests.real.alarms import raise_alarms
 from tests.real.bookies import judge_bookies
 from tests.real.compare import compare
 from tests.real.failures import endure
+from tests.real.hand_over import judge_hand_over
 from tests.real.harmless import judge_requests
 from tests.real.record import record
 from tests.real.roll import roll
@@ -101,6 +102,11 @@ def main() -> int:
         help="instead, write ledgers on three bookies, and kill, stop and fence meanwhile",
     )
     parser.add_argument(
+        "--hand-over",
+        action="store_true",
+        help="instead, stop Pulsar's brokers, let ours serve the same bookies, and back",
+    )
+    parser.add_argument(
         "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
     )
     parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
@@ -118,6 +124,8 @@ def main() -> int:
         return 1 if judge_storage(lib, home) else 0
     if args.bookies:
         return 1 if judge_bookies(lib, home) else 0
+    if args.hand_over:
+        return 1 if judge_hand_over(lib, home) else 0
     failed = 0
     for manager in args.manager or MANAGERS:
         if args.harmless:

@@ -48,9 +48,7 @@ class HandOverJudge:
         print(f"{'ok    ' if holds else 'FAILED'} {what}{shown}"[:600], flush=True)
 
     def publish(self, client: pulsar.Client, count: int, *, batched: bool) -> None:
-        producer = client.create_producer(
-            TOPIC, batching_enabled=batched, batching_max_messages=10
-        )
+        producer = client.create_producer(TOPIC, batching_enabled=batched, batching_max_messages=10)
         bodies = [b"%05d" % (len(self.published) + each) for each in range(count)]
         ids: dict[bytes, Id] = {}
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from counterpoise.broker.assembly_balancing import balancing_parts
+from counterpoise.broker.base import paths
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundle_topics import BundleTopics
@@ -273,7 +274,13 @@ def _topics(
     )
     limits.follow_too(loaded)
     upkeep = TopicUpkeep(loaded.loaded, context.live.options(TopicOptions))
-    schemas = SchemaRegistry(context.metadata, catalog, context.live.options(SchemaOptions))
+    on_bookkeeper = context.config.storage.bookkeeper_metadata is not None
+    schemas = SchemaRegistry(
+        context.metadata,
+        catalog,
+        context.live.options(SchemaOptions),
+        paths.OWN_SCHEMAS if on_bookkeeper else paths.SCHEMAS,
+    )
     return TopicParts(catalog, schemas, limits, loaded, upkeep)
 
 

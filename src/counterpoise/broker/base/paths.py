@@ -28,6 +28,8 @@ LOCAL_POLICIES: Final = "/admin/local-policies"
 PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
 TOPICS: Final = "/managed-ledgers"
 SCHEMAS: Final = "/schemas"
+OWN_SCHEMAS: Final = "/counterpoise/schemas"
+"""Where schemas are where `SCHEMAS` belongs to Pulsar's own brokers."""
 
 
 def broker(broker_id: str) -> str:
@@ -131,7 +133,7 @@ def topic(name: TopicName) -> str:
     return f"{topics(name.namespace_name)}/{name.encoded_local_name}"
 
 
-def schemas(name: TopicName) -> str:
+def schemas(name: TopicName, root: str = SCHEMAS) -> str:
     """The schemas of a topic, shared by its partitions."""
     whole = name.partitioned_name
-    return f"{SCHEMAS}/{whole.namespace_name}/{whole.encoded_local_name}"
+    return f"{root}/{whole.namespace_name}/{whole.encoded_local_name}"

@@ -17,6 +17,7 @@ from counterpoise.broker.schemas.compatibility import why_refused
 from counterpoise.broker.schemas.rules import SchemaOptions, SchemaPolicies, rules_for
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
+from counterpoise.names.namespace import SYSTEM_NAMESPACE
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
@@ -39,8 +40,9 @@ VERSION_BYTES: Final = 8
 class SchemaRegistry:
     """Schemas by topic and version. All partitions of a topic share its schemas.
 
-    Pulsar keeps the contents in BookKeeper ledgers below ``/schemas/<topic>``; here the node holds
-    them itself.
+    Pulsar keeps the contents in BookKeeper ledgers, which the nodes below ``/schemas`` name; here a
+    node holds them itself. On Pulsar's own BookKeeper the nodes are elsewhere, and a topic of which
+    Pulsar has schemas gets none here: its messages carry the versions that it gave.
     """
 
     def __init__(
@@ -48,7 +50,10 @@ class SchemaRegistry:
         store: MetadataStore,
         policies: SchemaPolicies | None = None,
         options: LiveOptions[SchemaOptions] = SchemaOptions,
+        root: str = paths.SCHEMAS,
     ) -> None:
+        """``root``: below which the nodes are; Pulsar's own are below `paths.SCHEMAS`."""
+        self._root = root
         self._store = store
         self._policies = policies
         self._options = options
@@ -59,7 +64,7 @@ class SchemaRegistry:
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
         """A schema and its version, the latest if none is named; None if there is none."""
         with store_errors_as_not_ready():
-            stored = await self._store.get(paths.schemas(topic))
+            stored = await self._stored(topic)
         schemas = await self._read(topic, stored)
         number = len(schemas) - 1 if version is None else int.from_bytes(version)
         if not 0 <= number < len(schemas):
@@ -69,7 +74,7 @@ class SchemaRegistry:
     async def versions(self, topic: TopicName) -> list[Schema]:
         """All schemas of a topic, the oldest first; a version is the place in this list."""
         with store_errors_as_not_ready():
-            stored = await self._store.get(paths.schemas(topic))
+            stored = await self._stored(topic)
         return list(await self._read(topic, stored))
 
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
@@ -78,10 +83,10 @@ class SchemaRegistry:
         Raises `BrokerError` (IncompatibleSchema) where the topic's strategy or policies forbid it.
         """
         rules = await self.rules(topic)
-        path = paths.schemas(topic)
+        path = paths.schemas(topic, self._root)
         with store_errors_as_not_ready():
             for _ in range(UPDATE_ROUNDS):
-                stored = await self._store.get(path)
+                stored = await self._stored(topic)
                 schemas = await self._read(topic, stored)
                 if schema in schemas:
                     return version_bytes(schemas.index(schema))
@@ -139,6 +144,21 @@ class SchemaRegistry:
             return self._options()
         return rules_for(await self._policies.policies_of(topic), self._options())
 
+    async def _stored(self, topic: TopicName) -> Stored | None:
+        """The topic's node; raises `BrokerError` where Pulsar's own brokers have its schemas."""
+        if (
+            self._root != paths.SCHEMAS
+            and topic.namespace_name != SYSTEM_NAMESPACE
+            and await self._store.exists(paths.schemas(topic))
+        ):
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"{topic} has schemas that were registered by a broker of Apache Pulsar; they are "
+                "in BookKeeper, where this broker does not read them: use the topic without a "
+                "schema, or serve it by Pulsar's brokers",
+            )
+        return await self._store.get(paths.schemas(topic, self._root))
+
     async def _read(self, topic: TopicName, stored: Stored | None) -> Sequence[Schema]:
         """What is stored; others have their turn before the caller goes on to work with it.
 
@@ -147,7 +167,7 @@ class SchemaRegistry:
         await self._turns.mine()
         if stored is None:
             return ()
-        path = paths.schemas(topic)
+        path = paths.schemas(topic, self._root)
         value, schemas = self._known.pop(path, (b"", ()))
         if value != stored.value:
             schemas = tuple(_read(stored.value))
@@ -160,7 +180,7 @@ class SchemaRegistry:
         """Forget all schemas of a topic; harmless if it has none."""
         with store_errors_as_not_ready():
             try:
-                await self._store.delete(paths.schemas(topic))
+                await self._store.delete(paths.schemas(topic, self._root))
             except NotFound:
                 return
 

@@ -1,0 +1,99 @@
+"""Logs that Pulsar's brokers left: refused untouched, or read as they are; lost entries by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterpoise.bookkeeper.cursors import CursorNode, CursorPositions, write_cursor_node
+from counterpoise.bookkeeper.proto import managed_pb2 as pb
+from counterpoise.metadata import MemoryStore, MemoryTree
+from counterpoise.names.position import Position
+from counterpoise.storage.managed.store import ManagedLedgerStore
+from counterpoise.storage.managed.takeover import UnsupportedLog
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+from counterpoise.storage.port import Lost
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from tests.storage.conftest import Heard, everything, write
+
+NAME = "t/n/persistent/x"
+PATH = f"/managed-ledgers/{NAME}"
+OPTIONS = ManagedLedgerOptions(ledger_entries=3, min_rollover_min=0)
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.tree = MemoryTree()
+        self.metadata: MemoryStore = self.tree.open()
+        self.bookkeeper = MemoryBookKeeper(self.tree)
+
+    def broker(self) -> ManagedLedgerStore:
+        return ManagedLedgerStore(self.tree.open(), self.bookkeeper.client(), options=OPTIONS,
+                                  cache_bytes=1)  # fmt: skip
+
+    async def ledger(self, *entries: bytes) -> int:
+        """A ledger that another program has written and left open."""
+        client = self.bookkeeper.client()
+        heard = type("Deaf", (), {"confirmed": print, "ended": print})
+        writer = await client.create({}, heard)  # type: ignore[arg-type]
+        self.bookkeeper.ledgers[writer.ledger].entries += entries
+        return writer.ledger
+
+
+def node(name: str, *texts: tuple[str, str]) -> tuple[str, bytes]:
+    cursor = CursorNode(name, -1, CursorPositions(Position(0, 0)), texts)
+    return name, write_cursor_node(f"{PATH}/{name}", b"", cursor, 1)
+
+
+@pytest.mark.parametrize(
+    ("feature", "cursor"),
+    [
+        ("long-term storage", None),
+        ("a compacted ledger", node("__compaction")),
+        ("geo-replication", node("pulsar.repl.west")),
+        ("delayed messages", node("s", ("#pulsar.internal.delayed.bucket_1_2", "77"))),
+    ],
+)
+async def test_features_that_are_not_here_are_refused_and_the_log_stays(
+    feature: str, cursor: tuple[str, bytes] | None
+) -> None:
+    cluster = Cluster()
+    ledger = await cluster.ledger(b"a", b"b")
+    info = pb.ManagedLedgerInfo()
+    listed = info.ledgerInfo.add(ledgerId=ledger)
+    if cursor is None:
+        listed.offloadContext.complete = False
+    else:
+        await cluster.metadata.put(f"{PATH}/{cursor[0]}", cursor[1])
+    await cluster.metadata.put(PATH, info.SerializeToString())
+    before = await cluster.metadata.get(PATH)
+    with pytest.raises(UnsupportedLog, match=feature):
+        await cluster.broker().open(NAME, "ours", Heard())
+    assert await cluster.metadata.get(PATH) == before
+    assert not cluster.bookkeeper.ledgers[ledger].fenced
+    assert list(cluster.bookkeeper.ledgers) == [ledger]
+
+
+async def test_what_another_broker_put_before_an_entry_is_not_delivered() -> None:
+    cluster = Cluster()
+    ledger = await cluster.ledger(b"\x0e\x02\x00\x00\x00\x02\x08\x01an entry", b"another")
+    info = pb.ManagedLedgerInfo()
+    info.ledgerInfo.add(ledgerId=ledger)
+    await cluster.metadata.put(PATH, info.SerializeToString())
+    log = await cluster.broker().open(NAME, "ours", Heard())
+    assert await everything(log) == [b"an entry", b"another"]
+    assert log.position(0) == (ledger, 0)
+    await log.close()
+
+
+async def test_lost_entries_keep_their_place_and_are_named() -> None:
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "ours", heard)
+    for number in range(8):
+        await write(log, heard, b"%d" % number)
+    ledgers = [each.ledger_id for each in log.ledgers]
+    cluster.bookkeeper.ledgers[ledgers[0]].lost.add(1)
+    del cluster.bookkeeper.ledgers[ledgers[1]]
+    assert await everything(log) == [b"0", b"", b"2", b"", b"", b"", b"6", b"7"]
+    assert heard.damage == [Lost(ledgers[0], 1, 1), Lost(ledgers[1], 0, 2)]
+    assert list(log.lost) == heard.damage
+    await log.close()

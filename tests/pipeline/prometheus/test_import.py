@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -373,3 +374,41 @@ async def test_a_history_of_another_origin_is_refused(
     land(writer_of(tmp_path / "h"), poll_rows(later, "no broker answers", []))  # as `watch` does
     assert await asyncio.to_thread(main, words) == 2
     assert "looks at a cluster that were not imported" in capsys.readouterr().err
+
+
+async def test_an_import_that_is_killed_goes_on_and_the_history_is_the_same(tmp_path: Path) -> None:
+    """With the signal that nothing can catch, once its first pieces are there; then once more."""
+    series = [
+        *steady("b1:8080", name_in(BUNDLE_OF), *range(60)),
+        *steady("b2:8080", name_in(OTHER), *range(60)),
+    ]
+    files = [
+        export(series, tmp_path / f"{part}.json", range(part * 2, part * 2 + 2))
+        for part in range(30)
+    ]
+    given = [word for file in files for word in ("--file", str(file))]
+    assert await asyncio.to_thread(main, ["history", "import", str(tmp_path / "w"), *given]) == 0
+    history = tmp_path / "h"
+    landed = 0
+    for _ in range(2):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.pipeline.prometheus.slow_import", str(history), *given),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        while landed == newest_poll(reader_of(history)):
+            assert await process.stdout.readline(), "it ended before it was killed"
+        landed = newest_poll(reader_of(history))
+        process.kill()
+        await process.communicate()
+    assert 0 < newest_poll(reader_of(history)) < FIRST_MS + 59 * STEP_MS
+    assert await asyncio.to_thread(main, ["history", "import", str(history), *given]) == 0
+    assert polls_of(history) == polls_of(tmp_path / "w")
+
+
+def polls_of(history: Path) -> list[tuple[int, str, str, float]]:
+    """What was seen, but whether a report differs from one that a killed process had read."""
+    return [
+        (row["poll_id"], row["kind"], row["broker"] + row["bundle"], row["msg_rate_in"])
+        for row in rows_of(history)
+    ]

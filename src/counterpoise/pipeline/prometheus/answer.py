@@ -20,6 +20,7 @@ from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 _RESULT: Final = b'"result":['
 _HEAD: Final = b'{"metric":'
 _VALUES: Final = b',"values":[['
+_HISTOGRAMS: Final = b',"histograms":['
 _QUOTE: Final = ord('"')
 _PREFIX_MOST: Final = 4096
 
@@ -59,8 +60,8 @@ def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
     try:
         warnings = _warnings(orjson.loads(prefix + b"]" + body[end:]))
         values = _values(sections, grid)
-    except (orjson.JSONDecodeError, pa.ArrowInvalid, ValueError):
-        return None
+    except (pa.ArrowInvalid, ValueError, TypeError, AttributeError, OverflowError):
+        return None  # the parser of any spelling says what is wrong
     return None if values is None else _sound(labels, values, warnings)
 
 
@@ -74,9 +75,11 @@ def _cut(body: bytes, at: int) -> tuple[list[bytes], list[bytes], int]:
     if body.startswith(b"]", at):
         return labels, sections, at + 1
     while True:
-        values = body.find(_VALUES, at)
+        values = body.find(_VALUES[:-1], at)
         end = body.find(b"]]", values)
-        if not body.startswith(_HEAD, at) or values < 0 or end < 0:
+        # A series may have no values, or histograms alone: what is found is the next one's then.
+        is_plain = body.startswith(_HEAD, at) and body.startswith(_VALUES, values)
+        if values < 0 or end < 0 or not is_plain or body.find(_HISTOGRAMS, at, values) >= 0:
             return labels, sections, -1
         labels.append(body[at + len(_HEAD) : values])
         sections.append(body[values + len(_VALUES) : end])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.load.average import BundleData, fold_samples
+from counterpoise.load.average import BundleData, TimeAverageMessageData, fold_samples
 
 rates = st.floats(0, 1e12) | st.sampled_from([0.0, 1e-9, 50000.0, 1 / 3])
 
@@ -24,10 +24,10 @@ def test_an_exact_mean_until_the_limit_then_an_exponential_one() -> None:
 
 def test_what_is_assumed_of_an_unseen_bundle() -> None:
     assumed = BundleData.unseen()
-    assert assumed.short_term_data.throughput == 100000.0
-    assert assumed.long_term_data.rate == 100.0
-    assert (assumed.topics, assumed.short_term_data.max_samples) == (0, 10)
-    assert assumed.long_term_data.max_samples == 1000
+    for term, most in ((assumed.short_term_data, 10), (assumed.long_term_data, 1000)):
+        assert term == TimeAverageMessageData(most, 0, 50000.0, 50000.0, 50.0, 50.0)
+        assert (term.throughput, term.rate) == (100000.0, 100.0)
+    assert assumed.topics == 0
 
 
 @given(st.lists(rates, min_size=1, max_size=30), st.integers(1, 12))

@@ -211,20 +211,29 @@ def test_averages_survive_being_written_down(polls: list[ReportRows]) -> None:
     assert with_averages(state, {name: BundleData.unseen() for name in written}, 0) is state
 
 
-def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_restarts() -> None:
-    def seen(second: int) -> ReportRows:
-        return poll(second, {"b1:80": {BUNDLES[0]: 100.0 + second}}, every_ms=1000)
+TEN_MINUTES_S = 600
+"""For so long it is where no option says otherwise."""
 
-    options = FoldOptions(forget_after_ms=10_000)
-    soon = folded([seen(0), seen(10)], options)
+
+@pytest.mark.parametrize("after_s", [10, TEN_MINUTES_S])
+def test_a_bundle_on_the_move_keeps_its_averages_for_a_while_and_then_restarts(
+    after_s: int,
+) -> None:
+    def seen(second: int, bundle: str = BUNDLES[0]) -> ReportRows:
+        return poll(second, {"b1:80": {bundle: 100.0 + second}}, every_ms=1000)
+
+    options = FoldOptions(forget_after_ms=after_s * 1000) if after_s != TEN_MINUTES_S else None
+    # Its broker is read all the while: only this bundle is missing.
+    moving = [seen(0), *(seen(n * after_s // 10, BUNDLES[1]) for n in range(1, 10))]
+    soon = folded([*moving, seen(after_s)], options)
     assert average(soon, BUNDLES[0], "short_samples") == 2
-    late = folded([seen(0), seen(11)], options)
+    late = folded([*moving, seen(after_s + 1)], options)
     assert average(late, BUNDLES[0], "short_samples") == 1
-    assert average(late, BUNDLES[0], "short_msg_throughput_in") == 111.0
-    others = poll(10, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
-    assert list(folded([seen(0), others], options).averages["bundle"]) == [*BUNDLES[:2]]
-    others = poll(11, {"b1:80": {BUNDLES[1]: 1.0}}, every_ms=1000)
-    assert list(folded([seen(0), others], options).averages["bundle"]) == [BUNDLES[1]]
+    assert average(late, BUNDLES[0], "short_msg_throughput_in") == 101.0 + after_s
+    soon = folded([*moving, seen(after_s, BUNDLES[1])], options)
+    assert list(soon.averages["bundle"]) == [*BUNDLES[:2]]
+    late = folded([*moving, seen(after_s + 1, BUNDLES[1])], options)
+    assert list(late.averages["bundle"]) == [BUNDLES[1]]
 
 
 def test_a_state_whose_tables_do_not_agree_makes_no_view() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.protocol.states import KazooState
 
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.metadata import (
@@ -24,6 +27,9 @@ from counterpoise.metadata import (
     open_store,
 )
 from counterpoise.metadata.zk import ZooKeeperStore
+from counterpoise.metadata.zk_session import SessionWatch
+from counterpoise.metadata.zk_watch import SubtreeWatch
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 LOST_AND_BACK = [SessionEvent.SESSION_LOST, SessionEvent.SESSION_REESTABLISHED]
 
@@ -55,6 +61,80 @@ async def test_a_session_that_expires_in_memory() -> None:
     found = await store.get("/e")
     assert found is not None
     assert found.mine
+
+
+@pytest.mark.parametrize(("away_s", "seen"), [(1.9, "back in time"), (2.1, "lost")])
+@on_jumping_loop
+async def test_a_session_without_a_server_is_lost_by_its_own_clock(
+    away_s: float, seen: str
+) -> None:
+    """Only a server could say that it expired: the other brokers do not wait for that."""
+    events: list[SessionEvent] = []
+    watches = 0
+
+    async def rewatch() -> None:
+        nonlocal watches
+        watches += 1
+
+    watch = SessionWatch(2, rewatch=rewatch, notify=events.append)
+    watch.on_state(KazooState.CONNECTED)
+    assert (watch.connected, events) == (True, [])
+    watch.on_state(KazooState.SUSPENDED)
+    assert not watch.connected
+    await pass_time(away_s)
+    away = [SessionEvent.CONNECTION_LOST] + [SessionEvent.SESSION_LOST] * (seen == "lost")
+    assert events == away
+    # Kazoo hears of the loss later, from the server: that is no second one.
+    if seen == "lost":
+        watch.on_state(KazooState.LOST)
+    watch.on_state(KazooState.CONNECTED)
+    await pass_time(0.1)
+    assert (watch.connected, watches) == (True, 1)
+    back = SessionEvent.SESSION_REESTABLISHED if seen == "lost" else SessionEvent.RECONNECTED
+    await pass_time(10)
+    assert events == [*away, back]
+    watch.on_state(KazooState.SUSPENDED)
+    watch.stop()
+    await pass_time(10)
+    assert events == [*away, back, SessionEvent.CONNECTION_LOST]
+
+
+class WatchedRoot:
+    """As much of kazoo's client as a watch on the tree uses; ``deliver`` is a server's event."""
+
+    chroot = "/root"
+
+    def __init__(self) -> None:
+        self._connection = SimpleNamespace()
+
+    def unchroot(self, path: str) -> str:
+        return path.removeprefix(self.chroot) or "/"
+
+    def deliver(self, kind: int, path: str) -> None:
+        name = path.encode()
+        event = struct.pack(f"!iii{len(name)}s", kind, 3, len(name), name)
+        self._connection._read_watch_event(event, 0)
+
+
+def test_a_watch_on_the_tree_notifies_of_nodes_and_of_nothing_else() -> None:
+    heard: list[Notification] = []
+    root = WatchedRoot()
+    SubtreeWatch(root, heard.append)
+    for kind in (1, 2, 3):
+        root.deliver(kind, "/root/a")
+        root.deliver(kind, "/root")
+    # Of the session; of children, which this kind of watch has none; and that it was removed.
+    for kind in (-1, 4, 7):
+        root.deliver(kind, "/root/a")
+        root.deliver(kind, "")
+    assert heard == [
+        Notification(kind, "/a")
+        for kind in (
+            NotificationKind.CREATED,
+            NotificationKind.DELETED,
+            NotificationKind.MODIFIED,
+        )
+    ]
 
 
 async def test_a_dead_session_does_not_hear_what_its_death_removed() -> None:

@@ -5,7 +5,10 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,6 +136,69 @@ async def test_a_disk_that_fails_changes_nothing(
     assert heard == []
     assert (await _value(store, "/a"), await store.exists("/b")) == (b"before", False)
     assert await store.put("/a", b"after") == 1
+    await store.close()
+
+
+class FaultyDisk(sqlite3.Connection):
+    """Commits nothing while it is full, and takes its time for what it commits."""
+
+    full = False
+    is_slow = False
+    begun = threading.Event()
+    released = threading.Event()
+    was_released = False
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        if statement == "COMMIT" and FaultyDisk.full:
+            raise sqlite3.OperationalError("database or disk is full")
+        if statement == "COMMIT" and FaultyDisk.is_slow:
+            self.begun.set()
+            FaultyDisk.was_released = self.released.wait(5)
+        return super().execute(statement, *values)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> type[FaultyDisk]:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FaultyDisk))
+    for flag in ("full", "is_slow", "was_released"):
+        monkeypatch.setattr(FaultyDisk, flag, False)
+    for event in ("begun", "released"):
+        monkeypatch.setattr(FaultyDisk, event, threading.Event())
+    return FaultyDisk
+
+
+async def test_what_a_full_disk_refused_is_undone_and_the_next_write_goes_on(
+    tmp_path: Path, disk: type[FaultyDisk]
+) -> None:
+    """Of a node and its parents none is in the file: they can be written again."""
+    store = await open_store(url_of(tmp_path))
+    disk.full = True
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="disk is full"):
+            await store.put("/a/b/c", b"refused")
+    disk.full = False
+    await store.put("/a/b/d", b"taken")
+    await store.close()
+    store = await open_store(url_of(tmp_path))
+    assert await store.children("/a/b") == ["d"]
+    await store.close()
+
+
+async def test_a_session_that_ends_does_not_wait_for_the_disk(
+    tmp_path: Path, disk: type[FaultyDisk]
+) -> None:
+    """Its broker goes on with other work; what was being written is stored all the same."""
+    store = await open_store(url_of(tmp_path))
+    disk.is_slow = True
+    writing = asyncio.ensure_future(store.put("/a", b"last words"))
+    assert await asyncio.to_thread(disk.begun.wait, 5)
+    await store.close()
+    disk.released.set()
+    await asyncio.wait([writing])
+    assert disk.was_released, "the event loop stood still until the disk had written"
+    disk.is_slow = False
+    store = await open_store(url_of(tmp_path))
+    assert await _value(store, "/a") == b"last words"
     await store.close()
 
 

@@ -130,9 +130,13 @@ def test_a_changed_rate_counts_from_then_on_and_gives_nothing_away(
 def test_after_the_wait_it_names_the_tokens_are_there_and_not_before(
     rate: int, balance: int, required: int, resolution_ns: int, early: int
 ) -> None:
+    """The wait by the eventually consistent balance is longer, by its resolution and a token."""
     bucket = Bucket(rate, 0, capacity=10**9, initial=balance, resolution_ns=resolution_ns)
+    roughly_ns = bucket.wait_ns(early, required, consistent=False)
     bucket.settle(early, consistent=True)
     wait_ns = bucket.wait_ns(early, required)
+    token_ns = SECOND_NS // rate + 1
+    assert wait_ns - 1 <= roughly_ns <= wait_ns + max(resolution_ns, token_ns) + token_ns
     if wait_ns:
         assert bucket.settle(early + wait_ns - 1, consistent=True) < required
     assert bucket.settle(early + wait_ns, consistent=True) >= required

@@ -278,6 +278,15 @@ def test_timers_that_fire_late_cost_no_rate(messages: int) -> None:
     assert len(world.through) == pytest.approx(10 * messages, rel=0.01, abs=2)
 
 
+def test_a_limit_without_a_rate_admits_everything() -> None:
+    limit = RateLimit(LimitLevel.TOPIC_PUBLISH, "t")
+    assert (limit.active, limit.open) == (False, True)
+    limit.charge(10**9, 10**9, 0)
+    assert limit.admits(0)
+    assert (limit.wait_ns(0), limit.waited_ns(0), limit.resume_at) == (0, 0, None)
+    assert (limit.passed_messages, limit.passed_bytes) == (10**9, 10**9)
+
+
 def test_nothing_waits_when_no_limit_applies_any_more() -> None:
     world = World()
     limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 10)

@@ -9,6 +9,7 @@ from counterpoise.wire import encode, encode_peers, encode_runs
 from counterpoise.wire.encode_peers import ConsumerFigures
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as values
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.values import MessageId, Schema
 from tests.wire import frames
@@ -327,3 +328,9 @@ def test_messages_are_what_protobuf_writes(
     pieces, size = encode_runs.messages(consumer, partition, epoch, burst)
     assert b"".join(pieces) == expected
     assert size == len(expected)
+
+
+def test_errors_have_the_numbers_of_the_protocol() -> None:
+    """Each its own: a client throws the exception of the number that it reads."""
+    ours = {name: error.value for name, error in ServerError.__members__.items()}
+    assert ours == dict(values.ServerError.items())

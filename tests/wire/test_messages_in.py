@@ -54,6 +54,12 @@ def test_large_metadata_is_looked_through_to_its_end() -> None:
     assert messages_in(entry_of(b"123456" * 7, num_messages_in_batch=7, **large)) == 7
 
 
+@pytest.mark.parametrize("raw", [b"X", b"XX", b"\x58\x02"])
+def test_metadata_that_ends_with_its_entry_is_not_read_past_its_end(raw: bytes) -> None:
+    with pytest.raises(BadEntry):
+        messages_in(len(raw).to_bytes(4, "big") + raw)
+
+
 @pytest.mark.parametrize("cut", [0, 1, 5, 9])
 def test_what_is_too_short_is_refused(cut: int) -> None:
     with pytest.raises(BadEntry):
@@ -112,10 +118,15 @@ COMPRESSION = number(b"\x40", st.integers(0, 2))
 SIZE = number(b"\x48", st.integers(0, 90))
 
 
+#: Stands where the producer's name does, and is none.
+NO_NAME = st.sampled_from([b"\x1a\x00", b"\x12\x01X", b"\x22\x00", b"\x32\x02XX", b"\x10\x00"])
+
+
 @given(
     st.one_of(
         st.tuples(NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT),
         st.tuples(NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT, HIGHEST),
+        st.tuples(NO_NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT),
         st.lists(
             st.one_of(NAME, SEQUENCE_ID, PUBLISH_TIME, COUNT, HIGHEST, COMPRESSION, SIZE),
             max_size=7,

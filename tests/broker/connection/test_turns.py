@@ -21,6 +21,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.broker.connection.test_consumers import flow, publish, take
 from tests.broker.connection.test_departures import SlowOwner
 from tests.waiting import until
 from tests.wire import frames
@@ -401,29 +402,32 @@ def test_whom_too_much_waits_for_is_disconnected(
 
 
 def test_a_frozen_connection_is_read_again_when_it_has_thawed(
-    broker: OneBroker, dial: Dial
+    broker: OneBroker, dial: Dial, topic: str
 ) -> None:
     """Also where the socket takes most of what was kept at once, too much though that was."""
-    client = dial()
+    client, other = dial(), dial()
     client.connect()
-    (connection,) = broker.listener.open_connections
-    # A socket takes some megabytes of it: what is left is too little to be notified of.
-    answers = PONG * (UNREAD_MAX // len(PONG) + 1)
+    other.connect()
+    client.subscribe(topic)
+    flow(client, 10)
+    name = "/{}:{}".format(*client.socket.getsockname())
+    (connection,) = (it for it in broker.listener.open_connections if it.address == name)
 
-    async def frozen() -> list[PauseReason]:
+    async def freeze() -> None:
         connection.freeze()
-        connection._outbox.write(answers)
-        await asyncio.sleep(0)
+
+    async def reasons() -> list[PauseReason]:
         return list(connection.pause.since())
 
-    async def thawed() -> None:
+    async def thaw() -> None:
         connection.thaw()
 
-    assert broker.run(frozen()) == [PauseReason.FROZEN, PauseReason.UNREAD_ANSWERS]
-    broker.run(thawed())
-    left = len(answers)
-    while left:
-        left -= len(client.socket.recv(left))
+    broker.run(freeze())
+    # A socket takes some megabytes of it: what is left is too little to be notified of.
+    publish(other, topic, 5, size=UNREAD_MAX // 5)
+    assert broker.run(reasons()) == [PauseReason.FROZEN, PauseReason.UNREAD_ANSWERS]
+    broker.run(thaw())
+    assert take(client, 5) == [0, 1, 2, 3, 4]
     client.send(PING)
     client.receive(Type.PONG)
 

@@ -11,8 +11,11 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection import topic_queries, topic_watches
 from counterpoise.broker.connection.client_link import REQUESTS_MAX
 from counterpoise.broker.connection.connection import STEP
-from counterpoise.broker.connection.outbox import GIVE_UP_AT, HIGH_WATER, MIB, UNREAD_MAX
-from counterpoise.broker.connection.pause import PauseReason
+from counterpoise.broker.connection.outbox import (
+    HIGH_WATER,
+    MIB,
+    UNREAD_MAX,
+)
 from counterpoise.broker.connection.reading_rounds import REQUEST_S, ROUND_S, ReadingRounds
 from counterpoise.broker.connection.topic_watches import WATCHES_MAX
 from counterpoise.broker.connection.topics_hash import topics_hash
@@ -21,7 +24,6 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
-from tests.broker.connection.test_consumers import flow, publish, take
 from tests.broker.connection.test_departures import SlowOwner
 from tests.waiting import until
 from tests.wire import frames
@@ -377,59 +379,6 @@ def test_one_list_of_topics_is_handled_in_a_turn(
             update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
             assert list(update.new_topics) == ["persistent://public/default/t-new"]
         assert order.count("hashed") == MANY, "what a pattern does not select is no news"
-
-
-@pytest.mark.parametrize("frozen", [False, True])
-def test_whom_too_much_waits_for_is_disconnected(
-    broker: OneBroker, dial: Dial, caplog: pytest.LogCaptureFixture, frozen: bool
-) -> None:
-    client = dial()
-    client.connect()
-    client.send(PING)
-    client.receive(Type.PONG)
-    (connection,) = broker.listener.open_connections
-
-    async def say_too_much() -> None:
-        if frozen:
-            connection.freeze()
-        connection._outbox.write(b"x" * (GIVE_UP_AT + 16 * MIB))
-
-    broker.run(say_too_much())
-    with contextlib.suppress(ConnectionError):
-        while client.socket.recv(1 << 20):
-            pass
-    assert "bytes wait for it to read them" in caplog.text
-
-
-def test_a_frozen_connection_is_read_again_when_it_has_thawed(
-    broker: OneBroker, dial: Dial, topic: str
-) -> None:
-    """Also where the socket takes most of what was kept at once, too much though that was."""
-    client, other = dial(), dial()
-    client.connect()
-    other.connect()
-    client.subscribe(topic)
-    flow(client, 10)
-    name = "/{}:{}".format(*client.socket.getsockname())
-    (connection,) = (it for it in broker.listener.open_connections if it.address == name)
-
-    async def freeze() -> None:
-        connection.freeze()
-
-    async def reasons() -> list[PauseReason]:
-        return list(connection.pause.since())
-
-    async def thaw() -> None:
-        connection.thaw()
-
-    broker.run(freeze())
-    # A socket takes some megabytes of it: what is left is too little to be notified of.
-    publish(other, topic, 5, size=UNREAD_MAX // 5)
-    assert broker.run(reasons()) == [PauseReason.FROZEN, PauseReason.UNREAD_ANSWERS]
-    broker.run(thaw())
-    assert take(client, 5) == [0, 1, 2, 3, 4]
-    client.send(PING)
-    client.receive(Type.PONG)
 
 
 def test_watches_are_limited(

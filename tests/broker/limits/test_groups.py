@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -44,9 +44,11 @@ class OfGroup:
             store,
             cluster.definitions,
             self.limits,
-            lambda: INTERVAL_S,
+            self._interval_s,
             now_ns,
         )
+        #: How many rounds were waited for.
+        self.intervals = 0
         self.world = World(MemoryLedgerStore(), limits=self.limits)
         self.wanted = 0.0
         self._offered = 0.0
@@ -55,6 +57,10 @@ class OfGroup:
         self.wanted_out = 0.0
         self.delivered = 0
         self._ready = 0.0
+
+    def _interval_s(self) -> float:
+        self.intervals += 1
+        return INTERVAL_S
 
     async def _rates_of(self, topic: TopicName) -> TopicRates:
         await self.groups.know("g")
@@ -310,6 +316,42 @@ async def test_the_rounds_begin_with_the_first_group_and_survive_a_store_that_is
 
 
 @on_jumping_loop
+async def test_the_rounds_rest_while_no_topic_is_in_a_group(group: Group) -> None:
+    await group.start(1)
+    (broker,) = group.brokers
+    path = paths.group_usage("g", "b0")
+    rounds = asyncio.ensure_future(broker.groups.run())
+    await broker.world.registry.unload_topic(broker.world.name)
+    await pass_time(1.5 * INTERVAL_S)
+    assert not await broker.store.exists(path)
+    waited = broker.intervals
+    await pass_time(10 * INTERVAL_S)
+    assert broker.intervals == waited
+    await broker.begin()
+    assert await broker.store.exists(path)
+    await broker.store.delete(path)
+    await pass_time(1.5 * INTERVAL_S)
+    assert await broker.store.exists(path), "the rounds have begun again"
+    rounds.cancel()
+
+
+@on_jumping_loop
+async def test_a_round_that_is_late_reports_what_passed_in_a_second(group: Group) -> None:
+    """The store may have been away for some rounds."""
+    await group.start(1)
+    (broker,) = group.brokers
+    broker.wanted = 100
+    await group.run(4 * INTERVAL_S)
+    for _ in range(5 * INTERVAL_S * SECOND_NS // STEP_NS):
+        await pass_time(STEP_NS / SECOND_NS)
+        broker.step()
+    # Nothing is written that has not changed.
+    await broker.store.delete(paths.group_usage("g", "b0"))
+    await broker.groups.round()
+    assert (await reported(broker))["messages"] == pytest.approx(100, rel=0.05)
+
+
+@on_jumping_loop
 async def test_a_newcomer_is_known_before_its_first_entry(group: Group) -> None:
     await group.start()
     first, second, third = group.brokers
@@ -416,10 +458,15 @@ async def test_a_group_that_could_not_be_read_is_read_again_for_the_next_topic(
 
 
 class SlowStore(MemoryStore):
-    """Lists reports when it may; ``gone`` is listed, and is gone when it is read."""
+    """Lists reports when it may; ``gone`` is listed, and is gone when it is read.
+
+    It deletes nothing while it ``is_away``, and first does ``meanwhile``.
+    """
 
     def __init__(self, tree: MemoryTree) -> None:
         super().__init__(tree)
+        self.is_away = False
+        self.meanwhile: Coroutine[None, None, None] | None = None
         self.answers = asyncio.Event()
         self.answers.set()
         self.gone: list[str] = []
@@ -428,6 +475,14 @@ class SlowStore(MemoryStore):
         await self.answers.wait()
         found = await super().children(path)
         return [*found, *self.gone] if path == paths.group_usages("g") else found
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        if self.is_away:
+            raise StoreUnavailable(f"delete {path}", "away")
+        meanwhile, self.meanwhile = self.meanwhile, None
+        await super().delete(path, expected_version=expected_version)
+        if meanwhile is not None:
+            await meanwhile
 
 
 class Alone:
@@ -466,6 +521,33 @@ async def test_a_group_whose_last_topic_leaves_while_it_is_read_is_forgotten(
     await reading
     assert (alone.groups.names, alone.limits.all(), alone.limits.dispatch.all()) == ([], [], [])
     assert await alone.store.children(paths.group_usages("g")) == []
+
+
+@on_jumping_loop
+async def test_a_report_that_could_not_be_withdrawn_is_withdrawn_later() -> None:
+    """Else the others leave a part to a broker that has no use for it, as long as it lives."""
+    alone = Alone()
+    await alone.groups.know("g")
+    alone.store.is_away = True
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await alone.groups.round()
+    assert await alone.store.children(paths.group_usages("g")) == ["b9"]
+    alone.store.is_away = False
+    await alone.groups.round()
+    assert await alone.store.children(paths.group_usages("g")) == []
+    assert (alone.groups.names, alone.limits.all(), alone.limits.dispatch.all()) == ([], [], [])
+
+
+@on_jumping_loop
+async def test_a_group_that_is_read_again_while_it_is_withdrawn_is_withdrawn_again() -> None:
+    alone = Alone()
+    await alone.groups.know("g")
+    alone.store.meanwhile = alone.groups.refresh("g")
+    for _ in range(2):
+        await alone.groups.round()
+    assert await alone.store.children(paths.group_usages("g")) == []
+    assert (alone.groups.names, alone.limits.all()) == ([], [])
 
 
 @on_jumping_loop

@@ -8,10 +8,11 @@ from typing import cast
 import pytest
 
 from counterpoise.broker.limits.dispatch_flow import Dispatches
+from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.values import AccessMode
-from tests.broker.limits.clients import Clients, Publisher, Wired
+from tests.broker.limits.clients import Clients, FakeTopic, Publisher, Wired
 from tests.broker.limits.conftest import LimitedTopics, timers
 from tests.quota.jumping import JumpingLoop, on_jumping_loop, pass_time
 
@@ -137,6 +138,59 @@ async def test_a_topic_that_changes_its_group_has_the_other_ones_limit(
     await pass_time(0.002)
     assert await limited.receipts(5) == list(range(5))
     assert timers() == 0
+
+
+@on_jumping_loop
+async def test_a_producer_waits_at_the_narrowest_of_the_limits_that_are_reached(
+    limited: LimitedTopics,
+) -> None:
+    """There an administrator finds it: the topic's, then its group's, then the broker's."""
+    ten = Rate(messages=10)
+    producer = await limited.producer(TopicRates(ten, "g"))
+    limited.limits.set_group_rate("g", ten)
+    limited.limits.set_broker_rate(ten)
+    limited.publish(producer, *range(30))
+
+    def waits_at() -> list[str]:
+        return [limit.level for limit in limited.limits.snapshots() if limit.producers]
+
+    assert waits_at() == ["TopicPublishRate"]
+    await limited.set_rates(TopicRates(resource_group="g"))
+    assert waits_at() == ["ResourceGroupPublishRate"]
+    limited.limits.set_group_rate("g", Rate())
+    assert waits_at() == ["BrokerPublishRate"]
+
+
+@on_jumping_loop
+async def test_a_topic_that_ends_while_its_rates_are_read_has_none() -> None:
+    """And the topics that are read after it have theirs."""
+    read, go_on = asyncio.Event(), asyncio.Event()
+    rates = TopicRates()
+
+    async def rates_of(topic: TopicName) -> TopicRates:
+        if rates == one_second and topic.local_name == "leaves":
+            read.set()
+            await go_on.wait()
+        return rates
+
+    one = Rate(messages=1)
+    one_second = TopicRates(one, dispatch=one, subscription_dispatch=one, subscribe=one)
+    limits = PublishLimits("b", rates_of)
+    leaves, stays = FakeTopic("leaves"), FakeTopic("stays")
+    for each in (leaves, stays):
+        await limits.begin(each)
+    rates = one_second
+    refreshed = asyncio.ensure_future(limits.refresh([leaves, stays]))
+    await read.wait()
+    limits.end(leaves)
+    go_on.set()
+    await refreshed
+    assert [limit.subject for limit in limits.all()] == [str(stays.name)]
+    nothing = cast("Dispatches", None)
+    assert limits.dispatch.join(leaves.name, "s", nothing).limits == ()
+    assert limits.dispatch.join(stays.name, "s", nothing).limits != ()
+    for _ in range(5):
+        limits.subscribe.admit(leaves.name, "10.0.0.1:1", "c", 1)
 
 
 @on_jumping_loop

@@ -155,7 +155,7 @@ class ResourceGroupShares:
         now = self._now()
         seconds = max(1e-3, (now - self._measured) / SECOND_NS)
         self._measured = now
-        served = {self._publish.group_of(topic) for topic in self._publish.topics}
+        served = self._served()
         for name, group in list(self._groups.items()):
             if name not in served:
                 await self._leave(name)
@@ -216,18 +216,31 @@ class ResourceGroupShares:
             self._publish.dispatch.set_group_rate(name, rate)
 
     async def _leave(self, name: str) -> None:
-        group = self._groups.pop(name)
+        """Forget a group without topics here; a store that is away is asked again next round."""
+        group = self._groups[name]
+        await self._withdraw(name, group)
+        if group.is_reported or name in self._served():
+            return  # It was read again meanwhile, or a topic came.
+        del self._groups[name]
         if not self._groups:
             self._busy.clear()
         for use in Use:
             self._set_rate(name, use, Rate())
-        await self._withdraw(name, group)
 
     async def _withdraw(self, name: str, group: _Group) -> None:
-        if group.is_reported:
-            group.is_reported = False
+        if not group.is_reported:
+            return
+        group.is_reported = False
+        try:
             with contextlib.suppress(NotFound, BadVersion):
                 await self._store.delete(paths.group_usage(name, self._broker))
+        except BaseException:
+            group.is_reported = True
+            raise
+
+    def _served(self) -> set[str | None]:
+        """The groups of the topics here; None for those in none."""
+        return {self._publish.group_of(topic) for topic in self._publish.topics}
 
 
 def _part(broker: str, rate: Rate, said: Mapping[str, _Needs]) -> Rate:

@@ -173,7 +173,7 @@ class PublishLimits:
                 if not limits:
                     self._remember(topic, producer.flow)
                     producer.flow = None
-            elif limits and not producer.closed:
+            elif limits:
                 producer.flow = ProducerFlow(self.runner, producer, limits)
 
     # For the admin API and the metrics.

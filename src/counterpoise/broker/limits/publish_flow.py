@@ -46,10 +46,6 @@ class LimitedProducer(Protocol):
         """Its name."""
 
     @property
-    def closed(self) -> bool:
-        """Whether it is gone."""
-
-    @property
     def request(self) -> ProducerOrigin:
         """What its request said."""
 

@@ -1,95 +1,41 @@
 """`counterpoise history import` against a Prometheus, and its histories against a collector's."""
 
 import asyncio
-import gzip
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from counterpoise.app.conf import read_conf
 from counterpoise.app.main import main
 from counterpoise.app.strategies import as_pulsar
-from counterpoise.load.poll_rows import poll_rows
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, POLL
 from counterpoise.pipeline.backtest.recorded import RecordedTrace, Recording, trace_of
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
 from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.prometheus.report_rows import NO_FIGURES
-from counterpoise.pipeline.tables.reports import land, newest_poll, read_reports
-from tests.pipeline.histories import reader_of, writer_of
-from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, Fault, playing
-from tests.pipeline.prometheus.played import Series, at_steps, series_of
-
-LEADERS = Path(__file__).parents[1] / "backtest" / "leaders"
-STEP_MS = 60_000
-FIRST_MS = 1_700_000_040_000
-BUNDLE_OF = "tenant/ns/0x00000000_0x40000000"
-OTHER = "tenant/ns/0x40000000_0x80000000"
-
-
-@cache
-def recorded(manager: str) -> pa.Table:
-    return pq.read_table(LEADERS / f"{manager}.parquet")
-
-
-def iso(moment_ms: int) -> str:
-    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat()
-
-
-def rates(broker: str, topic: str, values: dict[int, float], **more: str) -> list[Series]:
-    """The four series of a topic, and the usage of its broker at the same moments."""
-    labels = {"cluster": "c", "instance": broker, "topic": topic, **more}
-    names = ("pulsar_rate_in", "pulsar_rate_out", "pulsar_throughput_in", "pulsar_throughput_out")
-    host = {"cluster": "c", "instance": broker}
-    usage = Series("pulsar_lb_cpu_usage", host, dict.fromkeys(values, 50.0))
-    return [*(Series(name, labels, values) for name in names), usage]
-
-
-def moments(*steps: int) -> list[int]:
-    return [FIRST_MS + STEP_MS * step for step in steps]
-
-
-def steady(broker: str, topic: str, *steps: int) -> list[Series]:
-    """A topic whose figures are others at each moment."""
-    return rates(broker, topic, {at: 100.0 + at % 977 for at in moments(*steps)})
-
-
-async def imported(
-    prometheus: FakePrometheus, history: Path, *more: str, first: int = 0, last: int = 9
-) -> int:
-    """The exit status of an import of some steps."""
-    span = ["--from", iso(FIRST_MS + first * STEP_MS), "--to", iso(FIRST_MS + last * STEP_MS)]
-    words = ["history", "import", str(history), "--prometheus", prometheus.url, *span, *more]
-    async with playing(prometheus):
-        words[4] = prometheus.url
-        return await asyncio.to_thread(main, words)
-
-
-def rows_of(history: Path, *kinds: str) -> list[dict[str, Any]]:
-    reader = reader_of(history)
-    parts = read_reports(reader, 0, newest_poll(reader), kinds=kinds)
-    found = [row for part in parts for row in part.to_pylist()]
-    return sorted(found, key=lambda row: (row["poll_id"], row["seq"]))
-
-
-def boundaries_of(reports: pa.Table, at: Path) -> Path:
-    """The bundles of a recording, as a file for --bundles."""
-    found: dict[str, set[str]] = defaultdict(lambda: {"0x00000000", "0xffffffff"})
-    for bundle in set(reports.column("bundle").to_pylist()) - {""}:
-        namespace, _, bounds = bundle.rpartition("/")
-        found[namespace] |= set(bounds.split("_"))
-    at.write_text(json.dumps({name: sorted(points) for name, points in found.items()}))
-    return at
+from counterpoise.pipeline.tables.reports import newest_poll
+from tests.pipeline.histories import reader_of
+from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, Fault
+from tests.pipeline.prometheus.importing import (
+    BUNDLE_OF,
+    FIRST_MS,
+    LEADERS,
+    OTHER,
+    STEP_MS,
+    boundaries_of,
+    export,
+    imported,
+    iso,
+    moments,
+    rates,
+    recorded,
+    rows_of,
+    steady,
+)
+from tests.pipeline.prometheus.played import at_steps, series_of
 
 
 @pytest.mark.parametrize("manager", ["modular", "extensible"])
@@ -218,16 +164,6 @@ async def test_a_partition_is_hashed_by_its_own_name(
     assert bundle == "tenant/ns/0xd0000000_0xe0000000"
 
 
-async def test_another_source_is_not_mixed_in(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    series = steady("b1:8080", name_in(BUNDLE_OF), *range(20))
-    assert await imported(FakePrometheus(series), tmp_path / "h", last=9) == 0
-    assert await imported(FakePrometheus(series), tmp_path / "h", last=19) == 2
-    assert "another value of the source" in capsys.readouterr().err
-    assert newest_poll(reader_of(tmp_path / "h")) == FIRST_MS + 9 * STEP_MS
-
-
 async def test_an_import_that_stopped_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
     series = steady("b1:8080", name_in(BUNDLE_OF), *range(40))
     files = [
@@ -245,16 +181,6 @@ async def test_an_import_that_stopped_goes_on_and_does_nothing_twice(tmp_path: P
     assert [row["poll_id"] for row in rows_of(tmp_path / "h", BROKER)] == moments(*range(40))
     said = json.loads((tmp_path / "h" / "imported.json").read_text())
     assert said["facts"]["moments"] == 40
-
-
-def export(series: Sequence[Series], at: Path, steps: range) -> Path:
-    """What `curl` saves of a Prometheus."""
-    span = range(FIRST_MS + steps[0] * STEP_MS, FIRST_MS + steps[-1] * STEP_MS + 1, STEP_MS)
-    fake = FakePrometheus(series)
-    bodies = [fake.body(name, span) for name in sorted({each.name for each in series})]
-    data = b"\n".join(bodies)
-    at.write_bytes(gzip.compress(data) if at.suffix == ".gz" else data)
-    return at
 
 
 async def test_files_give_what_the_server_gave(tmp_path: Path) -> None:
@@ -306,74 +232,6 @@ async def test_what_passes_is_waited_for_and_too_much_is_halved(
     assert status == 0
     count = 4 if not fault.points_more_than else 20
     assert [row["poll_id"] for row in rows_of(tmp_path / "h", BROKER)] == moments(*range(count))
-
-
-@pytest.mark.parametrize(
-    ("series", "words", "sentence"),
-    [
-        ([], (), "has no series pulsar_rate_in in that time"),
-        (
-            [Series("pulsar_rate_in", {"cluster": "c", "namespace": "a/b"}, {FIRST_MS: 1.0})],
-            (),
-            "exposeTopicLevelMetricsInPrometheus=true",
-        ),
-        (
-            [*steady("b1:8080", name_in(BUNDLE_OF), 0, 1, 2), *(
-                Series(each.name, {**each.labels, "cluster": "d"}, each.values)
-                for each in steady("b1:8080", name_in(OTHER), 0, 1, 2)
-            )],
-            (),
-            "several clusters (c, d): choose one by --cluster",
-        ),
-        (steady("b1:8080", name_in(BUNDLE_OF), 0, 1), ("--cluster", "x"), "has series of c"),
-        (
-            [*steady("b1:8080", name_in(BUNDLE_OF), 0), *steady("b2:8080", name_in(OTHER), 0)],
-            ("--default-bundles", "1"),
-            "the boundaries are not the cluster's own",
-        ),
-        (steady("b1:8080", name_in(BUNDLE_OF), 0), ("--bundles", "/no"), "cannot read /no"),
-    ],
-    ids=["empty", "by-namespace", "two-clusters", "no-such-cluster", "boundaries", "no-file"],
-)  # fmt: skip
-async def test_what_cannot_be_imported_is_a_sentence_and_writes_nothing(
-    series: list[Series],
-    words: tuple[str, ...],
-    sentence: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert await imported(FakePrometheus(series), tmp_path / "h", *words) == 2
-    assert sentence in capsys.readouterr().err
-    assert not (tmp_path / "h").exists()
-
-
-async def test_a_token_is_shown_and_a_wrong_one_is_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    series = steady("b1:8080", name_in(BUNDLE_OF), *range(3))
-    for token, status in (("secret", 0), ("other", 2)):
-        (tmp_path / "token").write_text(token)
-        prometheus = FakePrometheus(series, token="secret")
-        words = ("--prometheus-token-file", str(tmp_path / "token"))
-        assert await imported(prometheus, tmp_path / token, *words, last=2) == status
-    said = capsys.readouterr().err
-    assert "HTTP 401" in said
-    assert "--prometheus-token-file" in said
-    assert "other" not in said, "no secret is repeated"
-    assert not (tmp_path / "other").exists()
-
-
-async def test_a_history_of_another_origin_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    series = steady("b1:8080", name_in(BUNDLE_OF), *range(10))
-    file = export(series, tmp_path / "day.json", range(10))
-    words = ["history", "import", str(tmp_path / "h"), "--file", str(file)]
-    assert await asyncio.to_thread(main, words) == 0
-    later = FIRST_MS + 10 * STEP_MS
-    land(writer_of(tmp_path / "h"), poll_rows(later, "no broker answers", []))  # as `watch` does
-    assert await asyncio.to_thread(main, words) == 2
-    assert "looks at a cluster that were not imported" in capsys.readouterr().err
 
 
 async def test_an_import_that_is_killed_goes_on_and_the_history_is_the_same(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from counterpoise.app.main import main
 from tests.pipeline.prometheus.fake_prometheus import FakePrometheus
-from tests.pipeline.prometheus.played import Series
-from tests.pipeline.prometheus.test_import import (
+from tests.pipeline.prometheus.importing import (
     FIRST_MS,
     STEP_MS,
     imported,
@@ -23,6 +22,7 @@ from tests.pipeline.prometheus.test_import import (
     rows_of,
     steady,
 )
+from tests.pipeline.prometheus.played import Series
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("prometheus") and shutil.which("promtool")),

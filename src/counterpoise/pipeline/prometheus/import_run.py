@@ -115,6 +115,8 @@ class HistoryImport:
         )
         reader = PieceReader()
         piece = await self._fetched(grid)
+        if not piece.pairs and self._labels.left_out:
+            raise SeriesError(f"{self._source.address}: {self._left_out()}")
         reports = await asyncio.to_thread(reader.take, piece)
         self._expect_whole_bundles(reports.facts)
         lost = asyncio.Event()
@@ -255,15 +257,18 @@ class HistoryImport:
             places = [each if each and each.bundle else None for each in places]
         return await asyncio.to_thread(summed, places, answer.values), answer.odd
 
+    def _left_out(self) -> str:
+        reason, example = next(iter(self._labels.unreadable.items()))
+        return (
+            f"{self._labels.left_out:,} series were left out, as their labels cannot be read: "
+            f"{reason}, of {example}"
+        )
+
     def _notes(self) -> tuple[str, ...]:
         """What a person has to know."""
         notes = [f"{self._source.address} warns: {each}" for each in sorted(self._warned)]
         if self._labels.left_out:
-            reason, example = next(iter(self._labels.unreadable.items()))
-            notes.append(
-                f"{self._labels.left_out:,} series were left out, as their labels cannot be read: "
-                f"{reason}, of {example}"
-            )
+            notes.append(self._left_out())
         if self._labels.assumed:
             notes.append(
                 f"{len(self._labels.assumed):,} namespaces were taken to have the default "

@@ -27,7 +27,7 @@ from counterpoise.bookkeeper.client_port import LedgerClient, LedgerOver, Ledger
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
 from counterpoise.bookkeeper.ledger_paths import ledger_path
-from counterpoise.metadata import MetadataStore, open_store
+from counterpoise.metadata import MetadataStore, Notification, open_store
 from tests.real.java_ledgers import payload_mark
 from tests.real.storage import java_ledgers
 
@@ -52,11 +52,7 @@ class RealBookies:
         return f"zk:127.0.0.1:{self.zookeeper}"
 
     def start(self) -> None:
-        self._children.java(
-            "zookeeper", "-Xmx256m", "-Dzookeeper.admin.enableServer=false",
-            "org.apache.zookeeper.server.ZooKeeperServerMain", str(self.zookeeper),
-            str(self._folder / "zk"),
-        )  # fmt: skip
+        self.start_zookeeper()
         self._children.wait_for_port(self.zookeeper, 150)
         for index, port in enumerate(self.ports):
             write_conf(self._folder / f"bookie{index}.conf", self._conf(index, port))
@@ -66,7 +62,32 @@ class RealBookies:
         for port in self.ports:
             self._children.wait_for_port(port, 150)
 
-    def start_bookie(self, index: int) -> None:
+    def start_zookeeper(self) -> None:
+        self._children.java(
+            "zookeeper", "-Xmx256m", "-Dzookeeper.admin.enableServer=false",
+            "org.apache.zookeeper.server.ZooKeeperServerMain", str(self.zookeeper),
+            str(self._folder / "zk"),
+        )  # fmt: skip
+
+    def kill_zookeeper(self) -> None:
+        self._children.stop("zookeeper", signal.SIGKILL)
+
+    def start_auto_recovery(self) -> None:
+        conf = self._conf(0, self.ports[0])
+        quick = {"openLedgerRereplicationGracePeriod": 1000, "lostBookieRecoveryDelay": 0}
+        write_conf(self._folder / "recovery.conf", {**conf, **quick})
+        self._children.java(
+            "recovery", "-Xmx192m", "org.apache.bookkeeper.replication.AutoRecoveryMain",
+            "--conf", "recovery.conf",
+        )  # fmt: skip
+
+    def stop_auto_recovery(self) -> None:
+        self._children.stop("recovery", signal.SIGTERM)
+
+    def start_bookie(self, index: int, *, read_only: bool = False) -> None:
+        conf = self._conf(index, self.ports[index])
+        more = {"forceReadOnlyBookie": "true"} if read_only else {}
+        write_conf(self._folder / f"bookie{index}.conf", {**conf, **more})
         self._children.java(
             f"bookie{index}", "-Xmx256m", "-XX:MaxDirectMemorySize=384m",
             "org.apache.bookkeeper.server.Main", "--conf", f"bookie{index}.conf",
@@ -247,6 +268,79 @@ async def judge_failing(judge: BookiesJudge, how: str) -> None:
         path.signal(index, signal.SIGCONT)
 
 
+async def judge_read_only(judge: BookiesJudge) -> None:
+    """A bookie of the ensemble comes back and takes no more entries, as with a full disk."""
+    writer, heard = await judge.create()
+    await write(writer, heard, 100)
+    await heard.until(99)
+    index = judge.bookies.index_of(await first_bookie(judge, writer.ledger))
+    judge.bookies.kill(index)
+    judge.bookies.start_bookie(index, read_only=True)
+    await judge.bookies.wait_for(index)
+    for number in range(100, 200):
+        writer.add(payload(number))
+    judge.check("read-only bookie: all are acknowledged", await heard.until(199), heard.error or "")
+    await writer.close()
+    await judge.check_java("read-only bookie", writer.ledger, 200, recover=False)
+    judge.bookies.kill(index)
+    judge.bookies.start_bookie(index)
+    await judge.bookies.wait_for(index)
+
+
+async def judge_without_zookeeper(judge: BookiesJudge) -> None:
+    """A bookie has to be replaced while ZooKeeper is away."""
+    writer, heard = await judge.create()
+    await write(writer, heard, 100)
+    await heard.until(99)
+    index = judge.bookies.index_of(await first_bookie(judge, writer.ledger))
+    judge.bookies.kill_zookeeper()
+    judge.bookies.kill(index)
+    for number in range(100, 200):
+        writer.add(payload(number))
+    late = await heard.until(100, 5)
+    judge.check("without ZooKeeper nothing is acknowledged", not late and heard.error is None)
+    judge.bookies.start_zookeeper()
+    back = await heard.until(199, 40)
+    judge.check("with ZooKeeper back all are acknowledged", back, heard.error or "")
+    judge.bookies.start_bookie(index)
+    await judge.bookies.wait_for(index)
+    await writer.close()
+    await judge.check_java("ZooKeeper away", writer.ledger, 200, recover=False)
+
+
+async def judge_auto_recovery(judge: BookiesJudge) -> None:
+    """Auto-recovery fences a healthy writer, because one of its bookies is gone."""
+    writer, heard = await judge.create()
+    await write(writer, heard, 100)
+    await heard.until(99)
+    fenced = asyncio.Event()
+    path = ledger_path("/ledgers", writer.ledger)
+
+    def hear(change: Notification) -> None:
+        if change.path == path:
+            fenced.set()
+
+    leave = judge.store.subscribe(hear)
+    index = judge.bookies.index_of(await first_bookie(judge, writer.ledger))
+    judge.bookies.start_auto_recovery()
+    judge.bookies.kill(index)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(120):
+            await fenced.wait()
+    leave()
+    judge.check("auto-recovery recovers the open ledger", fenced.is_set())
+    with contextlib.suppress(LedgerOver):
+        writer.add(payload(100))
+    await heard.until(100, 30)
+    ended = isinstance(heard.error, LedgerOver) and heard.last == 99
+    judge.check("its writer is over, and none is lost", ended, heard.error)
+    judge.bookies.stop_auto_recovery()
+    judge.bookies.start_bookie(index)
+    await judge.bookies.wait_for(index)
+    await judge.check_java("auto-recovery", writer.ledger, 100, recover=True)
+    judge.check("a new ledger is written", await written(judge))
+
+
 async def first_bookie(judge: BookiesJudge, ledger: int) -> str:
     path = ledger_path("/ledgers", ledger)
     found = await judge.store.get(path)
@@ -346,6 +440,9 @@ async def judge_all(bookies: RealBookies, java: "subprocess.Popen[str]") -> int:
             await judge_zombie(judge, "Python")
             await judge_failing(judge, "kill -9")
             await judge_failing(judge, "SIGSTOP")
+            await judge_read_only(judge)
+            await judge_without_zookeeper(judge)
+            await judge_auto_recovery(judge)
             await judge_too_few(judge)
             return judge.failed
     finally:

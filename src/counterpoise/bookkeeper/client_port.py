@@ -20,6 +20,10 @@ class LedgerOver(BookKeeperError):
     """
 
 
+class EntryTooLarge(BookKeeperError):
+    """Bookies would end the connection if this entry were sent. The ledger goes on without it."""
+
+
 class LedgerListener(Protocol):
     """What the writer of a ledger is notified of, on its event loop."""
 
@@ -49,7 +53,7 @@ class LedgerWriter(Protocol):
         """Bytes of the payloads of all confirmed entries."""
 
     def add(self, payload: bytes) -> int:
-        """Send an entry and return its id; raises `LedgerOver`. Never blocks."""
+        """Send an entry and return its id; raises `LedgerOver`, `EntryTooLarge`. Never blocks."""
 
     async def close(self) -> None:
         """Fail what is not confirmed, and record the ledger as closed at `last_confirmed`.

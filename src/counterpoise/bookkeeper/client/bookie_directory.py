@@ -11,6 +11,7 @@ from typing import Final
 from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie, read_registry
 from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.port import MetadataStore, Notification, SessionEvent
 
 log = logging.getLogger(__name__)
@@ -57,16 +58,25 @@ class BookieDirectory:
             )
 
     async def refresh(self) -> None:
-        """Read the list if it may have changed. Raises `MetadataError`."""
-        if self._stale:
-            self._stale = False
-            try:
-                registry = await read_registry(self._store, self._root)
-            except BaseException:
-                self._stale = True
+        """Read the list if it may have changed; what is known is used while the store is away.
+
+        Raises `MetadataError` where nothing is known.
+        """
+        if not self._stale:
+            return
+        self._stale = False
+        try:
+            registry = await read_registry(self._store, self._root)
+        except MetadataError:
+            self._stale = True
+            if not self.registered:
                 raise
-            self.registered.clear()
-            self.registered.update(registry.registered)
+            return
+        except BaseException:
+            self._stale = True
+            raise
+        self.registered.clear()
+        self.registered.update(registry.registered)
 
     async def choose(self, count: int, bookies: Bookies) -> list[str]:
         """Different bookies that take writes, at random; those that failed a moment ago last.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
 from counterpoise.bookkeeper.client.ledger_writer import BookieLedgerWriter
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.ledger_reading import read_entry
-from counterpoise.metadata.errors import MetadataError
 
 
 class ClosedLedgerReader:
@@ -79,9 +77,7 @@ class OpenLedgerReader:
 async def _read(
     directory: BookieDirectory, bookies: Bookies, ledger: LedgerMetadata, first: int, last: int
 ) -> list[bytes]:
-    with contextlib.suppress(MetadataError):
-        # Bookies that are known are read without the metadata store.
-        await directory.refresh()
+    await directory.refresh()
     tasks = [
         asyncio.create_task(read_entry(bookies, ledger, entry)) for entry in range(first, last + 1)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from counterpoise.bookkeeper.bookie_frames import OK, BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.bookie_frames import ADD_OVERHEAD_MAX, OK, BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
@@ -15,7 +15,7 @@ from counterpoise.bookkeeper.client.metadata_changes import (
     VersionedMetadata,
     WriterClose,
 )
-from counterpoise.bookkeeper.client_port import LedgerListener, LedgerOver
+from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerListener, LedgerOver
 from counterpoise.bookkeeper.errors import BookieError, BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
 from counterpoise.metadata.errors import MetadataError
@@ -40,6 +40,7 @@ class BookieLedgerWriter:
         self._write = LedgerWrite(created.metadata, self)
         self._changing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
+        self._payload_max = bookies.options.frame_max - ADD_OVERHEAD_MAX
         self._notifying = False
 
     @property
@@ -64,6 +65,11 @@ class BookieLedgerWriter:
 
     def add(self, payload: bytes) -> int:
         """See `LedgerWriter.add`."""
+        if len(payload) > self._payload_max:
+            raise EntryTooLarge(
+                f"an entry of {len(payload)} bytes; bookies take {self._payload_max} "
+                "(nettyMaxFrameSizeBytes)"
+            )
         return self._write.add(payload)
 
     async def close(self) -> None:

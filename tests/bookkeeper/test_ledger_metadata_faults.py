@@ -1,0 +1,207 @@
+"""The client while the metadata store fails, loses answers, or has another writer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.client.ledger_ids import LedgerIdGenerator
+from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerOver
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.ledger_metadata import (
+    LedgerMetadata,
+    LedgerState,
+    read_ledger_metadata,
+    write_ledger_metadata,
+)
+from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_path
+from tests.bookkeeper.fake_bookie import Misbehaviour
+from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
+from tests.bookkeeper.test_ledger_client import Confirmed
+from tests.broker.misbehaving_store import MisbehavingStore
+
+
+class Once:
+    """A fault of the first writes of a ledger's node, so many of them."""
+
+    def __init__(self, times: int = 1) -> None:
+        self.left = times
+        self.happened = 0
+
+    def __call__(self, operation: str, path: str) -> bool:
+        if operation != "put" or not self.left or "/L" not in path:
+            return False
+        self.left -= 1
+        self.happened += 1
+        return True
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster().serve() as made:
+        yield made
+
+
+@pytest.fixture
+def store(cluster: FakeCluster) -> MisbehavingStore:
+    return MisbehavingStore(cluster.tree)
+
+
+@pytest.fixture
+async def client(store: MisbehavingStore) -> AsyncIterator[BookieLedgerClient]:
+    options = LedgerClientOptions(bookies=PATIENT, metadata_s=60.0)
+    opened = await BookieLedgerClient.open(store, options, Random(1))
+    yield opened
+    await opened.close()
+
+
+async def read(cluster: FakeCluster, ledger: int) -> tuple[LedgerMetadata, int]:
+    path = ledger_path("/ledgers", ledger)
+    found = await cluster.store.get(path)
+    assert found is not None
+    return read_ledger_metadata(ledger, path, found.value), found.version
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_changes_survive_lost_requests_and_answers(
+    cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient, lost: str
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"0")
+    await heard.until(0)
+    faults = []
+
+    def fail_next() -> None:
+        fault = Once()
+        faults.append(fault)
+        if lost == "request":
+            store.fails = fault
+        else:
+            store.fails_afterwards = fault
+
+    fail_next()
+    before, _ = await read(cluster, writer.ledger)
+    cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer.add(b"1")
+    await heard.until(1)
+    changed, version = await read(cluster, writer.ledger)
+    assert [each.first for each in changed.segments] == [0, 1]
+    assert version == 1, "one change, and written once"
+    fail_next()
+    await writer.close()
+    closed, version = await read(cluster, writer.ledger)
+    assert (closed.state, closed.last_entry, version) == (LedgerState.CLOSED, 1, 2)
+    assert [each.happened for each in faults] == [1, 1]
+
+
+async def test_a_ledger_goes_on_when_the_store_was_away_during_an_ensemble_change(
+    cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"0")
+    await heard.until(0)
+    before, _ = await read(cluster, writer.ledger)
+    store.go_away()
+    tried = asyncio.Event()
+
+    def note(operation: str, _: str) -> bool:
+        if operation == "put":
+            tried.set()
+        return False
+
+    store.hangs = note
+    cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer.add(b"1")
+    async with asyncio.timeout(30):
+        await tried.wait()
+    assert heard.last == [0], "nothing is acknowledged meanwhile"
+    store.come_back()
+    await heard.until(1)
+    await writer.close()
+
+
+async def test_a_change_of_earlier_segments_by_another_client_is_kept(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    """As when auto-recovery replaces a bookie in a segment that is complete."""
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"0")
+    await heard.until(0)
+    found, version = await read(cluster, writer.ledger)
+    path = ledger_path("/ledgers", writer.ledger)
+    other = replace(found, custom={"changed": b"by another client"})
+    await cluster.store.put(path, write_ledger_metadata(other), expected_version=version)
+    cluster.bookies[found.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer.add(b"1")
+    await heard.until(1)
+    changed, _ = await read(cluster, writer.ledger)
+    assert changed.custom == other.custom
+    assert len(changed.segments) == 2
+    await writer.close()
+
+
+@pytest.mark.parametrize("state", [LedgerState.IN_RECOVERY, LedgerState.CLOSED])
+async def test_a_ledger_that_another_client_recovers_is_over(
+    cluster: FakeCluster, client: BookieLedgerClient, state: LedgerState
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"0")
+    await heard.until(0)
+    found, version = await read(cluster, writer.ledger)
+    path = ledger_path("/ledgers", writer.ledger)
+    other = replace(found, state=state, last_entry=7, length=70)
+    await cluster.store.put(path, write_ledger_metadata(other), expected_version=version)
+    cluster.bookies[found.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer.add(b"1")
+    assert isinstance(await heard.until_ended(), LedgerOver)
+    with pytest.raises(LedgerOver, match="another client"):
+        await writer.close()
+    assert heard.last == [0]
+    assert (await read(cluster, writer.ledger))[1] == version + 1, "nothing was written over it"
+
+
+async def test_a_ledger_whose_creation_is_not_answered_is_no_ledger(
+    store: MisbehavingStore, client: BookieLedgerClient
+) -> None:
+    store.fails_afterwards = Once()
+    with pytest.raises(BookKeeperError, match="did not answer"):
+        await client.create({}, Confirmed())
+    writer = await client.create({}, Confirmed())
+    await writer.close()
+
+
+async def test_an_entry_that_no_bookie_takes_is_refused_and_the_ledger_goes_on(
+    client: BookieLedgerClient,
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    with pytest.raises(EntryTooLarge, match="nettyMaxFrameSizeBytes"):
+        writer.add(bytes(PATIENT.frame_max))
+    assert writer.add(b"0") == 0
+    await heard.until(0)
+    await writer.close()
+
+
+async def test_ids_are_those_that_java_takes(cluster: FakeCluster) -> None:
+    ids = LedgerIdGenerator(cluster.store, "/ledgers")
+    assert [await ids.take() for _ in range(3)] == [0, 1, 2]
+    assert await cluster.store.children("/ledgers/idgen") == []
+
+
+async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:
+    store = cluster.store
+    cluster.tree.restore("/ledgers/idgen", b"", 0, SHORT_IDS)
+    ids = LedgerIdGenerator(store, "/ledgers")
+    assert [await ids.take() for _ in range(2)] == [1 << 32, (1 << 32) + 1]
+    await store.put("/ledgers/idgen-long/HOB-0000000007", b"")
+    assert await LedgerIdGenerator(store, "/ledgers").take() == 7 << 32
+    assert await store.children("/ledgers/idgen-long") == ["HOB-0000000001", "HOB-0000000007"]

@@ -86,10 +86,11 @@ class WriterClose:
             return closed(found, self.last_entry, self.length)
         if found.closed and (found.last_entry, found.length) == (self.last_entry, self.length):
             return None
-        what = f"closed it at entry {found.last_entry}" if found.closed else "recovers it"
+        # The length may differ alone: Java's recovery takes it from an entry beyond the last.
+        end = f"closed it at entry {found.last_entry}, {found.length} bytes"
         raise LedgerOver(
-            f"ledger {found.ledger} cannot be closed at entry {self.last_entry}: "
-            f"another client {what}"
+            f"ledger {found.ledger} cannot be closed at entry {self.last_entry}, {self.length} "
+            f"bytes: another client {end if found.closed else 'recovers it'}"
         )
 
 

@@ -33,7 +33,8 @@ class LedgerListener(Protocol):
     def ended(self, error: BookKeeperError) -> None:
         """No entry above the last confirmed one is acknowledged any more. Called once at most.
 
-        Not called for a `LedgerWriter.close` of its owner's. Some of them may be on bookies all the same: who recovers the ledger decides.
+        Not called for a `LedgerWriter.close` of its owner's. Some of them may be on bookies all the
+        same: the ledger's recovery decides.
         """
 
 

@@ -169,6 +169,26 @@ async def test_a_ledger_that_another_client_recovers_is_over(
     assert (await read(cluster, writer.ledger))[1] == version + 1, "nothing was written over it"
 
 
+async def test_an_unforeseen_error_of_the_store_ends_the_ledger(
+    cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient
+) -> None:
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    writer.add(b"0")
+    await heard.until(0)
+
+    def break_down(operation: str, _: str) -> bool:
+        if operation == "put":
+            raise RuntimeError("no rights")
+        return False
+
+    store.fails = break_down
+    before, _ = await read(cluster, writer.ledger)
+    cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer.add(b"1")
+    assert "no rights" in str(await heard.until_ended())
+
+
 async def test_a_ledger_whose_creation_is_not_answered_is_no_ledger(
     store: MisbehavingStore, client: BookieLedgerClient
 ) -> None:

@@ -26,11 +26,12 @@ class LedgerIdGenerator:
         self._store = store
         self._short = f"{root}/idgen"
         self._long = f"{root}/idgen-long"
-        self._long_used = False
+        self._long_used: bool | None = None
+        """Whether ids have two parts already; None before that was looked for."""
 
     async def take(self) -> int:
         """An id that no other client gets. Raises `MetadataError`."""
-        if not self._long_used:
+        if self._long_used is None:
             self._long_used = await self._store.exists(self._long)
         if not self._long_used:
             number = await self._next(self._short)

@@ -136,8 +136,12 @@ class BookieLedgerWriter:
                 raise NotEnoughBookies(f"no other bookie to write to than {', '.join(lacking)}")
             change = EnsembleChange(before, LedgerSegment(first, tuple(after)))
             self._known = await self._nodes.change(ledger, change, self._known)
-        except (BookKeeperError, MetadataError) as error:
+        except Exception as error:
+            # Whatever it is: without an end, its owner would wait for these entries for ever.
             names = ", ".join(sorted(failed))
-            self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {error}")
+            why = str(error) or repr(error)
+            self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {why}")
+            if not isinstance(error, BookKeeperError | MetadataError):
+                raise
             return
         self._write.ensemble_changed(self._known.metadata.segments[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import ADD, OK, BookieAnswer, BookieRequest
@@ -17,7 +18,8 @@ from counterpoise.bookkeeper.client.ledger_recovery import (
 from counterpoise.bookkeeper.client.metadata_changes import RecoveryClose, RecoveryStart
 from counterpoise.bookkeeper.errors import BookieError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
-from counterpoise.metadata.errors import MetadataError
+
+log = logging.getLogger(__name__)
 
 
 async def recover_ledger(
@@ -25,7 +27,7 @@ async def recover_ledger(
 ) -> LedgerMetadata:
     """Fence the ledger's writer, find its last entry and close it; gives its metadata, closed.
 
-    Raises `NoSuchLedger`, `RecoveryFailed` and `MetadataError`.
+    Raises `NoSuchLedger`, `RecoveryFailed` and the metadata store's errors.
     """
     known = await nodes.change(ledger, RecoveryStart())
     if known.metadata.closed:
@@ -92,7 +94,8 @@ class _Recovering:
     async def _replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
         try:
             after = await self._directory.replace(ensemble, failed, self._bookies)
-        except MetadataError:
-            # It goes on with the bookies that are left, if they are enough.
+        except Exception:
+            # Whatever it is: it goes on with the bookies that are left, if they are enough.
+            log.warning("no other bookies for %s", ", ".join(sorted(failed)), exc_info=True)
             after = list(ensemble)
         self._recovery.replaced(after)

@@ -131,6 +131,61 @@ def test_a_cumulative_ack_names_one_message_of_a_subscription_in_order(
     quiet(client)
 
 
+def test_a_consumer_that_cannot_read_its_messages_is_logged_once(
+    client: RawClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be unable to read any; it acknowledges them, and they do not come again."""
+    client.subscribe(topic, consumer_id=3)
+    publish(client, topic, 2)
+    flow(client, 2, consumer_id=3)
+    ids = [client.receive(Type.MESSAGE).message.message_id for _ in range(2)]
+    for number, each in enumerate(ids):
+        ack(
+            client,
+            each.entry_id,
+            ledger_id=each.ledger_id,
+            consumer_id=3,
+            validation_error=1,
+            request_id=number,
+        )
+        assert client.receive(Type.ACK_RESPONSE).ack_response.request_id == number
+    (logged,) = [it.getMessage() for it in caplog.records if "cannot read" in it.getMessage()]
+    assert "consumer 3" in logged
+    assert "validation error 1" in logged
+    client.command(
+        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, "redeliver_unacknowledged_messages", consumer_id=3
+    )
+    flow(client, 2, consumer_id=3)
+    quiet(client)
+
+
+def test_where_a_topic_ends_and_how_far_it_is_acknowledged(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    publish(client, topic, 4)
+    flow(client, 4)
+    ids = [client.receive(Type.MESSAGE).message.message_id for _ in range(4)]
+    for entry, mark in ((None, -1), (1, -1), (0, 1)):
+        if entry is not None:
+            ack(client, entry, ledger_id=ids[0].ledger_id, request_id=1)
+            client.receive(Type.ACK_RESPONSE)
+        client.command(Type.GET_LAST_MESSAGE_ID, "get_last_message_id", consumer_id=0, request_id=7)
+        response = client.receive().get_last_message_id_response
+        last, marked = response.last_message_id, response.consumer_mark_delete_position
+        assert (response.request_id, last.ledger_id) == (7, ids[3].ledger_id)
+        assert last.entry_id == ids[3].entry_id
+        assert marked.entry_id == mark % (1 << 64)
+
+
+def test_a_consumer_that_subscribes_again_is_the_same(client: RawClient, topic: str) -> None:
+    """As a client does that gave up waiting for the first answer."""
+    first, second = client.subscribe(topic, sub_type=0), client.subscribe(topic, sub_type=0)
+    assert first.success.request_id != second.success.request_id
+    publish(client, topic, 1)
+    flow(client, 2)
+    assert take(client, 1) == [0]
+    quiet(client)
+
+
 def test_acks_in_a_transaction_are_refused(client: RawClient, topic: str) -> None:
     client.subscribe(topic)
     ack(client, 0, ledger_id=0, request_id=55, txnid_most_bits=1)

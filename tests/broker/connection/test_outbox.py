@@ -15,6 +15,7 @@ from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_consumers import flow, publish, take
 from tests.broker.connection.test_pause import StrictTransport
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -127,3 +128,28 @@ def test_a_frozen_connection_is_read_again_when_it_has_thawed(
     assert take(client, 5) == [0, 1, 2, 3, 4]
     client.send(PING)
     client.receive(Type.PONG)
+
+
+async def frozen(broker: OneBroker, *, frozen: bool, clients: int) -> list[str]:
+    """Freeze a broker or thaw it; the clients that it does not read because it is frozen."""
+    await until(lambda: broker.listener.connections == clients)
+    broker.listener.freeze(frozen=frozen)
+    return sorted(broker.listener.paused()[PauseReason.FROZEN])
+
+
+def test_a_client_that_comes_to_a_frozen_broker_is_served_when_it_has_thawed() -> None:
+    with OneBroker() as broker, RawClient(broker.service_url) as client:
+        names = ["/{}:{}".format(*client.socket.getsockname())]
+        assert broker.run(frozen(broker, frozen=True, clients=1)) == names
+        with RawClient(broker.service_url) as late:
+            for each in (client, late):
+                each.command(Type.CONNECT, "connect", client_version="raw", protocol_version=21)
+            names.append("/{}:{}".format(*late.socket.getsockname()))
+            assert broker.run(frozen(broker, frozen=True, clients=2)) == sorted(names)
+            late.socket.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                late.receive()
+            late.socket.settimeout(15)
+            assert broker.run(frozen(broker, frozen=False, clients=2)) == []
+            for each in (client, late):
+                each.receive(Type.CONNECTED)

@@ -13,6 +13,7 @@ from counterpoise.names.topic import TopicName
 from tests.broker.connection.held_store import HeldStore
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -166,6 +167,21 @@ def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None
         broker.run(store.release())
         kinds = [client.receive().type for _ in range(4)]
         assert sorted(kinds) == sorted([Type.SEND_RECEIPT] * 3 + [Type.PONG])
+
+
+def test_how_often_clients_were_not_read_counts_those_that_have_gone(topic: str) -> None:
+    """What a metric counts must not fall when a client leaves."""
+    config = ConnectionConfig(max_pending_publish_requests=1)
+    with OneBroker(config=config) as broker:
+        for number in range(2):
+            with RawClient(broker.service_url) as client:
+                client.connect()
+                client.produce(topic)
+                client.send(frames.send(0, 0))
+                client.receive(Type.SEND_RECEIPT)
+                assert broker.listener.pauses()[PENDING] == number + 1
+            broker.run(until(lambda: not broker.listener.connections))
+            assert broker.listener.pauses()[PENDING] == number + 1
 
 
 class Timers:

@@ -1,15 +1,19 @@
 """Questions about topics: lookup, partitions, lists and watches, schemas."""
 
+import threading
 import uuid
 
 import pytest
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect
+from counterpoise.broker.connection import ConnectionConfig
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import until
 from tests.wire.frames import Type
 
 
@@ -140,6 +144,55 @@ def test_a_watch_hears_of_new_and_deleted_topics(
     broker.run(world.create(TopicName.parse(a)))
     client.command(Type.PING, "ping")
     client.receive(Type.PONG)
+    watch = "a watch of topics of /{}:{}".format(*client.socket.getsockname())
+    broker.run(until(lambda: watch not in broker.background.running))
+
+
+def test_a_watch_outlives_a_store_that_is_away(
+    broker: OneBroker, client: RawClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it missed meanwhile comes with the next change."""
+    world, asked = broker.everything, threading.Event()
+    watch = {"namespace": namespace, "topics_pattern": ".*", "watcher_id": 2, "request_id": 3}
+    client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", **watch)
+    client.receive(Type.WATCH_TOPIC_LIST_SUCCESS)
+
+    async def away(*_: object) -> list[TopicName]:
+        asked.set()
+        raise BrokerError(ServerError.ServiceNotReady, "the store cannot be reached")
+
+    names = [f"persistent://{namespace}/{name}" for name in ("a", "b")]
+    with monkeypatch.context() as patched:
+        patched.setattr(world, "topics_of", away)
+        broker.run(world.create(TopicName.parse(names[0])))
+        assert asked.wait(15)
+    broker.run(world.create(TopicName.parse(names[1])))
+    update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
+    assert sorted(update.new_topics) == names
+
+
+def test_no_pattern_is_watched_where_the_broker_evaluates_none(namespace: str) -> None:
+    config = ConnectionConfig(pattern_evaluation=False)
+    with OneBroker(config=config) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        client.produce(f"persistent://{namespace}/a")
+        watch = {"namespace": namespace, "topics_pattern": ".*", "watcher_id": 2, "request_id": 3}
+        client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", **watch)
+        assert client.receive(Type.ERROR).error.error == ServerError.NotAllowedError
+        found = list_topics(client, namespace, topics_pattern="none of them")
+        assert (len(found.topics), found.filtered) == (1, False)
+
+
+@pytest.mark.parametrize("name", ["", "one", "a/b/c/d", "a/"])
+def test_what_is_no_namespace_is_refused(client: RawClient, name: str) -> None:
+    asked = {"namespace": name, "request_id": 3}
+    for kind, field, more in (
+        (Type.GET_TOPICS_OF_NAMESPACE, "get_topics_of_namespace", {}),
+        (Type.WATCH_TOPIC_LIST, "watch_topic_list", {"topics_pattern": ".*", "watcher_id": 2}),
+    ):
+        client.command(kind, field, **asked, **more)
+        error = client.receive(Type.ERROR).error
+        assert (error.request_id, error.error) == (3, ServerError.InvalidTopicName)
 
 
 def test_a_long_pattern_is_not_watched(client: RawClient, namespace: str) -> None:

@@ -1,5 +1,6 @@
 """Questions about topics: lookup, partitions, lists and watches, schemas."""
 
+import logging
 import threading
 import uuid
 
@@ -149,9 +150,13 @@ def test_a_watch_hears_of_new_and_deleted_topics(
 
 
 def test_a_watch_outlives_a_store_that_is_away(
-    broker: OneBroker, client: RawClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+    broker: OneBroker,
+    client: RawClient,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What it missed meanwhile comes with the next change."""
+    """What it missed meanwhile comes with the next change; to be away is no failure of ours."""
     world, asked = broker.everything, threading.Event()
     watch = {"namespace": namespace, "topics_pattern": ".*", "watcher_id": 2, "request_id": 3}
     client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", **watch)
@@ -169,6 +174,7 @@ def test_a_watch_outlives_a_store_that_is_away(
     broker.run(world.create(TopicName.parse(names[1])))
     update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
     assert sorted(update.new_topics) == names
+    assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []
 
 
 def test_no_pattern_is_watched_where_the_broker_evaluates_none(namespace: str) -> None:

@@ -1,8 +1,11 @@
 """How many may connect, and ask, at once."""
 
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_departures import SlowOwner
 from tests.waiting import until
@@ -63,3 +66,20 @@ def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
         client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=9)
         last = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
         assert last.response == last.Connect
+
+
+def test_a_lookup_that_fails_takes_nothing_of_the_limit(topic: str) -> None:
+    class Failing(Everything):
+        async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:
+            raise BrokerError(ServerError.ServiceNotReady, "no broker may own it now")
+
+    config = ConnectionConfig(lookups_max=1)
+    with (
+        OneBroker(config=config, world=Failing()) as broker,
+        RawClient(broker.service_url) as client,
+    ):
+        client.connect()
+        for number in range(3):
+            client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=number)
+            answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+            assert (answer.request_id, answer.error) == (number, ServerError.ServiceNotReady)

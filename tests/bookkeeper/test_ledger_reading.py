@@ -103,6 +103,13 @@ async def test_a_bookie_that_was_silent_is_asked_last(cluster: FakeCluster) -> N
     assert cluster.bookies["b1"].requests == [(7, 0)]
 
 
+async def test_the_bookie_that_failed_last_is_asked_last(cluster: FakeCluster) -> None:
+    async with cluster.reading() as reading:
+        for name in ("b2", "b1"):
+            reading.bookies.avoid(name)
+        assert reading.bookies.in_order(["b1", "b2", "b3"]) == ["b3", "b2", "b1"]
+
+
 async def test_each_segment_is_read_from_its_own_ensemble(cluster: FakeCluster) -> None:
     segments = ((0, ("b1", "gone")), (4, ("b1", "b2")), (7, ("b3", "b2")))
     await cluster.ledger(7, PAYLOADS, segments=segments)

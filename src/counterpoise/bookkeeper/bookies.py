@@ -108,8 +108,10 @@ class Bookies:
             task.add_done_callback(self._opening.discard)
 
     def in_order(self, bookies: Sequence[str]) -> list[str]:
-        """The same, with those last that failed or were slow a moment ago."""
-        return sorted(bookies, key=self.is_avoided)
+        """The same, with those last that failed or were slow a moment ago, latest last."""
+        return sorted(
+            bookies, key=lambda each: self._avoided[each] if self.is_avoided(each) else 0.0
+        )
 
     def is_avoided(self, bookie: str) -> bool:
         """Whether it failed or was slow a moment ago."""

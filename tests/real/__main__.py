@@ -17,6 +17,7 @@ from tests.real.compare import compare
 from tests.real.failures import endure
 from tests.real.hand_over import judge_hand_over
 from tests.real.harmless import judge_requests
+from tests.real.own_brokers import judge_own_brokers
 from tests.real.record import record
 from tests.real.roll import roll
 from tests.real.soak import SoakPlan, soak
@@ -107,6 +108,11 @@ def main() -> int:
         help="instead, stop Pulsar's brokers, let ours serve the same bookies, and back",
     )
     parser.add_argument(
+        "--own-brokers",
+        action="store_true",
+        help="instead, run ours on three bookies, and kill a bookie and a broker meanwhile",
+    )
+    parser.add_argument(
         "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
     )
     parser.add_argument("--seed", type=int, default=0, help="of a recorded load (0)")
@@ -124,6 +130,8 @@ def main() -> int:
         return 1 if judge_storage(lib, home) else 0
     if args.bookies:
         return 1 if judge_bookies(lib, home) else 0
+    if args.own_brokers:
+        return 1 if judge_own_brokers(home) else 0
     if args.hand_over:
         return 1 if judge_hand_over(lib, home) else 0
     failed = 0

@@ -22,7 +22,9 @@ class HookServer:
         self.headers.append(dict(request.headers))
         self.paths.append(request.path)
         status = self.statuses.pop(0) if self.statuses else 200
-        return web.Response(status=status, text="no thanks" if status >= 300 else "ok")
+        headers = {"Location": "/elsewhere"} if 300 <= status < 400 else None
+        text = "no thanks" if status >= 300 else "ok"
+        return web.Response(status=status, text=text, headers=headers)
 
 
 @asynccontextmanager

@@ -230,6 +230,13 @@ async def test_notify_test_says_that_a_notice_was_taken(
     assert "has taken a notice" in capsys.readouterr().out
 
 
+async def test_a_signed_notice_follows_no_redirect() -> None:
+    async with hooked(307) as server:
+        words = ["notify", "test", "--notify", f"{server.url}/hook"]
+        assert await asyncio.to_thread(main, words) == 2
+    assert server.paths == ["/hook"]
+
+
 async def test_notify_test_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

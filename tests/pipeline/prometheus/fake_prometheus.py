@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -38,7 +39,10 @@ class FakePrometheus:
     """Answers `query_range` as Prometheus spells it."""
 
     series: Sequence[Series]
-    token: str = ""
+    shown: str = ""
+    """What each request has to show as its authorization."""
+    redirects_to: str = ""
+    tls: ssl.SSLContext | None = None
     warnings: tuple[str, ...] = ()
     faults: list[Fault] = field(default_factory=list)
     queries: list[tuple[str, int]] = field(default_factory=list)
@@ -53,7 +57,9 @@ class FakePrometheus:
         )
         points = (last - first) // step + 1
         self.queries.append((query, points))
-        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+        if self.redirects_to:
+            raise web.HTTPTemporaryRedirect(self.redirects_to)
+        if self.shown and request.headers.get("Authorization") != self.shown:
             return web.Response(status=401, text="unauthorized")
         if points > 11_000:
             return _error(400, "exceeded maximum resolution of 11,000 points per timeseries.")
@@ -101,9 +107,9 @@ async def playing(prometheus: FakePrometheus) -> AsyncIterator[FakePrometheus]:
     app.router.add_post("/api/v1/query_range", prometheus.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=prometheus.tls)
     await site.start()
-    prometheus.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    prometheus.url = f"http{'s' if prometheus.tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield prometheus
     finally:

@@ -2,16 +2,18 @@
 
 import asyncio
 import gzip
+import ssl
 from pathlib import Path
 
 import pytest
 
 from counterpoise.app.main import main
+from counterpoise.app.throwaway import ThrowAwayAuthority
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.tables.reports import land, newest_poll
 from tests.pipeline.histories import reader_of, writer_of
-from tests.pipeline.prometheus.fake_prometheus import FakePrometheus
+from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, playing
 from tests.pipeline.prometheus.importing import (
     BUNDLE_OF,
     FIRST_MS,
@@ -79,7 +81,7 @@ async def test_a_token_is_shown_and_a_wrong_one_is_a_sentence(
     series = steady("b1:8080", name_in(BUNDLE_OF), *range(3))
     for token, status in (("secret", 0), ("other", 2)):
         (tmp_path / "token").write_text(token)
-        prometheus = FakePrometheus(series, token="secret")
+        prometheus = FakePrometheus(series, shown="Bearer secret")
         words = ("--prometheus-token-file", str(tmp_path / "token"))
         assert await imported(prometheus, tmp_path / token, *words, last=2) == status
     said = capsys.readouterr().err
@@ -143,3 +145,42 @@ def test_a_file_that_cannot_be_imported_is_a_sentence(
     assert main(words) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "h").exists()
+
+
+async def test_a_password_is_shown_by_tls_to_a_server_that_is_trusted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("authority", "other"):
+        (tmp_path / name).mkdir()
+    authority = ThrowAwayAuthority(tmp_path / "authority")
+    pair = authority.server()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    (tmp_path / "user").write_text("alice:a:b\n")
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(3))
+    prometheus = FakePrometheus(series, shown="Basic YWxpY2U6YTpi", tls=tls)
+    words = ("--prometheus-user-file", str(tmp_path / "user"))
+    trust = ("--prometheus-ca", str(authority.certificate))
+    assert await imported(prometheus, tmp_path / "h", *words, *trust, last=2) == 0
+    other = ThrowAwayAuthority(tmp_path / "other").certificate
+    missing = ("--prometheus-ca", str(tmp_path / "missing"))
+    for wrong in (("--prometheus-ca", str(other)), missing):
+        assert await imported(prometheus, tmp_path / "no", *words, *wrong, last=2) == 2
+    said = capsys.readouterr().err
+    assert "certificate verify failed" in said
+    assert "--prometheus-ca" in said
+    assert "a:b" not in said, "no secret is repeated"
+
+
+async def test_credentials_follow_no_redirect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(3))
+    (tmp_path / "token").write_text("secret")
+    other = FakePrometheus(series)
+    async with playing(other):
+        first = FakePrometheus(series, redirects_to=f"{other.url}/api/v1/query_range")
+        words = ("--prometheus-token-file", str(tmp_path / "token"))
+        assert await imported(first, tmp_path / "h", *words, last=2) == 2
+    assert other.queries == []
+    assert f"redirects to {other.url}" in capsys.readouterr().err

@@ -144,11 +144,23 @@ class PrometheusApi:
         timeout = aiohttp.ClientTimeout(total=self._timeout_s)
         url = f"{self._url}/api/v1/query_range"
         try:
-            async with self._session.post(url, data=form, timeout=timeout) as reply:
+            # Not followed: what is shown to this server is for no other.
+            request = self._session.post(url, data=form, timeout=timeout, allow_redirects=False)
+            async with request as reply:
                 body = await _body(reply)
+                if 300 <= reply.status < 400:
+                    where = line(reply.headers.get("Location", "nowhere"))
+                    raise SeriesError(
+                        f"{self.address} redirects to {where}: give that address, if it is the "
+                        "Prometheus that is meant"
+                    )
                 if reply.status == 200:
                     return body
                 raise self._refused(reply.status, _reason(body), grid)
+        except aiohttp.ClientSSLError as error:
+            raise SeriesError(
+                f"{self.address}: {said(error)}: name the authorities to trust (--prometheus-ca)"
+            ) from None
         except aiohttp.InvalidURL as error:
             raise SeriesError(f"--prometheus: {said(error)}") from None
 

@@ -1,4 +1,4 @@
-"""Clients that connect while the listener is being closed are disconnected."""
+"""Clients that connect while the listener is being closed, or drops them, are disconnected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.storage.memory import MemoryLedgerStore
-from tests.broker.connection.one_broker import Everything
+from tests.broker.connection.one_broker import Everything, OneBroker
+from tests.broker.connection.raw_client import RawClient
 
 
 def new_listener(background: BackgroundTasks) -> ClientListener:
@@ -44,3 +45,26 @@ async def test_a_client_that_connects_while_it_ends_is_disconnected(end: str) ->
                 async with asyncio.timeout(10):
                     assert await loop.sock_recv(client, 1) == b""
         await background.stop()
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+def test_clients_that_are_dropped_may_come_again_unless_it_is_for_good(for_good: bool) -> None:
+    with OneBroker() as broker, RawClient(broker.service_url) as client:
+        client.connect()
+
+        async def drop() -> None:
+            broker.listener.drop_connections(for_good=for_good)
+
+        async def admit() -> None:
+            broker.listener.admit_again()
+
+        broker.run(drop())
+        assert client.closed()
+        with RawClient(broker.service_url) as late:
+            if for_good:
+                assert late.closed()
+            else:
+                late.connect()
+        broker.run(admit())
+        with RawClient(broker.service_url) as again:
+            again.connect()

@@ -70,6 +70,8 @@ def test_a_relative_rate_follows_what_is_published_once_a_second(period_s: int) 
     published.rate = 7
     assert followed(2 * SECOND_NS - 1, 5)
     assert followed(2 * SECOND_NS, 7)
+    in_bytes = limit.follow(Rate(0, 2000, period_s, relative=True), published, 0)
+    assert in_bytes == Rate(0, 2000 + 500 * period_s, period_s), "and one in bytes alone, too"
 
 
 @on_jumping_loop

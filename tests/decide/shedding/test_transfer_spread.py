@@ -189,3 +189,5 @@ def test_loads_rank_as_doubles_compare_in_java() -> None:
     assert ascending(values).tolist() == [4, 3, 1, 0, 5, 6, 2]
     assert ascending(values[[6, 5, 0, 2]]).tolist() == [1, 2, 0, 3]
     assert ascending(values[:0]).tolist() == []
+    unlike = np.array([-np.nan, np.inf, -np.inf, np.nan])
+    assert ascending(unlike).tolist() == [2, 1, 0, 3], "whatever the sign of what is no number"

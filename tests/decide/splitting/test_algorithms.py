@@ -154,6 +154,11 @@ def test_flow_exactly_at_the_limit_goes_on_and_finds_that_one_part_holds_all():
     assert FLOW(SplitRequest(HALF, topics), options).rule == "one_part_holds_all"
     below = SplitOptions(max_msg_rate=2001, flow_difference_percentage=0)
     assert FLOW(SplitRequest(HALF, topics), below).rule == "below_limits"
+    heavy = flow_topics((10, 1.0, 2.0**20), (20, 1.0, 2.0**20))
+    assert FLOW(
+        SplitRequest(HALF, heavy),
+        SplitOptions(max_bandwidth_mbytes=2, flow_difference_percentage=0),
+    ).rule == ("one_part_holds_all")
 
 
 def test_flow_counts_both_ways():

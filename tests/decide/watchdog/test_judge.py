@@ -234,6 +234,9 @@ def test_the_system_namespace_is_named_by_no_broker_under_the_extensible_manager
         WELL, carried={system: 548.0}, records={system: ChannelRecord("Owned", "b1:80", 1)}
     )
     assert not lasting(before)
+    later = "zebra/default/0x00000000_0xffffffff"
+    missed = replace(before, carried={**before.carried, later: 5.0})
+    assert [each.subject for each in lasting(missed)] == [later]
 
 
 @pytest.mark.parametrize("wrong", [ASSIGNING, GHOST, FORGOTTEN])

@@ -19,6 +19,7 @@ class Candidate:
     def __init__(self, store: MetadataStore, name: str) -> None:
         self.me = LeaderBroker(f"{name}:8080", f"http://{name}:8080")
         self.notified: list[bool] = []
+        self.leaders: list[LeaderBroker | None] = []
         self.store = store
         self.election = LeaderElection(store, self.me)
         self.election.report_to(self)
@@ -27,7 +28,7 @@ class Candidate:
         self.notified.append(leads)
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
-        pass
+        self.leaders.append(leader)
 
 
 async def test_the_first_leads_and_is_notified_once() -> None:
@@ -45,6 +46,7 @@ async def test_the_first_leads_and_is_notified_once() -> None:
     await one.election.stop()
     await until(lambda: two.election.is_leader, "the other leads")
     assert (one.notified, two.notified) == ([True, False], [True])
+    assert [each for each in two.leaders if each is not None] == [one.me, two.me]
     await two.election.stop()
     assert await two.store.get(LEADER_NODE) is None
 

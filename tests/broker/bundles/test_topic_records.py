@@ -21,7 +21,7 @@ from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic import compaction
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.metadata import BadVersion, NotFound, StoreUnavailable
+from counterpoise.metadata import BadVersion, NotFound, NotificationKind, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.namespace import SYSTEM_NAMESPACE
@@ -111,6 +111,31 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
     await agree([first, second], path, None if last is None else last.value)
     with pytest.raises(NotFound):
         await records(first).delete(path_of(9))
+
+
+async def test_every_broker_is_notified_of_what_becomes_of_a_record(
+    brokers: BrokersOfTest,
+) -> None:
+    made = await brokers.start_many(2)
+    path, heard = path_of(), [list[NotificationKind]() for _ in made]
+
+    def listen(broker: Broker, kinds: list[NotificationKind]) -> None:
+        records(broker).subscribe(lambda it: kinds.append(it.kind) if it.path == path else None)
+
+    for broker, kinds in zip(made, heard, strict=True):
+        listen(broker, kinds)
+    first, second = made
+    await records(first).put(path, free(1), expected_version=-1)
+    await agree(made, path, free(1))
+    assigning = ServiceUnitStateData(
+        ServiceUnitState.ASSIGNING, UNREAL, timestamp_ms=NOW_MS, version=2
+    ).to_json()
+    await records(second).put(path, assigning, expected_version=1)
+    await agree(made, path, assigning)
+    await records(first).delete(path, expected_version=2)
+    await agree(made, path, None)
+    kinds = [NotificationKind.CREATED, NotificationKind.MODIFIED, NotificationKind.DELETED]
+    assert heard == [kinds, kinds]
 
 
 async def test_a_client_reads_what_pulsar_writes(brokers: BrokersOfTest) -> None:

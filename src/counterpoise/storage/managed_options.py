@@ -19,7 +19,7 @@ class ManagedLedgerOptions:
     """How many of them must have an entry before it is acknowledged."""
     digest: str = option("CRC32C", "managedLedgerDigestType")
     """What entries are checked by: CRC32C, CRC32, MAC (HMAC-SHA1) or DUMMY."""
-    password: str = option("", "managedLedgerPassword")
+    password: str = option("", "managedLedgerPassword", secret=True)
     """The password of ledgers. Ledgers that have another cannot be opened."""
     timeout_s: int = option(30, "bookkeeperClientTimeoutInSeconds", "s", low=1)
     """After so long without an answer a bookie counts as failed."""

@@ -365,7 +365,12 @@ class RollingRestart:
             if now is None or now.runner != self._runner or now.abandoned:
                 raise RollStoppedError(f"{state.label} was given up, or taken over by another")
         kept = replace(state, runner=self._runner, seen_ms=self._clock_ms())
-        await asyncio.to_thread(self._trail.keep_roll, kept)
+        writing = asyncio.create_task(asyncio.to_thread(self._trail.keep_roll, kept))
+        try:
+            await asyncio.shield(writing)
+        finally:
+            # A thread that was left alone would write over what is kept by then.
+            await asyncio.wait({writing})
         return kept
 
 

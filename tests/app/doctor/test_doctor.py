@@ -149,6 +149,7 @@ def test_a_trap_is_a_problem(text, rule):
         ("loadBalancerBandwithInResourceWeight=0.5", "legacy-weight-spelling"),
         ("loadBalancerPlacementStrategy=weightedRandomSelection", "deprecated-name"),
         ("brokerPublisherThrottlingTickTimeMillis=1", "ignored-name"),
+        ("managedLedgerDefaultAckQuorum=1", "one-copy-acknowledged"),
         ("loadBalancerAutoUnloadSplitBundlesEnabled=false", "split-stays"),
         ("preferLaterVersions=true", "later-versions-take-all"),
         ("someTool=1\nsomeTool=2", "repeated-name"),
@@ -311,3 +312,8 @@ def test_shedding_left_to_a_balancer_is_no_problem_and_hides_no_finding():
     assert "counterpoise balance" in found["shedding-off"].why
     assert "loadBalancerSheddingEnabled" not in found["shedding-off"].advice
     assert found["floor-silences-shedder"].severity is Severity.PROBLEM
+
+
+def test_quorums_that_no_ledger_can_have_are_a_problem():
+    assert "quorums-contradict" in problems("managedLedgerDefaultAckQuorum=3")
+    assert "quorums-contradict" not in problems("managedLedgerDefaultEnsembleSize=3")

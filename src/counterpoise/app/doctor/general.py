@@ -108,9 +108,39 @@ def unread_here(setup: Setup) -> Iterator[Diagnosis]:
         )
 
 
+_QUORUMS = (
+    "managedLedgerDefaultEnsembleSize",
+    "managedLedgerDefaultWriteQuorum",
+    "managedLedgerDefaultAckQuorum",
+)
+
+
+def copies(setup: Setup) -> Iterator[Diagnosis]:
+    """Numbers of bookies that contradict each other, or keep one copy of a message."""
+    ensemble, write, ack = (setup.number(name) for name in _QUORUMS)
+    if not ensemble >= write >= ack:
+        yield Diagnosis(
+            "quorums-contradict",
+            Severity.PROBLEM,
+            f"of {ensemble:g} bookies, {write:g} store a message and {ack:g} acknowledge it",
+            "No ledger can be made with these numbers, so no topic on BookKeeper can be opened.",
+            setup.show(*_QUORUMS),
+            advice="set them so that none is larger than the one before",
+        )
+    elif ack == 1:
+        yield Diagnosis(
+            "one-copy-acknowledged",
+            Severity.ADVICE,
+            "a message is acknowledged when one bookie has it",
+            "It is lost with that bookie's disk, if that is before another one has it.",
+            setup.show(*_QUORUMS),
+            advice="set managedLedgerDefaultAckQuorum=2",
+        )
+
+
 def unknown_names(setup: Setup) -> list[str]:
     """Names that neither Pulsar nor this program knows, misspelled ones included."""
     return unknown(setup.properties.values)
 
 
-CHECKS = (bad_values, misspelled, repeated, deprecated, unread_here)
+CHECKS = (bad_values, misspelled, repeated, deprecated, unread_here, copies)

@@ -222,10 +222,11 @@ def test_one_property_of_a_namespace(api: Api, namespace: str) -> None:
     base = f"{NAMESPACES}/{namespace}"
     assert api("PUT", f"{base}/property/colour/blue").status == 204
     assert api("PUT", f"{base}/property/size/2").status == 204
+    assert api("PUT", f"{base}/property/age/1").status == 204
     assert api.get(f"{base}/property/colour") == "blue"
     assert api("DELETE", f"{base}/property/colour").value == "blue"
     assert api("GET", f"{base}/property/colour").status == 204
-    assert api.get(f"{base}/properties") == {"size": "2"}
+    assert api.get(f"{base}/properties") == {"age": "1", "size": "2"}
 
 
 def test_a_schemas_life(api: Api, namespace: str) -> None:

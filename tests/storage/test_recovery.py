@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.storage.files import fence
+from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.record import MarkedFormat
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Lost
 from tests.storage.conftest import Heard, everything, settled, write
+from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import (
     ENTRIES,
     NAME,
@@ -202,3 +206,32 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> 
         assert entries == [b"%d:" % n + b"x" * (n % 200) for n in range(log.end)]
         await log.close()
         await store.close()
+
+
+async def test_a_successor_reads_what_the_disk_has_and_a_check_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    ledger = await crashed(tmp_path, ENTRIES)
+    disk, calls = FaultyDisk(), list[str]()
+    disk.before = lambda what, path: calls.append(what) if path == ledger else None
+    list(verify(tmp_path, disk))
+    assert "read" in calls
+    assert "sync" not in calls
+    calls.clear()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    log = await store.open(NAME, "next", Heard())
+    assert 0 <= calls.index("sync") < calls.index("read")
+    await log.close()
+    await store.close()
+
+
+async def test_of_two_brokers_that_claim_a_log_at_once_the_second_waits(tmp_path: Path) -> None:
+    slow = FaultyDisk()
+    slow.before = hang = Hanging("write", fence.NAME)
+    first = asyncio.create_task(asyncio.to_thread(fence.claim, tmp_path, "a", slow))
+    await asyncio.to_thread(hang.reached.wait, 10)
+    second = asyncio.create_task(asyncio.to_thread(fence.claim, tmp_path, "b", LedgerDisk()))
+    # As long as a second that does not wait would need, and more.
+    await asyncio.wait({second}, timeout=0.2)
+    hang.released.set()
+    assert [(await first).epoch, (await second).epoch] == [1, 2]

@@ -80,6 +80,12 @@ UNREADABLE = [
     (OPTIONAL, "string", "no branch of the reader's union reads string"),
     (record(("a", "int"), ("b", "int")), record(("a", "int")), "/b: the writer has no such"),
     (record(("a", "int")), record(("a", "string")), "/a: string is not read as int"),
+    (
+        # Behind a field that its default stands for.
+        record({"name": "new", "type": "int", "default": 0}, ("a", "int")),
+        record(("a", "string")),
+        "/a: string is not read as int",
+    ),
     (enum("A"), enum("A", name="F"), "the reader expects E, the writer wrote F"),
     (["null", enum("A")], enum("A", name="n.E"), "no branch of the reader's union reads enum n.E"),
     (

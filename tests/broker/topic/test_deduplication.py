@@ -11,6 +11,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import deduplication
 from counterpoise.broker.topic.deduplication import SAVED_EVERY, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
@@ -142,3 +143,18 @@ async def test_a_producer_that_is_forgotten_has_its_entry_on_the_way_still_refus
     assert known.admit(producer, again) == []
     ((_, sequence_id, error),) = world.wire.errors
     assert (sequence_id, error.code) == (6, ServerError.PersistenceError)
+
+
+async def test_what_a_disk_refused_may_be_sent_again(store: MemoryLedgerStore) -> None:
+    ledgers = FaultableLedgers(store)
+    world = World(ledgers, options=ON)  # type: ignore[arg-type]
+    producer = await world.producer(name="p")
+    ledgers.disk.is_full = True
+    publish(producer, 7, 7, entry("x", producer_name="p", sequence_id=7))
+    await world.wire.until(lambda: bool(world.wire.closed_producers))
+    ((_, _, error),) = world.wire.errors
+    assert error.code is ServerError.PersistenceError
+    ledgers.disk.is_full = False
+    ((_, at),) = await send(world, "p", 7)
+    assert at >= 0
+    assert len(world.wire.errors) == 1

@@ -13,9 +13,9 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.md"))
     if not path.is_relative_to(DOCS / "_made")
 }
-LEFT_OUT = {"pip install", "counterpoise storage"}
+LEFT_OUT = {"pip install", "counterpoise storage", "COUNTERPOISE_PULSAR_LIB="}
 """By how it begins: what `tests/release` types, into an environment of its own, and what
-`tests/real` types on a real Pulsar."""
+`tests/real` does on a real Pulsar or real bookies."""
 WITH_COMMANDS = [name for name, page in PAGES.items() if page.steps]
 
 

@@ -1,6 +1,7 @@
 """Questions to a cluster's admin API, as Apache's brokers want them."""
 
 import asyncio
+import json
 import re
 from typing import cast
 
@@ -11,6 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from counterpoise.app.cluster_admin import ClusterAdmin
 from counterpoise.app.errors import UserError
+from counterpoise.app.main import main
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.hashing import topic_hash
 from counterpoise.pipeline.bundle_lookup import LOOK_MOST_S, name_in, pause_after
@@ -183,3 +185,23 @@ async def test_a_bundle_is_awaited_at_its_destination_for_so_long(
 ) -> None:
     assert await Moving(*owners).until_owned("a bundle", "b2:80", wait_s) == found
     assert after_s <= now_ns() / SECOND_NS < after_s + 2
+
+
+async def test_a_broker_that_does_not_answer_is_listed_empty_and_ends_in_an_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By `counterpoise brokers`, which lists those that answer all the same."""
+    async with FakeCluster() as fake:
+        silent, sound = [await fake.add_broker() for _ in range(2)]
+        fake.carry(sound, bundle_name(1), 1000.0)
+        words = ["brokers", "--json", "--admin-url", fake.admin_url]
+        assert await asyncio.to_thread(main, words) == 0
+        capsys.readouterr()
+        silent.answers["/admin/v2/broker-stats/topics"] = 500, b"out of memory"
+        assert await asyncio.to_thread(main, words) == 1
+        rows = {row["broker"]: row for row in json.loads(capsys.readouterr().out)}
+        empty = rows.pop(silent.name)
+        assert "out of memory" in empty.pop("error")
+        del empty["broker"]
+        assert not any(empty.values()), "no load of a broker that did not answer"
+        assert [(row["broker"], row["topics"]) for row in rows.values()] == [(sound.name, 1)]

@@ -20,7 +20,7 @@ def install(home: Path, version: str) -> Path:
 
 @pytest.mark.parametrize(
     ("text", "release"),
-    [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_302", 8), ("22-ea", 22)],
+    [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_302", 8), ("1.8", 8), ("22-ea", 22)],
 )
 def test_versions_are_read_in_all_their_spellings(tmp_path: Path, text: str, release: int) -> None:
     assert java_version(install(tmp_path / "jdk", text)) == release

@@ -236,10 +236,21 @@ def test_lines_and_defaults_are_shown():
     ]
     shown = {name: (each.line, each.is_default) for name, each in finding.settings.items()}
     assert shown == {SHEDDER: (None, True), PLACEMENT: (3, False)}
+    default, written = (str(finding.settings[name]) for name in (SHEDDER, PLACEMENT))
+    assert default.endswith("ThresholdShedder (default)")
+    assert written == f"{IMPL}AvgShedder (line 3)"
     assert finding.links == [
         "https://github.com/apache/pulsar/issues/26031",
         "https://github.com/apache/pulsar/issues/23156",
     ]
+
+
+def test_the_extensible_manager_places_by_remembered_usage_whatever_is_configured():
+    kept = "loadBalancerHistoryResourcePercentage=1.0\n"
+    assert "history-never-changes" in problems(TRANSFERS + kept)
+    by_rate = f"{PLACEMENT}={IMPL}LeastLongTermMessageRate\n"
+    assert "history-never-changes" in problems(TRANSFERS + by_rate + kept)
+    assert "history-never-changes" not in problems(AVG_PAIR + kept)
 
 
 def test_names_of_others_are_only_listed():

@@ -1,10 +1,13 @@
 """When loads count as uneven: hits, averages, deviations, outliers, and how old they may be."""
 
+import math
 from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from counterpoise.decide.shedding.candidates import ascending
 from tests.decide.shedding.transfer_cluster import (
@@ -184,10 +187,17 @@ def test_ages_wrap_around_as_in_java(now: int, updated: list[int], rules: list[s
     assert stopped(plan(view)) == rules
 
 
-def test_loads_rank_as_doubles_compare_in_java() -> None:
-    values = np.array([0.5, 0.0, np.nan, -0.0, -1.0, 0.5, np.inf])
-    assert ascending(values).tolist() == [4, 3, 1, 0, 5, 6, 2]
-    assert ascending(values[[6, 5, 0, 2]]).tolist() == [1, 2, 0, 3]
-    assert ascending(values[:0]).tolist() == []
-    unlike = np.array([-np.nan, np.inf, -np.inf, np.nan])
-    assert ascending(unlike).tolist() == [2, 1, 0, 3], "whatever the sign of what is no number"
+neighbours = st.sampled_from(
+    [step for at in (-2.0, -1.0, 1.0, 2.0) for step in (at, np.nextafter(at, 9), 0.0, -0.0)]
+)
+
+
+@given(st.lists(st.floats() | neighbours | st.sampled_from([np.nan, -np.nan])))
+def test_loads_rank_as_doubles_compare_in_java(values: list[float]) -> None:
+    """NaN is the largest, whatever its sign; 0.0 is above -0.0; equals stay in their order."""
+
+    def key(row: int) -> tuple[bool, float, float]:
+        value = values[row]
+        return (True, 0.0, 0.0) if np.isnan(value) else (False, value, math.copysign(1.0, value))
+
+    assert ascending(np.array(values, float)).tolist() == sorted(range(len(values)), key=key)

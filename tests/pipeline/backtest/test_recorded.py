@@ -176,6 +176,8 @@ def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:
     assert "less even: max/mean 1.200 -> 1.300" in change(lively, worse)
     often = result("z", 1.2, 0.1, moves=10, hours=4.0)
     assert "moves 1.0 -> 2.5 an hour" in change(replace(often, moves=4), often)
+    dearer = change(replace(often, moved=0.5), often)
+    assert "load moved 0.50 -> 0.10 times the whole" in dearer
     draw([still, worse, lively], "a title", tmp_path / "trade.png")
     assert (tmp_path / "trade.png").read_bytes().startswith(b"\x89PNG")
 

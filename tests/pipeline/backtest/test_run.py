@@ -111,6 +111,8 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
     assert main(words) == status
     said = capsys.readouterr()
     assert "isolation policies and anti-affinity groups are not modelled" in said.err
+    where = more[-1] if more else "this process"
+    assert f"4 brokers, 20 bundles, 30 steps of 60 s, 2 plays on {where}\n" in said.err
     if status:
         assert "no Spark in this test" in said.err
     else:

@@ -31,6 +31,7 @@ from counterpoise.pipeline.drive.drain import (
     DrainResult,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 
@@ -142,14 +143,23 @@ async def test_the_brokers_own_bundles_stay(full: FakeCluster, http: aiohttp.Cli
 
 
 async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
-    full: FakeCluster, http: aiohttp.ClientSession
+    full: FakeCluster, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full.refuse_unload = 503
     logged: list[str] = []
+    paused: list[int] = []
+    pause = Executor.pause_before
+
+    async def pause_before(self: Executor, attempt: int) -> None:
+        paused.append(attempt)
+        await pause(self, attempt)
+
+    monkeypatch.setattr(Executor, "pause_before", pause_before)
     found = await drained(drain(full, http, options=replace(QUICK, attempts=2), log=logged.append))
     assert set(found.left) == set(full.owners)
     assert all("given up after attempt 2: unload: HTTP 503" in why for why in found.left.values())
     assert len(found.outcomes) == 24
+    assert paused == [1, 2], "longer before each attempt"
     assert sum("tried again" in each for each in logged) == 12
 
 

@@ -11,6 +11,7 @@ from counterpoise.pipeline.backtest.optimum.bound import least_imbalance
 from counterpoise.pipeline.backtest.optimum.floor import Windows, least_fullest, windows_of
 from counterpoise.pipeline.backtest.optimum.players import frontier
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from tests.pipeline.backtest.test_simulate import Plain
 
 FEW = settings(deadline=None, max_examples=60)
 loads = st.lists(st.floats(0.01, 100.0), min_size=1, max_size=6)
@@ -80,6 +81,22 @@ def test_more_moves_allow_an_evener_play_and_none_allow_what_there_was() -> None
     assert bounds[-1] >= windows.least.mean() - 1e-9
     carried = [np.bincount(trace.owners, each, 5).max() for each in windows.load]
     assert bounds[0] == pytest.approx(np.mean(carried), rel=0.003)
+
+
+@pytest.mark.parametrize("brokers", [1, 2, 5])
+def test_windows_count_load_in_the_mean_of_the_brokers(brokers: int) -> None:
+    windows = windows_of(SyntheticTrace("heavy-tailed", 1, brokers, 50, 1.0), 3)
+    assert windows.load.sum(axis=1) == pytest.approx([brokers] * 3)
+    assert (windows.least >= 1.0).all()
+
+
+@pytest.mark.parametrize("foresees", [True, False])
+def test_a_player_evens_a_constant_load_out_and_rests(foresees: bool) -> None:
+    """All of four equal bundles on the first of two brokers: two moves, then nothing to do."""
+    trace = Plain([100.0] * 4, [0] * 4, [[True, True]] * 100)
+    [point] = frontier(trace, foresees=foresees, prices=(0.01,))
+    assert (point.moves, point.moved) == (2, pytest.approx(0.5))
+    assert point.imbalance == pytest.approx((2.0 + 99 * 1.0) / 100)
 
 
 def test_players_are_above_the_bound_and_a_dearer_move_is_made_less_often() -> None:

@@ -73,6 +73,7 @@ def test_figures_are_those_of_the_gold_tables(week: RecordedDays) -> None:
     assert [row["times"] for row in week.rejections] == [280, 49]
     assert week.hottest[0]["bytes_per_s"] == pytest.approx(30e6)
     assert week.brokers[0]["broker"] == BROKERS[0]
+    assert [each["cpu_percent_max"] for each in week.brokers[:2]] == [70.0, 66.0]
 
 
 def test_the_page_needs_nothing_else_and_names_are_text_in_it(week: RecordedDays) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.counterpoise.columns import capacities
 from counterpoise.decide.shedding.counterpoise.search import objective
 from counterpoise.load.rates import Floats, Rates
 from counterpoise.load.store_view import BundleRules
@@ -153,6 +154,17 @@ def test_brokers_of_one_host_are_equal_parts_of_it(each_its_own: bool) -> None:
     for _ in range(10):
         cluster.round()
     assert cluster.ratio() < 1.12
+
+
+@pytest.mark.parametrize(("known", "middle"), [([2.0, 4.0], 3.0), ([2.0, 4.0, 10.0], 4.0)])
+def test_a_broker_of_unknown_capacity_counts_as_the_median_of_the_others(
+    known: list[float], middle: float
+) -> None:
+    cluster = Cluster([0] * 4, constant(np.zeros(4)), len(known) + 1)
+    unknown = np.full((len(known) + 1, 3), np.nan)
+    unknown[:-1] = np.array(known)[:, np.newaxis]
+    found = capacities(cluster.view(), np.ones(5), unknown)
+    assert found[:, 1].tolist() == pytest.approx([*known, middle])
 
 
 @dataclass

@@ -24,6 +24,7 @@ from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
 from tests.bookkeeper.test_ledger_client import Confirmed
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import until
 
 
 class Once:
@@ -169,8 +170,11 @@ async def test_a_ledger_that_another_client_recovers_is_over(
     assert (await read(cluster, writer.ledger))[1] == version + 1, "nothing was written over it"
 
 
-async def test_an_unforeseen_error_of_the_store_ends_the_ledger(
-    cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient
+async def test_an_unforeseen_error_of_the_store_ends_the_ledger_and_is_logged(
+    cluster: FakeCluster,
+    store: MisbehavingStore,
+    client: BookieLedgerClient,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     heard = Confirmed()
     writer = await client.create({}, heard)
@@ -187,6 +191,7 @@ async def test_an_unforeseen_error_of_the_store_ends_the_ledger(
     cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
     writer.add(b"1")
     assert "no rights" in str(await heard.until_ended())
+    await until(lambda: "its ensemble could not be changed" in caplog.text, "it is logged")
 
 
 async def test_a_ledger_whose_creation_is_not_answered_is_no_ledger(

@@ -116,6 +116,26 @@ def test_every_table_refuses_an_earlier_writer(tmp_path: Path) -> None:
         assert TablesReader(location).version(table) == before
 
 
+def test_a_former_writer_that_commits_meanwhile_is_taken_over_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = take_over(open_location(tmp_path))
+    commit, raced = history.commit, list[str]()
+
+    def land_meanwhile(handle: Any, table: str, *others: Any) -> None:
+        if table == REPORTS and not raced:
+            raced.append(table)
+            land(former, poll(1, {"a:1": {"t/n/0x0_0x1": 1.0}}, every_ms=EVERY_MS))
+        commit(handle, table, *others)
+
+    monkeypatch.setattr(history, "commit", land_meanwhile)
+    later = take_over(former.location)
+    assert (raced, later.epoch) == ([REPORTS], former.epoch + 1)
+    assert landed_polls(later) == [START + EVERY_MS]
+    with pytest.raises(SupersededError):
+        former.commit(REPORTS, [])
+
+
 def test_a_file_that_no_commit_names_is_no_row(tmp_path: Path) -> None:
     writer = take_over(open_location(tmp_path))
     rows = rows_to_arrow(poll(1, {"a:1": {"t/n/0x0_0x1": 1.0}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection
 
 from counterpoise.bookkeeper.bookie_frames import ADD_OVERHEAD_MAX, OK, BookieAnswer, BookieRequest
@@ -19,6 +20,8 @@ from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerListener, L
 from counterpoise.bookkeeper.errors import BookieError, BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
 from counterpoise.metadata.errors import MetadataError
+
+_log = logging.getLogger(__name__)
 
 
 class BookieLedgerWriter:
@@ -142,6 +145,6 @@ class BookieLedgerWriter:
             why = str(error) or repr(error)
             self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {why}")
             if not isinstance(error, BookKeeperError | MetadataError):
-                raise
+                _log.exception("ledger %d: its ensemble could not be changed", ledger)
             return
         self._write.ensemble_changed(self._known.metadata.segments[-1])

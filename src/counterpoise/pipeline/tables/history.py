@@ -255,12 +255,17 @@ def take_over(location: Location) -> TablesWriter:
     for table, handle in handles.items():
         with trouble(location, table):
             before = handle.version()
-            try:
-                commit(handle, table, [], {WRITER: epoch}, uuid.uuid4().hex)
-            except CommitFailedError as error:
-                if "Concurrent transaction" in str(error):
-                    raise superseded(location.address) from None
-                raise
+            while True:
+                try:
+                    commit(handle, table, [], {WRITER: epoch}, uuid.uuid4().hex)
+                except CommitFailedError as error:
+                    if "Concurrent transaction" not in str(error):
+                        raise
+                    handle.update_incremental()
+                    if (handle.transaction_version(WRITER) or 0) >= epoch:
+                        raise superseded(location.address) from None
+                    continue  # the former writer has committed meanwhile
+                break
             handle.update_incremental()
             _add_columns(handle, table, epoch)
             # The creation of a table is not synced yet.

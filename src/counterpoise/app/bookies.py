@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.free_port import free_port
 from counterpoise.app.java import find_java
 from counterpoise.app.processes import Child, ChildSpec
 
@@ -88,7 +87,7 @@ class LocalBookies:
         done = self._home / "metadata-is-there"
         if done.exists():
             return
-        conf = self._conf(0, _free_port())
+        conf = self._conf(0, free_port())
         Child.start(
             ChildSpec(
                 name="BookKeeper's set-up",
@@ -110,7 +109,7 @@ class LocalBookies:
         name = f"bookie-{number}"
         path = self._home / f"{name}.port"
         # Its id is its address, which its data belong to.
-        port = int(path.read_text()) if path.exists() else _free_port()
+        port = int(path.read_text()) if path.exists() else free_port()
         path.write_text(str(port))
         return Child(
             ChildSpec(
@@ -179,10 +178,3 @@ def find_jars(environ: Mapping[str, str] = os.environ, home: Path | None = None)
         "directory of an unpacked Apache Pulsar or BookKeeper, or use bookies that run already by "
         "--set ledgerStoreUrl=metadata-store:zk:host:port."
     )
-
-
-def _free_port() -> int:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-    return number

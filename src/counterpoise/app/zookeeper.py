@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.free_port import free_port
 from counterpoise.app.java import find_java
 from counterpoise.app.processes import Child, ChildSpec
 
@@ -72,7 +73,7 @@ class ZooKeeper:
         home.mkdir(parents=True, exist_ok=True)
         logging = home / "log4j2.properties"
         logging.write_text(LOGGING)
-        port = port or _free_port()
+        port = port or free_port()
         (home / "zoo.cfg").write_text(_configuration(home / "data", port))
         spec = ChildSpec(
             name="ZooKeeper",
@@ -173,13 +174,6 @@ def _configuration(data: Path, port: int) -> str:
         # A local cluster may lose its last moments of metadata when the machine loses power.
         "forceSync=no\n4lw.commands.whitelist=srvr,ruok,mntr,cons\n"
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-    return number
 
 
 def _require_answer(port: int) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from counterpoise.bookkeeper.broker_metadata import METADATA_BEGIN, entry_begin
 from counterpoise.bookkeeper.compression import unpack
 from counterpoise.wire.entry import BadEntry, messages_in, metadata_of, split, verify_checksum
 from counterpoise.wire.proto.metadata_pb2 import (
@@ -17,7 +18,6 @@ from counterpoise.wire.proto.metadata_pb2 import (
     SingleMessageMetadata,
 )
 
-_BROKER_METADATA: Final = b"\x0e\x02"
 _SIZE: Final = struct.Struct(">I")
 NOT_BATCHED: Final = -1
 
@@ -70,17 +70,16 @@ def decode_entry(payload: bytes) -> list[DecodedMessage]:
 
 def _without_broker_metadata(payload: bytes) -> bytes:
     """The entry as the producer sent it: brokers may have put their own metadata before it."""
-    if not payload.startswith(_BROKER_METADATA):
+    begin = entry_begin(payload)
+    if not begin:
         return payload
-    begin = len(_BROKER_METADATA) + _SIZE.size
-    size = int.from_bytes(payload[len(_BROKER_METADATA) : begin], "big")
-    if begin + size > len(payload):
-        raise BadEntry(f"broker metadata of {size} bytes in {len(payload)}")
+    if begin > len(payload):
+        raise BadEntry(f"broker metadata of {begin - METADATA_BEGIN} bytes in {len(payload)}")
     try:
-        BrokerEntryMetadata.FromString(payload[begin : begin + size])
+        BrokerEntryMetadata.FromString(payload[METADATA_BEGIN:begin])
     except DecodeError as error:
         raise BadEntry(f"the broker's metadata cannot be read: {error}") from None
-    return payload[begin + size :]
+    return payload[begin:]
 
 
 def _unpacked(metadata: MessageMetadata, body: bytes) -> bytes:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from counterpoise.bookkeeper.broker_metadata import entry_begin
 from counterpoise.wire.entry import BadEntry, messages_in
-
-BROKER_METADATA: Final = b"\x0e\x02"
-"""How a payload begins that has a broker's metadata before what the producer sent."""
-_HEAD: Final = len(BROKER_METADATA) + 4
 
 
 def as_sent(payload: bytes) -> bytes:
     """The entry as its producer sent it."""
-    if not payload.startswith(BROKER_METADATA):
-        return payload
-    begin = _HEAD + int.from_bytes(payload[len(BROKER_METADATA) : _HEAD], "big")
+    begin = entry_begin(payload)
     return payload[begin:] if begin <= len(payload) else payload
 
 

@@ -199,13 +199,19 @@ def beside(
     *,
     at_least: float | None = None,
     at_most: float | None = None,
+    most_times: float | None = None,
 ) -> Figure:
-    """Medians of ours and of real Pulsar; ``at_least`` is a ratio, ``at_most`` a plain bound."""
+    """Medians of ours and of real Pulsar.
+
+    ``at_least`` and ``most_times`` are ratios, ``at_most`` is a plain bound.
+    """
     ours = statistics.median(r[key] for r in results["ours"])
     real = statistics.median(r[key] for r in results["real"]) if "real" in results else None
     bar, holds = "", None
     if at_least is not None and real:
         bar, holds = f"≥ {at_least:g} times Pulsar's", ours >= at_least * real
+    if most_times is not None and real:
+        bar, holds = f"≤ {most_times:.2g} times Pulsar's", ours <= most_times * real
     if at_most is not None:
         bar, holds = f"≤ {at_most:g} {unit}", ours <= at_most
     return Figure(name, ours, unit, "Pulsar 4.0.7" if real is not None else "", real, bar, holds)

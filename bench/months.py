@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from bench import pipeline_fold
 from bench.figures import Figure
-from counterpoise.load.fold import DEFAULT_OPTIONS
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.stream.fold import FoldBatch, ReportFold, SparkTasks, fold_shard
@@ -71,7 +70,7 @@ def _fold_the_last(writer: TablesWriter, last: int) -> None:
     """A state up to the last poll: of the others it has nothing, which costs a batch nothing."""
     files = tuple(writer.files(REPORTS, after=last - EVERY_MS))
     part = ReportSlice(last - EVERY_MS, last, files, 0)
-    batch = FoldBatch(writer.location, part, (), 2, DEFAULT_OPTIONS)
+    batch = FoldBatch(writer.location, part, (), 2)
     commit_states(writer, [fold_shard(batch, shard) for shard in range(2)], last)
 
 

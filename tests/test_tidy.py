@@ -42,10 +42,11 @@ BROKER_MAY_IMPORT: dict[str, frozenset[str]] = {
     "namespaces": frozenset(),
     "peers": frozenset(),
     "schemas": frozenset(),
-    "topic": frozenset({"limits"}),
+    "transactions": frozenset({"peers"}),
+    "topic": frozenset({"limits", "transactions"}),
     "load": frozenset({"peers", "topic"}),
     "bundles": frozenset({"load", "namespaces", "peers", "topic"}),
-    "connection": frozenset({"bundles", "namespaces", "topic"}),
+    "connection": frozenset({"bundles", "namespaces", "topic", "transactions"}),
 }
 # Where a room shows others one face, they import no other module of it.
 FACES = {("admin", "broker"): "counterpoise.broker.face"}

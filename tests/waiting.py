@@ -37,10 +37,16 @@ async def found(look: Callable[[], Awaitable[T | None]], what: str = "it") -> T:
 
 def found_soon(look: Callable[[], T | None], what: str = "it") -> T:
     """The first answer that is true, of a cluster that runs in a thread or process of its own."""
-    deadline = time.monotonic() + WITHIN_S
-    while not (answer := look()):
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(_PAUSE_S)
+    answer = answer_within(look, WITHIN_S, _PAUSE_S)
+    assert answer, f"never happened: {what}"
+    return answer
+
+
+def answer_within(look: Callable[[], T | None], seconds: float, every_s: float = 0.5) -> T | None:
+    """The first answer that is true, or the last one there is time for."""
+    deadline = time.monotonic() + seconds
+    while not (answer := look()) and time.monotonic() < deadline:
+        time.sleep(every_s)  # what another process does announces itself by no event here
     return answer
 
 

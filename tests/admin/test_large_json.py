@@ -77,7 +77,7 @@ async def test_the_figures_of_a_topic_with_many_subscriptions() -> None:
     world = World(MemoryLedgerStore())
     topic = await world.topic()
     for number in range(100):
-        topic._add_subscription(f"s{number}", AckState(-1))  # type: ignore[attr-defined]
+        await topic.create_subscription(f"s{number}")  # type: ignore[attr-defined]
     for make in (lambda: topic_stats_json(topic, "b:1"), lambda: internal_stats_json(topic)):
         async with Turns() as turns:
             answer = await make()
@@ -103,7 +103,8 @@ async def test_others_are_served_while_many_holes_are_written() -> None:
     world = World(MemoryLedgerStore())
     topic = await world.topic()
     holes = [(2 * n, 2 * n) for n in range(1, 10 * RANGES_IN_A_TURN + 1)]
-    topic._add_subscription("s", AckState(-1, holes))  # type: ignore[attr-defined]
+    subscription = await topic.create_subscription("s")  # type: ignore[attr-defined]
+    subscription.acks = AckState(-1, holes)
     for make in (internal_stats_json(topic), managed_ledger_json(topic, {})):
         async with Turns() as turns:
             cursor = (await make)["cursors"]["s"]

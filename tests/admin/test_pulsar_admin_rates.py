@@ -118,7 +118,7 @@ class Place:
         self.names = {"NAMESPACE": f"public/rates-{made}", "GROUP": f"rates-{made}"}
         self.names["TOPIC"] = f"persistent://{self.names['NAMESPACE']}/t"
         self._admin = admin
-        self._cluster = cluster
+        self.cluster = cluster
         self._api = Api(cluster.admin_url)
         for words in (
             "namespaces create NAMESPACE",
@@ -148,7 +148,7 @@ class Place:
 
     def limit(self, level: str) -> dict[str, Any] | None:
         """The limit at a level that holds for the topic, if there is one."""
-        owner = self._cluster.owner(self.topic)
+        owner = self.cluster.owner(self.topic)
         assert owner is not None
         for limit in Api(owner.admin_url).get("/admin/v2/broker-stats/throttling"):
             ours = (self.topic, self.names["GROUP"])
@@ -255,7 +255,7 @@ def test_a_subscribe_rate(place: Place, verb: Verb) -> None:
     def admitted() -> bool:
         # A client of its own each time: within one every consumer has another id.
         client = pulsar.Client(
-            place._cluster.service_url, logger=SILENT, operation_timeout_seconds=3
+            place.cluster.service_url, logger=SILENT, operation_timeout_seconds=3
         )
         try:
             client.subscribe(place.topic, "often", consumer_name="c").close()

@@ -51,6 +51,8 @@ OWNERS: dict[tuple[str, str], Any] = {
     ("GET", f"{TOPIC}/subscriptions"): None,
     ("PUT", f"{TOPIC}/backlogSize"): None,
     ("POST", f"{TOPIC}/trim"): None,
+    ("PUT", f"{TOPIC}/compaction"): None,
+    ("GET", f"{TOPIC}/compaction"): None,
     ("POST", f"{TOPIC}/terminate"): None,
     ("DELETE", f"{TOPIC}/truncate"): None,
     ("POST", f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}"): None,

@@ -46,6 +46,7 @@ def test_the_figures_of_a_large_topic_are_made_for_all_who_ask(
     at, asking = f"{TOPICS}/{namespace}/large", 5
     assert api("PUT", at).status == 204
     everybody, running, made = asyncio.Event(), list[int](), list[int]()
+    # Private: that a request has come is in no answer before all have.
     make, answer = topics.topic_stats_json, topics._answer
     asked: list[None] = []
 

@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.broker.topic import subscription
+from counterpoise.broker.topic import subscription_cursor
 from tests.admin.conftest import Api
 from tests.waiting import found_soon
 
@@ -75,7 +75,7 @@ def test_an_orderly_stop_saves_acknowledgements_and_a_fast_one_does_not_wait_for
     orderly: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is redelivered after a fast stop was acknowledged after the last save of the cursor."""
-    monkeypatch.setattr(subscription, "SAVE_SECONDS", 3600.0)
+    monkeypatch.setattr(subscription_cursor, "SAVE_SECONDS", 3600.0)
     cluster = Cluster(brokers=1, storage=tmp_path).start()
     client = client_of(cluster)
     consumer = client.subscribe("orders", "s")

@@ -28,6 +28,9 @@ from counterpoise.faults import (
     UNSUBSCRIBE,
     InvalidFault,
 )
+from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
+from tests.wire.frames import Type
 
 pytestmark = pytest.mark.client
 _NUMBERS = itertools.count()
@@ -92,6 +95,28 @@ def test_a_refused_send_is_sent_again_and_stored_once(
     cluster.fault(SEND, topic=topic).error("PersistenceError").once()
     assert send(client.create_producer(topic), 3) == received(consumer, 3)
     assert struck(cluster, topic) == ["SEND answered with PersistenceError"]
+
+
+@pytest.mark.parametrize(
+    ("code", "stored"),
+    [("PersistenceError", []), ("NotAllowedError", [1, 2])],
+    ids=["the client comes again", "that message alone"],
+)
+def test_what_follows_a_refused_send(
+    cluster: Cluster, topic: str, code: str, stored: list[int]
+) -> None:
+    """Stored before the refused one came again it would have overtaken it."""
+    cluster.fault(SEND, topic=topic).error(code).once()
+    cluster.place(topic, cluster.brokers[0])
+    with RawClient(cluster.brokers[0].service_url) as raw:
+        raw.connect()
+        raw.produce(full(topic))
+        raw.send(b"".join(frames.send(0, number) for number in range(3)))
+        answers = [raw.receive() for _ in range(3)]
+    receipts = [a.send_receipt.sequence_id for a in answers if a.type == Type.SEND_RECEIPT]
+    refused = [a.send_error.sequence_id for a in answers if a.type == Type.SEND_ERROR]
+    assert (receipts, refused) == (stored, sorted({0, 1, 2} - set(stored)))
+    assert struck(cluster, topic) == [f"SEND answered with {code}"]
 
 
 def test_a_delayed_send_keeps_its_place(

@@ -56,6 +56,15 @@ class BookieDisk:
         stored = self.stored.get(at, b"") if at is not None else b""
         return OK if stored else NO_ENTRY if known else NO_LEDGER, stored
 
+    def answer(self, body: bytes) -> bytes:
+        """The frame of a bookie that behaves."""
+        request = parsed(body)
+        code, stored = self.apply(request), b""
+        if request.opcode == READ and code == OK:
+            code, stored = self.read(request.ledger, request.entry)
+        head = (2, request.opcode, 0, code, request.ledger, request.entry)
+        return struct.pack(">iBBHiqq", 24 + len(stored), *head) + stored
+
 
 class FakeBookie(BookieDisk):
     """A bookie that listens. Every read that came is in `requests`, every add in `adds`."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 
-from counterpoise.bookkeeper.client_port import LedgerListener, LedgerOver
+from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerListener, LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError, EntryUnreadable, NoSuchLedger
 from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.metadata import MemoryTree, NotFound
@@ -62,6 +62,9 @@ class MemoryClient:
         #: Behind so many entries one ends its ledger: it is not stored, or its answer is lost.
         self.fails_in: int | None = None
         self.unanswered_in: int | None = None
+        #: The largest entry, and how many were sent.
+        self.payload_max = 5 << 20
+        self.sent = 0
 
     def reach(self) -> None:
         if self.vanished:
@@ -128,6 +131,9 @@ class MemoryWriter:
     def add(self, payload: bytes) -> int:
         if self._over:
             raise LedgerOver(f"ledger {self.ledger} is over")
+        if len(payload) > self.client.payload_max:
+            raise EntryTooLarge(f"an entry of {len(payload)} bytes")
+        self.client.sent += 1
         self._pending.append(payload)
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())

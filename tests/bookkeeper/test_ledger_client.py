@@ -18,6 +18,7 @@ from counterpoise.bookkeeper.ledger_metadata import (
     read_ledger_metadata,
 )
 from counterpoise.bookkeeper.ledger_paths import ledger_path
+from tests import waiting
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
 
@@ -115,7 +116,11 @@ async def test_ledger_ids_differ_and_a_deleted_ledger_is_gone(
         await client.delete(each.ledger)
         with pytest.raises(NoSuchLedger):
             await client.recover(each.ledger)
-    assert "00" not in await cluster.store.children("/ledgers"), "parents go with the last ledger"
+
+    async def without_parents() -> bool:
+        return "00" not in await cluster.store.children("/ledgers")
+
+    await waiting.found(without_parents, "parents go with the last ledger")
 
 
 async def test_an_open_ledger_is_fenced_and_closed_by_its_recovery(

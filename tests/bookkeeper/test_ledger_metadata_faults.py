@@ -24,6 +24,7 @@ from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
 from tests.bookkeeper.test_ledger_client import Confirmed
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import found as found_at_last
 from tests.waiting import until
 
 
@@ -219,7 +220,11 @@ async def test_an_entry_that_no_bookie_takes_is_refused_and_the_ledger_goes_on(
 async def test_ids_are_those_that_java_takes(cluster: FakeCluster) -> None:
     ids = LedgerIdGenerator(cluster.store, "/ledgers")
     assert [await ids.take() for _ in range(3)] == [0, 1, 2]
-    assert await cluster.store.children("/ledgers/idgen") == []
+
+    async def deleted() -> bool:
+        return await cluster.store.children("/ledgers/idgen") == []
+
+    assert await found_at_last(deleted, "nodes of ids that are taken are deleted")
 
 
 async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:

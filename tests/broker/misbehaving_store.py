@@ -81,7 +81,7 @@ class MisbehavingStore:
     # The port.
 
     async def get(self, path: str) -> Stored | None:
-        await self._reach("get", path)
+        await self.reach("get", path)
         found = await self._session.get(path)
         self._answer("get", path)
         return found
@@ -94,7 +94,7 @@ class MisbehavingStore:
         expected_version: int | None = None,
         ephemeral: bool = False,
     ) -> int:
-        await self._reach("put", path)
+        await self.reach("put", path)
         version = await self._session.put(
             path, value, expected_version=expected_version, ephemeral=ephemeral
         )
@@ -102,22 +102,22 @@ class MisbehavingStore:
         return version
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
-        await self._reach("put", prefix)
+        await self.reach("put", prefix)
         path = await self._session.put_next(prefix, value, ephemeral=ephemeral)
         self._answer("put", prefix)
         return path
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        await self._reach("delete", path)
+        await self.reach("delete", path)
         await self._session.delete(path, expected_version=expected_version)
         self._answer("delete", path)
 
     async def children(self, path: str) -> list[str]:
-        await self._reach("children", path)
+        await self.reach("children", path)
         return await self._session.children(path)
 
     async def exists(self, path: str) -> bool:
-        await self._reach("exists", path)
+        await self.reach("exists", path)
         return await self._session.exists(path)
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
@@ -155,7 +155,7 @@ class MisbehavingStore:
     def _report_session(self, event: SessionEvent) -> None:
         asyncio.get_running_loop().call_soon(self._session_listeners.notify, event)
 
-    async def _reach(self, operation: str, path: str) -> None:
+    async def reach(self, operation: str, path: str) -> None:
         self.asked.append((operation, path))
         for _ in range(1 + self.takes_turns):
             await asyncio.sleep(0)

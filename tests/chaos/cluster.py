@@ -32,14 +32,17 @@ from tests.ports import free_ports
 NAMESPACE = "public/chaos"
 BUNDLES = 4
 BROKERS = 3
+BOOKIE_SILENT_S = 3
+"""After so long without an answer a bookie counts as failed; topics are writable soon after."""
 
 
 class ChaosCluster:
     """Use it as a context manager, on a thread that lives as long as it shall."""
 
-    def __init__(self, folder: Path, manager: str, *, session_s: float) -> None:
+    def __init__(self, folder: Path, manager: str, *, session_s: float, bookies: int = 0) -> None:
         self.manager = manager
         self.session_s = session_s
+        self.bookies = bookies
         self.zookeeper: ZooKeeper | None = None
         self.pids: set[int] = set()
         self._folder = folder
@@ -56,7 +59,9 @@ class ChaosCluster:
                         brokers=BROKERS,
                         data=self._folder,
                         metadata_url=self.zookeeper.metadata_url,
+                        bookies=self.bookies,
                         settings={
+                            "bookkeeperClientTimeoutInSeconds": str(BOOKIE_SILENT_S),
                             "loadManagerClassName": self.manager,
                             "metadataStoreSessionTimeoutMillis": str(int(self.session_s * 1000)),
                         },
@@ -66,6 +71,8 @@ class ChaosCluster:
                 )
             )
             self.pids |= {each.child.pid for each in self.local.brokers}
+            if self.local.bookies is not None:
+                self.pids |= {each.pid for each in self.local.bookies.children}
             self.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": {"numBundles": BUNDLES}})
             self._stack = undo.pop_all()
         return self
@@ -114,6 +121,25 @@ class ChaosCluster:
     def thaw(self, broker: BrokerProcess) -> None:
         """Let a frozen broker go on."""
         os.kill(broker.child.pid, signal.SIGCONT)
+
+    def strike_bookie(self, number: int, *, kill: bool) -> None:
+        """End a bookie with SIGKILL, or stop it where it is."""
+        assert self.local.bookies is not None
+        child = self.local.bookies.children[number]
+        if kill:
+            child.kill()
+        else:
+            os.killpg(child.pid, signal.SIGSTOP)
+
+    def bookie_back(self, number: int, *, killed: bool) -> None:
+        """Start it again on its data, or let it go on."""
+        assert self.local.bookies is not None
+        bookies = self.local.bookies
+        if killed:
+            bookies.restart(bookies.children[number].spec.name)
+            self.pids.add(bookies.children[number].pid)
+        else:
+            os.killpg(bookies.children[number].pid, signal.SIGCONT)
 
     def zookeeper_away(self) -> None:
         """End ZooKeeper with SIGKILL; its data stays."""

@@ -23,6 +23,12 @@ class Kind(enum.Enum):
     DRAIN = "drain"
     KILL_SUCCESSOR = "transfer whose successor is killed"
     KILL_SOURCE = "transfer whose source is killed"
+    KILL_BOOKIE = "kill -9 of a bookie"
+    FREEZE_BOOKIE = "freeze of a bookie"
+
+
+OF_BOOKIES = (Kind.KILL_BOOKIE, Kind.FREEZE_BOOKIE)
+"""For clusters whose messages are on bookies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Fault:
 
     kind: Kind
     broker: int
-    """Which broker, counted among those that are up."""
+    """Which broker, counted among those that are up, or which bookie."""
     topic: int
     """Whose bundle is moved or split."""
     lasts_s: float

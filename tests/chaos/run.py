@@ -12,8 +12,8 @@ from pathlib import Path
 
 from counterpoise.app.local_cluster import BrokerProcess
 from tests.chaos.clients import Load, probe, read_all
-from tests.chaos.cluster import NAMESPACE, ChaosCluster, service_url
-from tests.chaos.faults import Fault, Kind
+from tests.chaos.cluster import BOOKIE_SILENT_S, NAMESPACE, ChaosCluster, service_url
+from tests.chaos.faults import OF_BOOKIES, Fault, Kind
 from tests.chaos.history import History, Seen, TopicHistory
 from tests.chaos.judges import ATTACHED_WITHIN_S, WRITABLE_WITHIN_S
 
@@ -33,6 +33,8 @@ class Terms:
     every_s: float = 20.0
     session_s: float = 5.0
     topics_each_bundle: int = 2
+    bookies: int = 0
+    """On how many bookies messages are; 0: in files."""
 
 
 class Run:
@@ -43,7 +45,9 @@ class Run:
         self._terms = terms
         self._faults = faults
         self._say = say
-        self._cluster = ChaosCluster(folder, terms.manager, session_s=terms.session_s)
+        self._cluster = ChaosCluster(
+            folder, terms.manager, session_s=terms.session_s, bookies=terms.bookies
+        )
         self._names = count()
         self._pause = threading.Event()
 
@@ -99,6 +103,8 @@ class Run:
             self._drain(fault)
         elif kind in (Kind.KILL_SUCCESSOR, Kind.KILL_SOURCE):
             self._kill_in_transfer(fault)
+        elif kind in OF_BOOKIES:
+            self._strike_bookie(fault)
         else:
             self._order(fault)
 
@@ -151,6 +157,19 @@ class Run:
         self._pause.wait(lasts_s)
         self._cluster.zookeeper_back()
         self._seen(fault, f"for {lasts_s:.1f} s", self._probe()())
+
+    def _strike_bookie(self, fault: Fault) -> None:
+        """Kill a bookie or stop it for a while; the others are enough to go on."""
+        number = fault.broker % self._terms.bookies
+        is_killed = fault.kind is Kind.KILL_BOOKIE
+        lasts_s = fault.lasts_s + (0.0 if is_killed else BOOKIE_SILENT_S)
+        self._cluster.strike_bookie(number, kill=is_killed)
+        try:
+            probing = self._probe()
+            self._pause.wait(lasts_s)
+        finally:
+            self._cluster.bookie_back(number, killed=is_killed)
+        self._seen(fault, f"bookie-{number + 1} for {lasts_s:.1f} s", probing())
 
     def _drain(self, fault: Fault) -> None:
         victim = self._broker(fault)

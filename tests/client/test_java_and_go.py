@@ -12,19 +12,10 @@ from typing import Any
 import pytest
 
 from counterpoise import Cluster
-from tests.client.official.driver import (
-    GO_ABSENT,
-    JAVA_ABSENT,
-    Driver,
-    Refused,
-    go_command,
-    java_command,
-)
+from tests.client.official.driver import Driver, Refused, started
 from tests.security.tokens import token as other_keys_token
 
 pytestmark = pytest.mark.client
-
-CLIENTS = {"java": (java_command, JAVA_ABSENT), "go": (go_command, GO_ABSENT)}
 
 
 @dataclass(frozen=True)
@@ -51,14 +42,10 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module", params=CLIENTS)
+@pytest.fixture(scope="module", params=("java", "go"))
 def client(request: pytest.FixtureRequest) -> Iterator[Driver]:
     """One process for the module: a JVM takes its time."""
-    find, absent = CLIENTS[request.param]
-    command = find()
-    if command is None:
-        pytest.skip(absent)
-    with Driver(request.param, command) as driver:
+    with started(request.param) as driver:
         yield driver
 
 

@@ -66,11 +66,11 @@ async def test_a_page_remembers_what_was_carried_out_until_it_is_reported() -> N
         watch = ClusterWatch(session, options, lambda: 0)
         state, past, watch.picture = seen(FoldState.empty(), ObservedHistory(), rows(50, 40))
         watch.move_completed(ended(MoveStatus.FAILED))
-        assert watch._moved == {}
+        assert watch.moved == {}
         watch.move_completed(ended(MoveStatus.MOVED))
-        assert watch._moved == {BUNDLE: CompletedMove("a:1", "b:1", 60)}
-    state, past, picture = seen(state, past, rows(70, 40), watch._moved)
+        assert watch.moved == {BUNDLE: CompletedMove("a:1", "b:1", 60)}
+    state, past, picture = seen(state, past, rows(70, 40), watch.moved)
     assert bundle_page(picture).rows[0].owner == "b:1"
     assert [each.sentence for each in past.changes] == ["moved from a:1 to b:1"]
-    *_, picture = seen(state, past, rows(90, 80), watch._moved)
+    *_, picture = seen(state, past, rows(90, 80), watch.moved)
     assert (picture.moved, bundle_page(picture).rows[0].owner) == ({}, "a:1")

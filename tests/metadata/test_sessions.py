@@ -298,13 +298,14 @@ async def test_closing_waits_for_a_silent_server_only_so_long(
     monkeypatch.setattr("counterpoise.metadata.zk.CLOSE_S", 0.05)
     store = await open_store(f"{zookeeper.metadata_url}/silent")
     heard = threading.Event()
-    end = store._client.stop
+    client = store._client  # private: the server that is silent is played by the library
+    end = client.stop
 
     def stop() -> None:
         heard.wait(20)
         end()
 
-    monkeypatch.setattr(store._client, "stop", stop)
+    monkeypatch.setattr(client, "stop", stop)
     async with asyncio.timeout(10):
         await store.close()
     assert not heard.is_set()

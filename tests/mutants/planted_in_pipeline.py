@@ -20,7 +20,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "the pipeline's long average is over a hundred samples",
         "pipeline/stream/fold.py",
-        "    after = fold(before, rows, batch.options)\n",
+        "    after = fold(before, rows)\n",
+        "    from counterpoise.load.fold import FoldOptions\n"
         "    after = fold(before, rows, FoldOptions(long_samples=100))\n",
         f"{_SHARDS}::test_averages_over_more_than_a_hundred_samples_survive_every_state",
     ),
@@ -77,8 +78,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a broker that serves no lookups is a destination",
         "pipeline/collect/collector.py",
-        "            if not await serving:\n",
-        "            if not await serving and False:\n",
+        "            if fault := await serving:\n",
+        "            if (fault := await serving) and False:\n",
         "tests/pipeline/test_balancer.py::"
         "test_no_round_moves_anything_to_a_broker_that_serves_no_lookups",
     ),

@@ -119,8 +119,8 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "what waits behind a failed write is stored before it",
         "storage/grouplog.py",
-        "        waiting += self._gathering.contexts\n        self._submitted, self._gathering = None, EntryGroup()\n",
-        "        self._submitted = None\n",
+        "        waiting += self._gathering.contexts\n        self._submitted.clear()\n        self._gathering, self._is_late = EntryGroup(), False\n",
+        "        self._submitted.clear()\n",
         f"{_FAULTS_OF_DISKS}::test_what_waits_behind_a_failed_write_is_not_stored_before_it",
     ),
     Fault(
@@ -179,9 +179,9 @@ IN_STORAGE: tuple[Fault, ...] = (
     ),
     Fault(
         "refused entries have no answer",
-        "broker/topic/persistent.py",
-        "                producer.sink.send_error(producer.producer_id, sequence_id, refusal)\n",
-        "                pass\n",
+        "broker/topic/producer.py",
+        "            producer.sink.send_error(producer.producer_id, sequence_id, error)\n",
+        "            pass\n",
         "tests/broker/topic/test_disk_faults.py",
     ),
     Fault(

@@ -109,7 +109,8 @@ def _outcomes(times: Path, copy: Path) -> tuple[frozenset[str], dict[str, float]
 
 def _place(dotted: str, copy: Path) -> str:
     """A test's file, and its class if it is in one, as pytest names them."""
-    parts = dotted.split(".")
+    # A file that cannot be imported has no class: pytest gives its name alone.
+    parts = dotted.split(".") if dotted else []
     for end in range(len(parts), 0, -1):
         file = Path(*parts[:end]).with_suffix(".py")
         if (copy / file).exists():

@@ -166,9 +166,7 @@ class FakeCluster:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        assert site._server is not None
-        port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-        broker.name = f"127.0.0.1:{port}"
+        broker.name = f"127.0.0.1:{runner.addresses[0][1]}"
         self.brokers.append(broker)
         return broker
 

@@ -5,7 +5,7 @@ each write that arrives and may hold it up (after 3 s the client sends it again,
 than a minute, and each is told); `heard` of each that was done, before its writer is.
 """
 
-import contextlib
+import io
 import logging
 import re
 import threading
@@ -24,6 +24,7 @@ NAME = "bucket"
 _ONE_AT_A_TIME = threading.Lock()
 """For writes on a condition, which moto looks at before it writes."""
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+_INCOMPLETE = b"<Error><Code>IncompleteBody</Code><Message>cut short</Message></Error>"
 
 
 @dataclass
@@ -76,9 +77,15 @@ class Bucket:
         if writes and self.before is not None:
             self.before(name)
         query = environ.get("QUERY_STRING", "")
+        body = _body(environ)
+        if body is None:
+            start("400 Bad Request", [("Content-Type", "application/xml")])
+            return [_INCOMPLETE]
+        environ["wsgi.input"] = io.BytesIO(body)
         if self.ignores_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
-        with _ONE_AT_A_TIME if "HTTP_IF_NONE_MATCH" in environ else contextlib.nullcontext():
+        # Moto checks a condition before it writes, and lists what it deletes meanwhile.
+        with _ONE_AT_A_TIME:
             answer: Iterable[bytes] = inner(environ, start)
         whole = "uploadId=" in query if environ["REQUEST_METHOD"] == "POST" else not query
         if writes and whole:
@@ -86,6 +93,18 @@ class Bucket:
             if self.heard is not None:
                 self.heard(name)
         return answer
+
+
+def _body(environ: dict[str, Any]) -> bytes | None:
+    """A request's body, None when its client left in the middle.
+
+    It is read before the lock is taken: a client that stands still must not hold up the others.
+    """
+    if environ.get("wsgi.input_terminated"):
+        return bytes(environ["wsgi.input"].read())
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = bytes(environ["wsgi.input"].read(length))
+    return body if len(body) == length else None
 
 
 def own_path(test: str) -> str:

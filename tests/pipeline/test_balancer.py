@@ -250,6 +250,20 @@ async def test_the_same_refusal_is_said_once(
     assert len([one for one in logged if one.startswith("nothing to move")]) == 1
 
 
+async def test_three_reasons_are_said_why_nothing_moves_and_how_many_more_there_are(
+    cluster: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+) -> None:
+    for number in range(6):
+        cluster.carry(await cluster.add_broker(), bundle_name(number), 10_000.0)
+    logged = LogLines()
+    made = await made_of(balancer(http, history, logged), seen(cluster))
+    [said] = logged
+    start = f"nothing to move, imbalance {made.imbalance:.2f}: "
+    reasons, _, more = said.removeprefix(start).rpartition(" (and ")
+    assert reasons.split("; ") == [each.sentence for each in made.rejections[:3]]
+    assert more == f"{len(made.rejections[3:])} more)" != "0 more)"
+
+
 async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:

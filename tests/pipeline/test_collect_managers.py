@@ -12,6 +12,7 @@ from counterpoise.pipeline.collect import extensible, modular
 from counterpoise.pipeline.collect.admin import RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import PollLog
+from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, PROBE
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -175,3 +176,56 @@ def test_a_rate_that_is_no_number_is_named(wrong: object) -> None:
     body = json.dumps({"lastStats": {"a/b/0x0_0x1": {"msgRateIn": wrong}}}).encode()
     with pytest.raises(LoadDataError, match="msgRateIn"):
         modular.parse(body, "b1:80")
+
+
+async def test_a_broker_that_fails_to_report_is_not_taken_for_one_of_the_other_manager(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    broker = await cluster.add_broker()
+    broker.answers[RUNTIME] = (200, json.dumps({"loadManagerClassName": MODULAR}).encode())
+    broker.answers[LOAD_REPORT] = (500, b"out of memory")
+    collect = collector(http, cluster)
+    rows = await collect.poll()
+    assert rows["note"].tolist() == ["", "HTTP 500 out of memory"]
+    del broker.answers[LOAD_REPORT]
+    rows = await collect.poll()
+    assert "broker" in rows["kind"].tolist()
+    assert TOPICS not in broker.asked
+
+
+def test_an_average_that_no_broker_can_have_is_none() -> None:
+    groups = json.loads(recorded("extensible-metrics.json"))
+    [average] = [each for each in groups if each["dimensions"].get("feature") == "max_ema"]
+    for said in (-0.1, "NaN", "Infinity", "much", None):
+        average["metrics"]["brk_lb_resource_usage"] = said
+        usage = extensible.usage_of_json(json.dumps(groups).encode())
+        assert usage["load_average"] == 0.0
+
+
+def test_a_subscription_without_a_list_of_consumers_has_none() -> None:
+    topic = {"subscriptions": {"a": {"consumers": None}, "b": {"consumers": [{}]}, "c": {}}}
+    body = {"t/n": {"0x00000000_0xffffffff": {"persistent": {"persistent://t/n/x": topic}}}}
+    found = extensible.parse(json.dumps(body).encode(), "b1:80", {})
+    assert found.broker["consumers"] == 1
+
+
+async def test_a_broker_whose_state_channel_has_not_started_is_a_gap_until_it_has(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """It answers lookups of its own namespaces, and would be taken for an empty destination."""
+    serving, joining = [as_extensible(await cluster.add_broker()) for _ in range(2)]
+    collect = collector(http, cluster)
+    await collect.poll()
+    asked = [path for path in serving.asked if path.startswith("/lookup/")]
+    assert [path.split("/")[6] for path in asked] == [serving.name], (
+        "no bundle is known to have load"
+    )
+    await collect.poll()
+    in_use = next(path for path in joining.asked if PROBE in path and joining.name not in path)
+    joining.answers[in_use] = (500, b"Invalid channel state:LeaderElectionServiceStarted")
+    rows = await collect.poll()
+    assert list(rows["note"][rows["broker"] == joining.name]) == [CHANNEL_NOT_STARTED]
+    assert serving.name in rows["broker"][rows["kind"] == "broker"]
+    joining.answers[in_use] = (500, b"another fault, which a report outweighs")
+    rows = await collect.poll()
+    assert joining.name in rows["broker"][rows["kind"] == "broker"]

@@ -16,6 +16,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import PollLog, trouble
 from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 NOW = 1_700_000_000_000
 
@@ -119,6 +120,62 @@ async def test_a_broker_that_hangs_again_or_takes_long_stays_beside() -> None:
     assert "b:80" in beside
     beside.keep([])
     assert "b:80" not in beside
+
+
+def asked_beside(takes_s: float, ended: list[str]) -> Beside:
+    """Asks a broker that hung, which answers after so long; time-out is 10 s."""
+
+    async def ask(name: str) -> Fetched | Hung:
+        try:
+            await asyncio.sleep(takes_s)
+        finally:
+            ended.append(name)
+        return Fetched(name, 1, Gap("an answer"))
+
+    beside = Beside(ask, 10.0, lambda: 1)
+    beside.hung("b1:80", Hung("it hung"))
+    return beside
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "stays"), [(4.9, False), (5.0, False), (5.1, True), (9.0, True)]
+)
+@on_jumping_loop
+async def test_a_broker_is_asked_with_the_others_once_it_answers_in_half_its_time(
+    takes_s: float, stays: bool
+) -> None:
+    ended = list[str]()
+    beside = asked_beside(takes_s, ended)
+    await pass_time(10)
+    [answer] = await beside.answers(now_ns() / 1e9)
+    assert answer.answer == Gap("an answer")
+    assert ("b1:80" in beside) is stays
+    beside.keep(())
+
+
+@on_jumping_loop
+async def test_a_poll_gives_a_broker_beside_a_second_from_its_begin() -> None:
+    beside = asked_beside(60, [])
+    await pass_time(5)
+    for spent, waits in ((0.0, 1.0), (0.7, 0.3), (1.0, 0.0), (3.0, 0.0)):
+        began = now_ns() / 1e9
+        await beside.answers(began - spent)
+        assert now_ns() / 1e9 - began == pytest.approx(waits)
+    beside.keep(())
+
+
+@on_jumping_loop
+async def test_a_broker_that_is_listed_no_more_is_asked_no_longer() -> None:
+    ended = list[str]()
+    beside = asked_beside(60, ended)
+    await pass_time(1)
+    beside.keep(["b1:80"])
+    await pass_time(1)
+    assert ended == []
+    beside.keep(["b2:80"])
+    await pass_time(1)
+    assert ended == ["b1:80"]
+    assert "b1:80" not in beside
 
 
 async def test_a_request_that_takes_long_holds_up_no_other_turn(

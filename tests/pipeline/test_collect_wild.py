@@ -13,6 +13,7 @@ import pytest
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.words import line, refusal
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -102,6 +103,20 @@ async def test_a_wild_answer_is_a_gap_of_one_printable_line(answer: Answer, says
     note = str(rows["note"][1])
     assert says in note
     assert note.isprintable()
+
+
+@pytest.mark.parametrize("length", [299, 300, 301])
+def test_a_sentence_of_others_is_cut_off_behind_three_hundred_characters(length: int) -> None:
+    text = "a" * length
+    assert line(text) == (text if length <= 300 else "a" * 299 + "…")
+
+
+def test_of_a_stack_trace_its_first_line_is_said() -> None:
+    trace = "boom\n\tat a.b.C(D.java:1)\n\tat e.f.G(H.java:2)"
+    for body in (trace, json.dumps({"reason": trace}), json.dumps({"reason": trace})[1:]):
+        assert "at a.b.C" not in refusal(500, body)
+        assert "boom" in refusal(500, body)
+    assert refusal(500, trace) == "HTTP 500 boom"
 
 
 async def test_a_broker_that_sends_us_to_another_is_not_taken_for_it() -> None:

@@ -5,8 +5,15 @@ from collections import Counter
 from dataclasses import replace
 
 import aiohttp
+import pytest
 
-from counterpoise.decide.balancing.moves import Move, MoveStatus, RoundMemory, move_id
+from counterpoise.decide.balancing.moves import (
+    Move,
+    MoveOutcome,
+    MoveStatus,
+    RoundMemory,
+    move_id,
+)
 from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in
@@ -115,6 +122,57 @@ async def test_a_bundle_that_always_comes_back_is_given_up(
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.FAILED}
     assert "still owns it, or owns it again" in outcomes(history, made)[0].error
     assert len(uneven.unloads) == 2 * len(made.moves)
+
+
+async def test_a_source_that_shows_for_a_moment_after_the_unload_is_waited_for(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+) -> None:
+    uneven.forget_unload = True
+    loop = asyncio.get_running_loop()
+
+    class ReleasedLater(list[tuple[str, str]]):
+        def append(self, each: tuple[str, str]) -> None:
+            super().append(each)
+            loop.call_later(0.15, uneven.owners.__setitem__, *each)
+
+    uneven.unloads = ReleasedLater()
+    made = await made_of(balancer(http, history), seen(uneven))
+    assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
+    assert len(uneven.unloads) == len(made.moves), "none is unloaded twice"
+
+
+async def test_nothing_more_moves_once_an_outcome_cannot_be_kept(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    moves = decide(seen(uneven), RoundMemory(), strategy()).moves
+    executor = Executor(http, lambda: START + 1000, replace(DO_IT, at_once=1))
+
+    async def full(_: MoveOutcome) -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        await executor.carry_out(moves, uneven.names, full)
+    assert len(moves) > 1, "or this test says nothing"
+    assert len(uneven.unloads) == 1
+
+
+async def test_a_bundle_is_not_unloaded_long_after_it_was_asked_whether_it_may_be(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """This process may have stood still meanwhile, and another have taken the history over."""
+    moves, ended = decide(seen(uneven), RoundMemory(), strategy()).moves, EndedMoves()
+
+    async def slowly() -> str:
+        await asyncio.sleep(0.05)
+        return ""
+
+    options = replace(DO_IT, send_within_s=0.01)
+    executor = Executor(http, lambda: START + 1000, options, held=slowly)
+    await executor.carry_out(moves, uneven.names, ended.keep)
+    assert {(one.status, one.error.partition(" 0.")[0]) for one in ended} == {
+        (MoveStatus.FAILED, "it took")
+    }
+    assert uneven.unloads == []
 
 
 async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(

@@ -33,8 +33,7 @@ def test_a_move_within_the_grace_period_of_the_last_ones_end_is_early(
 
 
 def replace_move(started_ms: int) -> SoakMove:
-    return MOVE._replace(source="b2:80", owner="b3:80", started_ms=started_ms,
-                         ended_ms=started_ms + 900)  # fmt: skip
+    return SoakMove(MOVE.bundle, "b2:80", "b3:80", started_ms, started_ms + 900)
 
 
 @pytest.mark.parametrize(

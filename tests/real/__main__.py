@@ -17,6 +17,7 @@ from tests.real.compare import compare
 from tests.real.failures import endure
 from tests.real.hand_over import judge_hand_over
 from tests.real.harmless import judge_requests
+from tests.real.outages import judge_outages
 from tests.real.own_brokers import judge_own_brokers
 from tests.real.record import record
 from tests.real.roll import roll
@@ -110,7 +111,7 @@ def main() -> int:
     parser.add_argument(
         "--own-brokers",
         action="store_true",
-        help="instead, run ours on three bookies, and kill a bookie and a broker meanwhile",
+        help="instead, run ours on three bookies, and kill them, stop them and cut them off",
     )
     parser.add_argument(
         "--question", action="append", default=[], metavar="PATH", help="one more, with --harmless"
@@ -131,7 +132,7 @@ def main() -> int:
     if args.bookies:
         return 1 if judge_bookies(lib, home) else 0
     if args.own_brokers:
-        return 1 if judge_own_brokers(home) else 0
+        return 1 if judge_own_brokers(home) + judge_outages(home / "outages") else 0
     if args.hand_over:
         return 1 if judge_hand_over(lib, home) else 0
     failed = 0

@@ -57,7 +57,7 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
         f"{INTERVAL_S}s", "--patience", f"{PATIENCE_S}s", *channel,
     )  # fmt: skip
     # Until it knows who has what, which it asks when nothing has changed for a while.
-    time.sleep(2 * PATIENCE_S)
+    story.wait(2 * PATIENCE_S)
     story.check("nothing is wrong, and nothing is said", "ALERT" not in dog.text, dog.text)
     if manager == "extensible" and "ALERT" in dog.text:
         _explain(story, pulsar.service_url, dog.text)
@@ -85,7 +85,7 @@ def _alarms(story: Story, pulsar: RealPulsar, manager: str) -> None:
     story.check("its session ends", gone)
     dog.wait_for(f"over: not-serving of {leader}", BOUND_S, place)
     story.until(lambda: all(_owned_once(pulsar, leader)), 60)
-    time.sleep(BOUND_S)
+    story.wait(BOUND_S)
     story.check("the watchdog ends with status 0", dog.end() == 0)
     print(dog.text[place:].rstrip(), flush=True)
     alive = [url for url in pulsar.web_urls if leader not in url]
@@ -139,7 +139,7 @@ def _explain(story: Story, service_url: str, said: str) -> None:
     file = story.home / "channel.jsonl"
     words = [sys.executable, "-m", "tests.real.channel", service_url, str(file)]
     reading = Started(words, story.home / "channel.txt")
-    time.sleep(10)
+    story.wait(10)
     reading.process.kill()
     reading.process.wait()
     for bundle in sorted(set(re.findall(rf"{NAMESPACE}/0x\w+", said))):

@@ -21,6 +21,7 @@ from typing import Any
 
 from bench._real_pulsar import Children, free_ports, write_conf
 
+from counterpoise.app.bookies import bookie_settings
 from counterpoise.bookkeeper.bookie_registry import BookieState, read_registry
 from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
@@ -123,24 +124,8 @@ class RealBookies:
         return self.ports.index(int(bookie.rpartition(":")[2]))
 
     def _conf(self, index: int, port: int) -> dict[str, object]:
-        return {
-            "bookiePort": port,
-            "advertisedAddress": "127.0.0.1",
-            "allowLoopback": "true",
-            "journalDirectories": self._folder / f"bk{index}/journal",
-            "ledgerDirectories": self._folder / f"bk{index}/ledgers",
-            "metadataServiceUri": f"zk+hierarchical://127.0.0.1:{self.zookeeper}/ledgers",
-            "zkTimeout": 4000,
-            "nettyMaxFrameSizeBytes": 5253120,
-            "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
-            "dbStorage_writeCacheMaxSizeMb": 16,
-            "dbStorage_readAheadCacheMaxSizeMb": 16,
-            "dbStorage_rocksDB_blockCacheSize": 8388608,
-            "journalPreAllocSizeMB": 4,
-            "entryLogFilePreallocationEnabled": "false",
-            "diskUsageThreshold": 0.99,
-            "httpServerEnabled": "false",
-        }
+        zookeeper = f"127.0.0.1:{self.zookeeper}"
+        return bookie_settings(port, self._folder / f"bk{index}", zookeeper)
 
 
 class Acknowledged:
@@ -214,9 +199,9 @@ class BookiesJudge:
         print(f"{'ok    ' if holds else 'FAILED'} {what}{': ' * (seen != '')}{seen}", flush=True)
 
     async def by_java(self, ledger: int, *, recover: bool) -> dict[str, Any]:
-        return await asyncio.to_thread(self._ask_java, {"read": ledger, "recover": recover})
+        return await asyncio.to_thread(self.ask_java, {"read": ledger, "recover": recover})
 
-    def _ask_java(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask_java(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self.java.stdin is not None
         assert self.java.stdout is not None
         self.java.stdin.write(json.dumps(request) + "\n")
@@ -257,7 +242,7 @@ async def judge_plain(judge: BookiesJudge) -> None:
     judge.check("Python reads them", entries == [payload(n) for n in range(5_000, 6_000)])
     print(f"       {10_000 / took:,.0f} entries of 200 bytes a second, {IN_FLIGHT} in flight")
     request = {"custom": {"a": "b"}, "entries": ["x" * n for n in range(500)], "close": False}
-    made = await asyncio.to_thread(judge._ask_java, request)
+    made = await asyncio.to_thread(judge.ask_java, request)
     found = await judge.client.recover(made["ledger"])
     texts = [each.decode() for each in await found.read(0, 499)]
     judge.check("Python recovers what Java left open", texts == request["entries"], len(texts))

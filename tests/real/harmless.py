@@ -254,7 +254,7 @@ class Judge:
         return ""
 
     def _busy(self, pid: int) -> Iterator[tuple[str, str]]:
-        time.sleep(2)  # between two looks at the same thread
+        time.sleep(2)  # two looks at one thread: what it does meanwhile announces nothing
         words = ["jstack", str(pid)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
         for found in METADATA_THREAD.finditer(done.stdout):

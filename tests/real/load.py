@@ -20,6 +20,8 @@ from functools import partial
 
 import pulsar
 
+from tests.waiting import answer_within
+
 TOPICS = 30
 TICK_S = 0.1
 PAD = b"x" * 200
@@ -43,22 +45,22 @@ class Flags:
     """A flag for each message number: one byte each, so that hours of load stay small."""
 
     def __init__(self) -> None:
-        self._set = bytearray(1 << 16)
+        self.raised = bytearray(1 << 16)
 
     def raise_at(self, number: int) -> bool:
         """Set a number's flag; whether it was set before."""
-        while number >= len(self._set):
-            self._set.extend(bytes(len(self._set)))
-        before, self._set[number] = self._set[number], 1
+        while number >= len(self.raised):
+            self.raised.extend(bytes(len(self.raised)))
+        before, self.raised[number] = self.raised[number], 1
         return bool(before)
 
     def missing_of(self, other: "Flags") -> int:
         """How many flags the other has that are not set here."""
-        mine = self._set.ljust(len(other._set), b"\0")
-        return sum(theirs > own for theirs, own in zip(other._set, mine, strict=False))
+        mine = self.raised.ljust(len(other.raised), b"\0")
+        return sum(theirs > own for theirs, own in zip(other.raised, mine, strict=False))
 
     def __len__(self) -> int:
-        return self._set.count(1)
+        return self.raised.count(1)
 
 
 def quantile(figures: Sequence[float], part: float) -> float:
@@ -105,7 +107,7 @@ class Load:
             for topic in chance.choices(range(len(weights)), weights, k=int(rate * TICK_S)):
                 self._send(topic, self.sent)
                 self.sent += 1
-            time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))
+            time.sleep(max(0.0, TICK_S - (time.monotonic() - tick)))  # the pace of the load
 
     def _send(self, topic: int, number: int) -> None:
         done = partial(self._count, number, time.monotonic())
@@ -131,9 +133,7 @@ class Load:
         """Wait for what is under way, and count."""
         for producer in self._producers:
             producer.flush()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self.received.missing_of(self.acknowledged):
-            time.sleep(0.5)
+        answer_within(lambda: not self.received.missing_of(self.acknowledged), 60)
         self._ended.set()
         self._receiver.join()
         self._client.close()

@@ -1,7 +1,6 @@
 """What a real cluster looks like from outside the program under test."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.real.load import topics_of
+from tests.waiting import answer_within
 
 
 def call(url: str, body: object = None, method: str = "GET", within: float = 60) -> Any:
@@ -38,11 +38,12 @@ class Cluster:
         """As `pulsar-admin brokers update-dynamic-config` does; returns when every broker knows."""
         base = "/admin/v2/brokers/configuration"
         call(f"{self.web_urls[0]}{base}/{name}/{value}", method="POST")
-        deadline = time.monotonic() + 30
-        while any(call(f"{url}{base}/runtime").get(name) != value for url in self.web_urls):
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{name}={value} did not reach every broker")
-            time.sleep(0.2)
+
+        def is_known() -> bool:
+            return all(call(f"{url}{base}/runtime").get(name) == value for url in self.web_urls)
+
+        if not answer_within(is_known, 30, 0.2):
+            raise SystemExit(f"{name}={value} did not reach every broker")
 
     def owners(self) -> dict[str, list[str]]:
         """By bundle that has a topic: everybody whom some broker takes for its owner.

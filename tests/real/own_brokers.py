@@ -24,6 +24,7 @@ import pulsar
 
 from tests.real.observer import call
 from tests.real.parts import ROOT, counterpoise, environment
+from tests.real.story import Story
 
 TOPIC = "persistent://public/default/endured"
 RATE = 300
@@ -45,12 +46,14 @@ class OwnBrokersJudge:
 class Publisher:
     """Publishes numbers at a rate, and notes when each was acknowledged."""
 
-    def __init__(self, client: pulsar.Client) -> None:
+    def __init__(self, client: pulsar.Client, topic: str = TOPIC) -> None:
         self.acknowledged: list[int] = []
+        self.ids: dict[tuple[int, int], int] = {}
+        """Each acknowledged number by its ledger and entry."""
         self.at: list[float] = []
         self.refused: list[object] = []
         self._producer = client.create_producer(
-            TOPIC, batching_enabled=False, send_timeout_millis=0, max_pending_messages=50_000
+            topic, batching_enabled=False, send_timeout_millis=0, max_pending_messages=50_000
         )
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._publish, daemon=True)
@@ -65,9 +68,10 @@ class Publisher:
         self._producer.flush()
 
     def _answered(self, number: int) -> Any:
-        def answered(result: Any, _: object) -> None:
+        def answered(result: Any, at: pulsar.MessageId) -> None:
             if result == pulsar.Result.Ok:
                 self.acknowledged.append(number)
+                self.ids[at.ledger_id(), at.entry_id()] = number
                 self.at.append(time.monotonic())
             else:
                 self.refused.append(result)
@@ -120,10 +124,10 @@ def judge_own_brokers(home: Path) -> int:
                 ("the topic is moved", lambda: move(cluster)),
                 ("its broker is killed", lambda: kill(cluster, owner_conf(cluster))),
             ):
-                time.sleep(CALM_S)
+                Story.wait(CALM_S)
                 moment = time.monotonic()
                 strike()
-                time.sleep(4 * CALM_S)
+                Story.wait(4 * CALM_S)
                 pause = publisher.pause_since(moment)
                 judge.check(f"{what}: publishing goes on", 0 <= pause < 20, f"{pause:.2f} s pause")
             publisher.end()
@@ -209,10 +213,17 @@ def move(cluster: dict[str, Any]) -> None:
 
     The first answers requests of this judge.
     """
-    url, path = cluster["admin_url"], TOPIC.replace("://", "/")
-    with urllib.request.urlopen(f"{url}/lookup/v2/topic/{path}/bundle", timeout=60) as answer:
-        bundle = answer.read().decode().strip('"')
+    url = cluster["admin_url"]
+    bundle = bundle_of(url, TOPIC)
     here = owner(cluster)
     to = [each["id"] for each in cluster["brokers"][1:] if each["service_url"] != here][-1]
     call(f"{url}/admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={to}",
          method="PUT")  # fmt: skip
+
+
+def bundle_of(admin_url: str, topic: str) -> str:
+    """The range of a topic's bundle."""
+    path = topic.replace("://", "/")
+    url = f"{admin_url}/lookup/v2/topic/{path}/bundle"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return str(answer.read().decode().strip('"'))

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from tests.waiting import answer_within
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "public/drive"
@@ -77,14 +77,13 @@ class Started:
 
     def wait_for(self, words: str, seconds: float, after: int = 0) -> bool:
         """Whether it says these words in time, behind so many characters of what it said."""
-        deadline = time.monotonic() + PATIENCE * seconds
-        while time.monotonic() < deadline:
-            if words in self.text[after:]:
-                return True
-            if self.process.poll() is not None:
-                return words in self.text[after:]
-            time.sleep(0.2)
-        return False
+
+        def is_over() -> bool:
+            ended = self.process.poll() is not None  # before its text is read for the last time
+            return words in self.text[after:] or ended
+
+        answer_within(is_over, PATIENCE * seconds, 0.2)
+        return words in self.text[after:]
 
     def end(self, seconds: float = 90) -> int:
         """Stop it as Ctrl-C's cousin does, and give its exit status."""

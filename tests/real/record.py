@@ -71,7 +71,7 @@ def record(
                              "--history", str(home / "history"), "--interval", "2s"),
                 home / "watch.txt",
             )  # fmt: skip
-            time.sleep(minutes * 60)
+            time.sleep(minutes * 60)  # what is recorded is the time that passes
             print("watch ended with", watch.end())
             print(counted(made))
         if listening is not None:

@@ -13,7 +13,7 @@ import time
 import urllib.error
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,6 +38,8 @@ from tests.real.soak_judgement import (
     figures_of,
     unexplained_changes,
 )
+from tests.real.story import Story
+from tests.waiting import answer_within
 
 SERVES_WITHIN_S = 240
 DECIDED = re.compile(r" decided | nothing to move")
@@ -221,11 +223,13 @@ class Soak:
 
     def _until(self, balance: StampedCommand, said: re.Pattern[str]) -> None:
         """Wait until the balancer has said it, has ended, or the time is up."""
-        deadline = time.monotonic() + SERVES_WITHIN_S
-        while time.monotonic() < deadline and balance.process.poll() is None:
-            if any(said.search(line) for _, line in balance.lines()):
-                return
-            time.sleep(0.5)
+        answer_within(
+            lambda: (
+                balance.process.poll() is not None
+                or any(said.search(line) for _, line in balance.lines())
+            ),
+            SERVES_WITHIN_S,
+        )
 
     def check(self, what: str, holds: object, seen: object = "") -> None:
         """Print a verdict, and keep it when it is bad."""
@@ -245,9 +249,9 @@ class Soak:
             due = self._began + (number + 0.7) * plan.restart_every_s
             away_s = plan.away_s[number // 2 % len(plan.away_s)]
             if due + away_s + plan.calm_s > end:
-                time.sleep(max(0.0, end - time.monotonic()))
+                Story.wait(end - time.monotonic())
                 return
-            time.sleep(max(0.0, due - time.monotonic()))
+            Story.wait(due - time.monotonic())
             how = (signal.SIGKILL, signal.SIGTERM)[number % 2]
             self._restart(number % len(self.cluster.web_urls), how, away_s)
             number += 1
@@ -258,7 +262,7 @@ class Soak:
         from_ms = now_ms()
         self.cluster.stop_broker(index, how)
         gone_ms = now_ms()
-        time.sleep(away_s)
+        Story.wait(away_s)
         started_ms = now_ms()
         self.cluster.start_broker(index)
         serves = self._serves(url)
@@ -266,33 +270,32 @@ class Soak:
         took = (now_ms() - started_ms) / 1000
         self.check(f"{broker} serves again after {how.name} and {away_s:.0f} s away", serves,
                    f"{took:.0f} s after its start")  # fmt: skip
-        rows = [each._asdict() for each in self.outages]
+        rows = [asdict(each) for each in self.outages]
         (self.home / "outages.json").write_text(json.dumps(rows, indent=1))
 
     def _serves(self, url: str) -> bool:
         """Whether a broker answers a lookup of a topic in time."""
         path = topics_of(self.plan.names[0])[0].replace("://", "/")
-        deadline = time.monotonic() + SERVES_WITHIN_S
-        while time.monotonic() < deadline:
+
+        def answers() -> bool:
             try:
                 call(f"{url}/lookup/v2/topic/{path}", within=5)
-                return True
             except (OSError, ValueError):
-                time.sleep(0.5)
-        return False
+                return False
+            return True
+
+        return bool(answer_within(answers, SERVES_WITHIN_S))
 
     def _healthy(self) -> bool:
-        deadline = time.monotonic() + self.plan.settle_s
-        while time.monotonic() < deadline:
+        def all_owned_once() -> bool:
             try:
                 owned = [each.owners().values() for each in self._views]
             except (OSError, urllib.error.URLError) as error:
                 self._say(f"a lookup failed: {error}")
-            else:
-                if all(len(names) == 1 for some in owned for names in some):
-                    return True
-            time.sleep(1)
-        return False
+                return False
+            return all(len(names) == 1 for some in owned for names in some)
+
+        return bool(answer_within(all_owned_once, self.plan.settle_s, 1))
 
     def _judge(self, lines: Sequence[tuple[int, str]]) -> None:
         moves = [

@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 ALERT = re.compile(r"ALERT (\S+): (.*)")
@@ -13,7 +14,8 @@ ANSWERS_WITHIN_MS = 30_000
 """A poll that began when a broker was away may be judged so much later."""
 
 
-class Outage(NamedTuple):
+@dataclass(frozen=True)
+class Outage:
     """A broker that was ended and started again; times are milliseconds since 1970."""
 
     broker: str

@@ -13,6 +13,7 @@ from bench._real_pulsar import cluster, free_ports
 from tests.real.load import weights_of
 from tests.real.observer import Cluster, call
 from tests.real.parts import NAMESPACE, PATIENCE, Started, counted, counterpoise, load, settings
+from tests.waiting import answer_within
 
 SHEDDING = "loadBalancerSheddingEnabled"
 SMALL = ("--set", "minUnloadMessage=10", "--set", "minUnloadMessageThroughput=1000",
@@ -68,15 +69,10 @@ class Story:
     @staticmethod
     def wait(seconds: float) -> None:
         """Let time pass in which brokers measure, or in which nothing may happen."""
-        time.sleep(max(0.0, seconds))
+        time.sleep(max(0.0, seconds))  # nothing is awaited: that nothing happens is looked at
 
     def until(self, holds: Callable[[], bool], seconds: float) -> bool:
-        deadline = time.monotonic() + PATIENCE * seconds
-        while not holds():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.5)
-        return True
+        return bool(answer_within(holds, PATIENCE * seconds))
 
 
 def run_story(lib: Path, home: Path, manager: str) -> int:

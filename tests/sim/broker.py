@@ -29,7 +29,7 @@ from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.ownership.lock.nodes import hand_over_of, read_hand_over
 from counterpoise.ownership.port import BundleProtocol, OwnershipOptions
 from counterpoise.ownership.records import LeaderBroker, NamespaceEphemeralData
-from tests.sim.loop import Machine
+from tests.sim.loop import Machine, pass_virtual_time
 from tests.sim.storage import Log, Storage
 from tests.sim.store import Node, Server, Session
 from tests.sim.topic import WITHIN_S, Link, Topic
@@ -326,7 +326,7 @@ class SimulatedBroker:
         if log is not None:
             log.closing = True
         try:
-            await asyncio.sleep(pause_s)
+            await pass_virtual_time(pause_s)
         finally:
             self.open.pop(bundle, None)
         if fails:
@@ -336,7 +336,7 @@ class SimulatedBroker:
 
     async def _prepare(self, bundle: BundleName) -> None:
         pause_s, fails = self.prepare_faults()
-        await asyncio.sleep(pause_s)
+        await pass_virtual_time(pause_s)
         if fails:
             raise OSError("the disk failed")
         self.prepared[bundle] = self._storage.look(bundle)
@@ -353,7 +353,7 @@ class SimulatedBroker:
             except Exception as error:
                 if not isinstance(error, StoreUnavailable):
                     self.log("does not register: %s", error)
-                await asyncio.sleep(0.2)
+                await pass_virtual_time(0.2)
 
 
 class _LoggedProtocol:

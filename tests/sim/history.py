@@ -32,7 +32,7 @@ from tests.sim.judges import (
     judge_readers,
     judge_rest,
 )
-from tests.sim.loop import SimulatedLoop
+from tests.sim.loop import SimulatedLoop, pass_virtual_time
 from tests.sim.storage import Storage as Logs
 from tests.sim.store import Network, Server
 from tests.sim.story import Story
@@ -108,7 +108,7 @@ class History:
         logger.addHandler(self.complaints)
         logger.setLevel(logging.ERROR)
         logger.propagate = False
-        outside = events._get_running_loop()
+        outside = events._get_running_loop()  # private: two loops of which one stands still
         events._set_running_loop(self.loop)
         gc.disable()
         try:
@@ -123,7 +123,7 @@ class History:
 
     def _run(self) -> None:
         for number in range(self.plan.brokers):
-            self._start(f"b{number + 1}")
+            self.start(f"b{number + 1}")
         for number, bundle in enumerate(self.bundles):
             self._client(bundle, 0.1 * number)
         bad_from = self.rng.uniform(0.5, 2.0)
@@ -163,7 +163,7 @@ class History:
 
     # The cluster.
 
-    def _start(self, name: str) -> None:
+    def start(self, name: str) -> None:
         """Start a broker, unless one of this name runs."""
         if any(each.machine.name == name and not each.machine.dead for each in self.brokers):
             return
@@ -197,7 +197,7 @@ class History:
             if broker.link is not None:
                 broker.link.hangs_until = 0.0
         for broker in [each for each in self.brokers if each.machine.dead]:
-            self._start(broker.machine.name)
+            self.start(broker.machine.name)
 
     # Its clients.
 
@@ -256,7 +256,7 @@ class History:
         self._asked.remove(asked)
         if not task.done():
             if not broker.up:
-                await asyncio.sleep(self.rng.uniform(0, 2))
+                await pass_virtual_time(self.rng.uniform(0, 2))
             task.cancel()
             return None
         return task.result()
@@ -340,7 +340,7 @@ def die_in_a_move(history: History) -> None:
 
     when = history.loop.time() + history.rng.choice((0.005, 0.02, 0.1, 0.6))
     history.loop.call_at(when, end, context=contextvars.Context())
-    _later(history, 5.0, lambda: history._start(victim.machine.name))
+    _later(history, 5.0, lambda: history.start(victim.machine.name))
 
 
 def freeze(history: History) -> None:
@@ -417,7 +417,7 @@ def kill(history: History) -> None:
     broker.log("dies")
     broker.die()
     if history.rng.random() < 0.7:
-        _later(history, 5.0, lambda: history._start(broker.machine.name))
+        _later(history, 5.0, lambda: history.start(broker.machine.name))
 
 
 def split(history: History) -> None:

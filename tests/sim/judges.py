@@ -86,8 +86,8 @@ class Claims:
     @staticmethod
     def _served(broker: SimulatedBroker) -> list[BundleName]:
         ownership = broker.ownership
-        known = ownership._runner.known()
-        return [each for each in known if ownership.serves(each) or ownership.taking_over(each)]
+        held = ownership.owned()
+        return [each for each in held if ownership.serves(each) or ownership.taking_over(each)]
 
 
 class Records:
@@ -138,8 +138,9 @@ class Complaints(logging.Handler):
 def judge_rest(brokers: list[SimulatedBroker]) -> None:
     """No machine rests in a passing state."""
     for broker in brokers:
-        for bundle in broker.ownership._runner.known():
-            state = broker.ownership._runner.state(bundle)
+        runner = broker.ownership._runner  # private: no broker shows what it is in the middle of
+        for bundle in runner.known():
+            state = runner.state(bundle)
             if state.in_progress:
                 raise InvariantViolation("nothing stuck", f"{broker.id} rests in {state}")
         if (state := broker.election._runner.state(LEADER_NODE)).in_progress:

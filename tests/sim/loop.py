@@ -63,6 +63,12 @@ class Handle:
         self.cancelled = True
 
 
+async def pass_virtual_time(seconds: float) -> None:
+    """Let so much time of the simulated loop pass, which takes none."""
+    assert isinstance(asyncio.get_running_loop(), SimulatedLoop), "this would take as long"
+    await asyncio.sleep(seconds)
+
+
 class SimulatedLoop(asyncio.AbstractEventLoop):
     """As much of an event loop as tasks, futures and timers need."""
 
@@ -156,6 +162,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """End what still waits, so that no garbage collector has to, at a time of its own."""
         for task in self._tasks:
             if not task.done():
+                # Private: asyncio has no other way to drop a task in silence.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 with contextlib.suppress(RuntimeError):
                     task.get_coro().close()  # type: ignore[union-attr]

@@ -162,6 +162,7 @@ def a_successor_that_is_not_ready_is_waited_for(monkeypatch: pytest.MonkeyPatch)
 
 
 def a_successor_serves_when_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Private: here and below, faults are planted in single steps.
     get_ready = ownership.BundleOwnership._get_ready
 
     async def and_serve(self: Any, bundle: BundleName) -> None:

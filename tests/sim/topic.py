@@ -23,6 +23,7 @@ from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.proto.values_pb2 import KeyValue
+from tests.sim.loop import pass_virtual_time
 from tests.sim.store import NO_MACHINE, Node, Server
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Link:
                 why = str(error)
             self.close()
             self._broker.log("links to the records' topic again: %s", why)
-            await asyncio.sleep(self._rng.uniform(0.05, 0.5))
+            await pass_virtual_time(self._rng.uniform(0.05, 0.5))
 
     @property
     def linked(self) -> bool:
@@ -209,7 +210,7 @@ class Link:
     async def _open(self) -> None:
         topic, leader = self._topic, self._topic.leader()
         self._ended = self._loop.create_future()
-        await asyncio.sleep(topic.server.delay())
+        await pass_virtual_time(topic.server.delay())
         if leader is None or leader.machine.dead or leader is not topic.leader():
             raise PeerError("no broker serves the topic")
         if not self._broker.session.connected:

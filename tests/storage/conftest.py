@@ -118,8 +118,9 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 async def settled(store: FileLedgerStore) -> None:
     """Wait for all that goes on beside reading and writing."""
+    tasks = store._tasks  # private: what no reader or writer waits for
     for _ in range(3):
-        while store._tasks:
-            await asyncio.wait(store._tasks)
+        while tasks:
+            await asyncio.wait(tasks)
         # What is to be tidied up is looked at when a timer says so, here at once.
         await asyncio.sleep(0)

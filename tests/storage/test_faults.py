@@ -56,6 +56,7 @@ async def test_a_failed_write_fails_its_callers_and_the_log_goes_on(
     kept = [] if first else [b"kept 1", b"kept 2"]
     if kept:
         await write(log, heard, *kept)
+    # Private: no setting keeps no file open.
     store.descriptors._limit = -1  # files are opened again for each write
     disk.before = fault = Failing(what, file, code)
     if not first and what == "open" and file == ".ledger":

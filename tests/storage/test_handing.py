@@ -22,6 +22,7 @@ def test_what_comes_alone_is_done_by_the_thread_that_did_the_last() -> None:
         thread.start()
     for number in range(300):
         # None of them is still on its way to rest.
+        # Private: that a thread rests changes nothing that others see.
         while len(handing._resting) < len(threads):
             assert all(thread.is_alive() for thread in threads)
         handing.put(number)

@@ -46,6 +46,7 @@ def test_the_first_look_at_a_long_ledger_reads_little_of_it(
     piece = ledger.read(entry_id, MANY, 1)
     assert piece.entries == [b"%d" % entry_id * 50]
     assert disk.taken < long_ledger.stat().st_size / 3
+    # Private: what is kept of a file is memory, which no reader sees.
     assert len(ledger._marks) < 10
 
 
@@ -54,6 +55,7 @@ def test_marks_stay_in_order_wherever_it_is_read(long_ledger: Path) -> None:
     rng = random.Random(3)
     for entry_id in rng.sample(range(MANY), 60):
         assert ledger.read(entry_id, MANY, 1).entries == [b"%d" % entry_id * 50]
+    # Private: an order of marks that is wrong only costs time.
     ids = [place.entry_id for place in ledger._marks]
     assert all(later - former >= 64 for former, later in pairwise(ids))
 

@@ -44,6 +44,7 @@ class Owner:
     def __init__(self, world: World, number: int) -> None:
         self.world = world
         self.client: MemoryClient = world.bookkeeper.client()
+        self.client.payload_max = 100
         self.store = ManagedLedgerStore(
             world.tree.open(), self.client, options=OPTIONS, cache_bytes=200
         )
@@ -122,9 +123,9 @@ class World:
         assert mark >= self.saved, "the cursor went back"
         self.saved = mark
 
-    def append(self, owner: Owner, count: int) -> None:
+    def append(self, owner: Owner, count: int, size: int = 6) -> None:
         for _ in range(count):
-            entry = b"%06d" % next(self.numbers)
+            entry = b"%0*d" % (size, next(self.numbers))
             self.unknown.add(entry)
             try:
                 owner.log.append(entry, 1, entry)
@@ -176,6 +177,11 @@ class Story:
 
     async def append(self, number: int) -> None:
         self.world.append(self.world.owner, number + 1)
+
+    async def append_too_large(self, number: int) -> None:
+        """An entry that bookies do not take, behind others of its group."""
+        self.world.append(self.world.owner, number)
+        self.world.append(self.world.owner, 1, 101)
 
     async def wait(self, _: int) -> None:
         self.world.bookkeeper.answers.set()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from counterpoise.bookkeeper.cursors import CursorNode, CursorPositions, write_cursor_node
+from counterpoise.bookkeeper.cursors import (
+    CursorNode,
+    CursorPositions,
+    write_cursor_node,
+    write_positions,
+)
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.metadata import MemoryStore, MemoryTree
 from counterpoise.names.position import Position
@@ -18,6 +23,10 @@ from tests.storage.conftest import Heard, everything, write
 NAME = "t/n/persistent/x"
 PATH = f"/managed-ledgers/{NAME}"
 OPTIONS = ManagedLedgerOptions(ledger_entries=3, min_rollover_min=0)
+
+
+COMPACTED = (("CompactedTopicLedger", 7),)
+"""What Pulsar writes into a cursor's state when it has compacted the topic."""
 
 
 class Cluster:
@@ -39,8 +48,13 @@ class Cluster:
         return writer.ledger
 
 
-def node(name: str, *texts: tuple[str, str]) -> tuple[str, bytes]:
-    cursor = CursorNode(name, -1, CursorPositions(Position(0, 0)), texts)
+def node(
+    name: str,
+    *texts: tuple[str, str],
+    ledger: int = -1,
+    compacted: tuple[tuple[str, int], ...] = (),
+) -> tuple[str, bytes]:
+    cursor = CursorNode(name, ledger, CursorPositions(Position(0, 0), numbers=compacted), texts)
     return name, write_cursor_node(f"{PATH}/{name}", b"", cursor, 1)
 
 
@@ -48,7 +62,7 @@ def node(name: str, *texts: tuple[str, str]) -> tuple[str, bytes]:
     ("feature", "cursor"),
     [
         ("long-term storage", None),
-        ("a compacted ledger", node("__compaction")),
+        ("a compacted ledger", node("__compaction", compacted=COMPACTED)),
         ("geo-replication", node("pulsar.repl.west")),
         ("delayed messages", node("s", ("#pulsar.internal.delayed.bucket_1_2", "77"))),
     ],
@@ -71,6 +85,30 @@ async def test_features_that_are_not_here_are_refused_and_the_log_stays(
     assert await cluster.metadata.get(PATH) == before
     assert not cluster.bookkeeper.ledgers[ledger].fenced
     assert list(cluster.bookkeeper.ledgers) == [ledger]
+
+
+@pytest.mark.parametrize("compacted", [COMPACTED, ()], ids=["compacted", "never compacted"])
+async def test_a_topic_is_refused_once_it_is_compacted_and_not_because_it_may_be(
+    compacted: tuple[tuple[str, int], ...],
+) -> None:
+    """Only the cursor's ledger has its latest state."""
+    cluster = Cluster()
+    state = CursorPositions(Position(0, 0), numbers=compacted)
+    ledger = await cluster.ledger(b"a", b"b")
+    info = pb.ManagedLedgerInfo()
+    info.ledgerInfo.add(ledgerId=ledger)
+    await cluster.metadata.put(PATH, info.SerializeToString())
+    name, value = node("__compaction", ledger=await cluster.ledger(write_positions(state)))
+    await cluster.metadata.put(f"{PATH}/{name}", value)
+    if compacted:
+        with pytest.raises(UnsupportedLog, match="a compacted ledger"):
+            await cluster.broker().open(NAME, "ours", Heard())
+        assert not cluster.bookkeeper.ledgers[ledger].fenced
+        return
+    log = await cluster.broker().open(NAME, "ours", Heard())
+    assert await everything(log) == [b"a", b"b"]
+    assert list(log.cursors) == ["__compaction"]
+    await log.close()
 
 
 async def test_what_another_broker_put_before_an_entry_is_not_delivered() -> None:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 
 from counterpoise.wire import events
-from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.values import (
@@ -15,10 +14,13 @@ from counterpoise.wire.values import (
     Schema,
     SubscriptionType,
     TopicsMode,
+    TransactionId,
 )
 from tests.wire import frames
 from tests.wire.frames import Type
 from tests.wire.strategies import client_frames
+
+_TRANSACTION: dict[str, object] = {"txnid_most_bits": 3, "txnid_least_bits": 9}
 
 CASES: list[tuple[int, str, dict[str, object], events.Event]] = [
     (Type.PING, "ping", {}, events.Ping()),
@@ -217,8 +219,8 @@ CASES: list[tuple[int, str, dict[str, object], events.Event]] = [
     (
         Type.ACK,
         "ack",
-        {"consumer_id": 0, "ack_type": 0, "txnid_most_bits": 0},
-        events.Ack(0, False, (), in_transaction=True),
+        {"consumer_id": 0, "ack_type": 0, "txnid_most_bits": 3, "txnid_least_bits": 9},
+        events.Ack(0, False, (), transaction=TransactionId(3, 9)),
     ),
     (
         Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
@@ -278,25 +280,57 @@ CASES: list[tuple[int, str, dict[str, object], events.Event]] = [
         },
         events.GetOrCreateSchema(5, "t", Schema("s", b"d", 4)),
     ),
-    *(
-        (
-            kind,
-            field,
-            {"request_id": 5},
-            events.RequestRefused(
-                5,
-                ServerError.NotAllowedError,
-                "Transactions are not enabled on this broker",
-            ),
-        )
-        for kind, field in (
-            (Type.NEW_TXN, "new_txn"),
-            (Type.ADD_PARTITION_TO_TXN, "add_partition_to_txn"),
-            (Type.ADD_SUBSCRIPTION_TO_TXN, "add_subscription_to_txn"),
-            (Type.END_TXN, "end_txn"),
-            (Type.END_TXN_ON_PARTITION, "end_txn_on_partition"),
-            (Type.END_TXN_ON_SUBSCRIPTION, "end_txn_on_subscription"),
-        )
+    (
+        Type.TC_CLIENT_CONNECT_REQUEST,
+        "tc_client_connect_request",
+        {"request_id": 5, "tc_id": 3},
+        events.ConnectCoordinator(5, 3),
+    ),
+    (
+        Type.NEW_TXN,
+        "new_txn",
+        {"request_id": 5, "tc_id": 3, "txn_ttl_seconds": 4000},
+        events.NewTransaction(5, 3, 4000),
+    ),
+    (
+        Type.ADD_PARTITION_TO_TXN,
+        "add_partition_to_txn",
+        {"request_id": 5, **_TRANSACTION, "partitions": ["a", "b"]},
+        events.AddToTransaction(5, TransactionId(3, 9), ("a", "b")),
+    ),
+    (
+        Type.ADD_SUBSCRIPTION_TO_TXN,
+        "add_subscription_to_txn",
+        {
+            "request_id": 5,
+            **_TRANSACTION,
+            "subscription": [{"topic": "a", "subscription": "s"}],
+        },
+        events.AddToTransaction(5, TransactionId(3, 9), (), (("a", "s"),)),
+    ),
+    (
+        Type.END_TXN,
+        "end_txn",
+        {"request_id": 5, **_TRANSACTION, "txn_action": 1},
+        events.EndTransaction(5, TransactionId(3, 9), False),
+    ),
+    (
+        Type.END_TXN_ON_PARTITION,
+        "end_txn_on_partition",
+        {"request_id": 5, **_TRANSACTION, "topic": "a", "txn_action": 0},
+        events.EndOnParticipant(5, TransactionId(3, 9), True, -1, "a"),
+    ),
+    (
+        Type.END_TXN_ON_SUBSCRIPTION,
+        "end_txn_on_subscription",
+        {
+            "request_id": 5,
+            **_TRANSACTION,
+            "subscription": {"topic": "a", "subscription": "s"},
+            "txn_action": 1,
+            "txnid_least_bits_of_low_watermark": (1 << 64) - 1,
+        },
+        events.EndOnParticipant(5, TransactionId(3, 9), False, -1, "a", "s"),
     ),
 ]
 

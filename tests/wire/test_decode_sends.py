@@ -29,6 +29,7 @@ def without_fast_path() -> Iterator[None]:
 def taken_fast(protocol: ServerProtocol, data: bytes) -> list[Event]:
     """Return what the fast path takes from ``data``, alone."""
     events: list[Event] = []
+    # Private: the fast path alone; the whole protocol takes it and the other.
     general.decode_sends(data, 0, len(data), 1 << 20, protocol._producers, events, 1 << 30)
     return events
 

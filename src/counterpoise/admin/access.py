@@ -176,6 +176,7 @@ TABLE: Final[tuple[tuple[str, str, AccessRule], ...]] = (
     ("PUT", f"{_TOPIC}/backlogSize", _topic("GET_BACKLOG_SIZE")),
     ("POST", f"{_TOPIC}/trim", _topic("TRIM_TOPIC")),
     ("POST", f"{_TOPIC}/terminate*", _topic("TERMINATE")),
+    ("*", f"{_TOPIC}/compaction", _topic("COMPACT")),
     ("GET", f"{_SUB}/properties", _topic("CONSUME")),
     ("PUT", f"{_SUB}/properties", _topic("SUBSCRIBE")),
     ("POST", f"{_SUB}/analyzeBacklog", _topic("CONSUME")),

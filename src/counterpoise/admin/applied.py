@@ -9,16 +9,8 @@ from counterpoise.broker.face import BrokerConfig
 
 _NO_QUOTA = {"limit": -1, "limitSize": -1, "limitTime": -1, "policy": "producer_request_hold"}
 _NEVER_READ: dict[str, Json] = {
-    "retentionPolicies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
-    "delayedDeliveryPolicies": {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 0},
-    "compactionThreshold": 0,
     "entryFilters": {"entryFilterNames": ""},
     "backLogQuotaMap": dict.fromkeys(("destination_storage", "message_age"), _NO_QUOTA),
-    "inactiveTopicPolicies": {
-        "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
-        "maxInactiveDurationSeconds": 60,
-        "deleteWhileInactive": True,
-    },
 }
 """Pulsar's defaults of settings that no broker here reads, for tools that show them."""
 
@@ -31,6 +23,8 @@ _SETTINGS = {
     "maxUnackedMessagesOnSubscription": "topics.max_unacked_per_subscription",
     "maxSubscriptionsPerTopic": "topics.max_subscriptions",
     "messageTTLInSeconds": "topics.ttl_s",
+    "deduplicationSnapshotIntervalSeconds": "topics.dedup_snapshot_s",
+    "compactionThreshold": "topics.compaction_bytes",
     "schemaCompatibilityStrategy": "schemas.strategy",
 }
 """Policies that are one setting."""
@@ -56,6 +50,24 @@ def applied_by_broker(config: BrokerConfig, name: str) -> Json:
             return {
                 "subscribeThrottlingRatePerConsumer": rates.subscribes,
                 "ratePeriodInSecond": rates.subscribe_period_s,
+            }
+        case "delayedDeliveryPolicies":
+            return {
+                "active": topics.delays,
+                "tickTime": topics.delay_tick_ms,
+                "maxDeliveryDelayInMillis": topics.delay_max_ms,
+            }
+        case "retentionPolicies":
+            return {
+                "retentionTimeInMinutes": topics.retention_minutes,
+                "retentionSizeInMB": topics.retention_megabytes,
+            }
+        case "inactiveTopicPolicies":
+            after = topics.inactive_s
+            return {
+                "inactiveTopicDeleteMode": topics.inactive_mode,
+                "maxInactiveDurationSeconds": topics.inactive_check_s if after is None else after,
+                "deleteWhileInactive": topics.deletes_inactive,
             }
         case "subscriptionTypesEnabled":
             return list(topics.types)

@@ -13,6 +13,13 @@ from counterpoise.broker.face import PersistentTopic, Producer, Subscription, To
 RANGES_IN_A_TURN: Final = 500
 """How many acknowledged ranges are written before others have their turn."""
 
+_COMPACTION_FIGURES = (
+    "lastCompactionRemovedEventCount",
+    "lastCompactionSucceedTimestamp",
+    "lastCompactionFailedTimestamp",
+    "lastCompactionDurationTimeInMills",
+)
+
 NOT_MEASURED: Mapping[str, Any] = {
     "systemTopicBytesInCounter": 0,
     "bytesOutInternalCounter": 0,
@@ -32,12 +39,7 @@ NOT_MEASURED: Mapping[str, Any] = {
     "nonContiguousDeletedMessagesRanges": 0,
     "nonContiguousDeletedMessagesRangesSerializedSize": 0,
     "delayedMessageIndexSizeInBytes": 0,
-    "compaction": {
-        "lastCompactionRemovedEventCount": 0,
-        "lastCompactionSucceedTimestamp": 0,
-        "lastCompactionFailedTimestamp": 0,
-        "lastCompactionDurationTimeInMills": 0,
-    },
+    "compaction": dict.fromkeys(_COMPACTION_FIGURES, 0),
 }
 """Figures that clients and tools expect and this broker does not take."""
 
@@ -105,7 +107,16 @@ _NOTHING_STORED = {
 
 def _stored_json(topic: PersistentTopic) -> JsonObject:
     status = "Enabled" if topic.rules.deduplicates else "Disabled"
-    return {"deduplicationStatus": status, **_lost_json(topic)}
+    compaction = topic.compaction.stats
+    figures = (
+        *(compaction.removed, compaction.succeeded_ms),
+        *(compaction.failed_ms, compaction.took_ms),
+    )
+    return {
+        "deduplicationStatus": status,
+        "compaction": dict(zip(_COMPACTION_FIGURES, figures, strict=True)),
+        **_lost_json(topic),
+    }
 
 
 def _lost_json(topic: PersistentTopic) -> JsonObject:

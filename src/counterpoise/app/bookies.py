@@ -46,7 +46,9 @@ class LocalBookies:
     def __init__(self, java: Path, lib: Path, home: Path, zookeeper: str) -> None:
         """``zookeeper``: ``host:port``. ``home``: where data, logs and settings are."""
         self.children: list[Child] = []
-        self._home = home
+        self._on_ended: Callable[[str, int], None] | None = None
+        self.home = home
+        """Below it each bookie's data, log and settings, by its name."""
         self._zookeeper = zookeeper
         home.mkdir(parents=True, exist_ok=True)
         (home / "log4j2.properties").write_text(LOGGING)
@@ -73,8 +75,9 @@ class LocalBookies:
         """
         made = cls(find_java(), find_jars(), home, zookeeper)
         try:
+            made._on_ended = on_ended
             made._set_up()
-            made.children = [made._launch(number, on_ended) for number in range(1, count + 1)]
+            made.children = [made._launch(number) for number in range(1, count + 1)]
             for child in made.children:
                 child.wait_ready()
         except BaseException:
@@ -82,9 +85,19 @@ class LocalBookies:
             raise
         return made
 
+    def restart(self, name: str) -> None:
+        """Start a bookie again that ended, on its port and its data; raises `UserError`.
+
+        Call it on the thread that started it, or on one that lives as long.
+        """
+        number = next(n for n, each in enumerate(self.children) if each.spec.name == name)
+        self.children[number].stop()
+        self.children[number] = self._launch(number + 1)
+        self.children[number].wait_ready()
+
     def _set_up(self) -> None:
         """Create BookKeeper's nodes, once for all time."""
-        done = self._home / "metadata-is-there"
+        done = self.home / "metadata-is-there"
         if done.exists():
             return
         conf = self._conf(0, free_port())
@@ -97,7 +110,7 @@ class LocalBookies:
                     "initnewcluster",
                 ],
                 is_ready=lambda line: "Successfully initiated cluster" in line,
-                log=self._home / "set-up.log",
+                log=self.home / "set-up.log",
             )
         ).wait(60)
         done.touch()
@@ -105,9 +118,10 @@ class LocalBookies:
     def _java_with(self, *options: str) -> list[str]:
         return [self._java[0], *options, *self._java[1:]]
 
-    def _launch(self, number: int, on_ended: Callable[[str, int], None] | None) -> Child:
+    def _launch(self, number: int) -> Child:
+        on_ended = self._on_ended
         name = f"bookie-{number}"
-        path = self._home / f"{name}.port"
+        path = self.home / f"{name}.port"
         # Its id is its address, which its data belong to.
         port = int(path.read_text()) if path.exists() else free_port()
         path.write_text(str(port))
@@ -120,34 +134,15 @@ class LocalBookies:
                     *("--conf", str(self._conf(number, port))),
                 ],
                 is_ready=lambda line: READY_MARK in line,
-                log=self._home / f"{name}.log",
+                log=self.home / f"{name}.log",
                 ready_within_s=120.0,
                 on_ended=None if on_ended is None else lambda status: on_ended(name, status),
             )
         )
 
     def _conf(self, number: int, port: int) -> Path:
-        data = self._home / f"bookie-{number}"
-        settings: Mapping[str, object] = {
-            "bookiePort": port,
-            "advertisedAddress": "127.0.0.1",
-            "allowLoopback": "true",
-            "journalDirectories": data / "journal",
-            "ledgerDirectories": data / "ledgers",
-            "metadataServiceUri": f"zk+hierarchical://{self._zookeeper}/ledgers",
-            # Short, so that one that was killed is missed soon, and can start again.
-            "zkTimeout": 4000,
-            "nettyMaxFrameSizeBytes": 5253120,
-            "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
-            "dbStorage_writeCacheMaxSizeMb": 16,
-            "dbStorage_readAheadCacheMaxSizeMb": 16,
-            "dbStorage_rocksDB_blockCacheSize": 8388608,
-            "journalPreAllocSizeMB": 4,
-            "entryLogFilePreallocationEnabled": "false",
-            "diskUsageThreshold": 0.99,
-            "httpServerEnabled": "false",
-        }
-        path = self._home / f"bookie-{number}.conf"
+        path = self.home / f"bookie-{number}.conf"
+        settings = bookie_settings(port, self.home / f"bookie-{number}", self._zookeeper)
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return path
 
@@ -163,6 +158,29 @@ class LocalBookies:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def bookie_settings(port: int, data: Path, zookeeper: str) -> dict[str, object]:
+    """What a small bookie on the loopback address is started with."""
+    return {
+        "bookiePort": port,
+        "advertisedAddress": "127.0.0.1",
+        "allowLoopback": "true",
+        "journalDirectories": data / "journal",
+        "ledgerDirectories": data / "ledgers",
+        "metadataServiceUri": f"zk+hierarchical://{zookeeper}/ledgers",
+        # Short, so that one that was killed is missed soon, and can start again.
+        "zkTimeout": 4000,
+        "nettyMaxFrameSizeBytes": 5253120,
+        "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+        "dbStorage_writeCacheMaxSizeMb": 16,
+        "dbStorage_readAheadCacheMaxSizeMb": 16,
+        "dbStorage_rocksDB_blockCacheSize": 8388608,
+        "journalPreAllocSizeMB": 4,
+        "entryLogFilePreallocationEnabled": "false",
+        "diskUsageThreshold": 0.99,
+        "httpServerEnabled": "false",
+    }
 
 
 def find_jars(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> Path:

@@ -97,8 +97,7 @@ class ClusterFaults:
                     if subscription.dispatcher is not None:
                         subscription.dispatcher.time_passed()
         for each in self.brokers.alive:
-            await each.running.upkeep.expire_messages()
-            await each.running.upkeep.check_quotas()
+            await each.running.upkeep.look_at_all()
         self.log.add(EventKind.CLOCK, f"it is {seconds:g} s later")
 
     async def clear(self) -> None:

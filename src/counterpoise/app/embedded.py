@@ -14,6 +14,7 @@ from counterpoise.app.fault_control import EmbeddedFaultControl
 from counterpoise.app.fault_methods import ClusterWithFaults
 from counterpoise.app.launched import LOCAL_DEFAULTS, together
 from counterpoise.app.loop_thread import LoopThread
+from counterpoise.app.recording_file import RECORD_MIB, RecordingFile
 from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.wiring import config_of, shedding_every
 from counterpoise.storage.open import file_url
@@ -57,6 +58,8 @@ class Cluster(ClusterWithFaults):
     ``tokens``: clients have to show a token (``security.token("alice")``) and may do what its role
     was granted; the role ``admin`` may do everything.
     ``faults_over_http``: the admin API has ``/admin/v2/faults``, for tests in other languages.
+    ``record``: a file that does not exist yet, which keeps what clients do, for
+    ``counterpoise replay``; at most ``record_mib`` MiB of it.
     """
 
     def __init__(
@@ -70,6 +73,8 @@ class Cluster(ClusterWithFaults):
         tls: bool = False,
         tokens: bool = False,
         faults_over_http: bool = False,
+        record: str | Path | None = None,
+        record_mib: int = RECORD_MIB,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster needs at least one broker")
@@ -91,6 +96,9 @@ class Cluster(ClusterWithFaults):
         self._brokers = EmbeddedBrokers(self._config)
         if faults_over_http:
             self._brokers.control = EmbeddedFaultControl(self._brokers)
+        self._record = None if record is None else Path(record)
+        self._record_mib = record_mib
+        self._recording: RecordingFile | None = None
         self._console: ConsoleProcess | None = None
 
     # Life.
@@ -99,6 +107,9 @@ class Cluster(ClusterWithFaults):
         """Start every broker; returns when clients may connect."""
         if self._thread is not None:
             raise RuntimeError("the cluster runs already")
+        if self._record is not None:
+            self._recording = RecordingFile(self._record, self._record_mib)
+            self._brokers.recorder = self._recording
         self._thread = LoopThread("counterpoise-cluster")
         try:
             self.do(self._brokers.start(self._wanted))
@@ -123,6 +134,8 @@ class Cluster(ClusterWithFaults):
                 thread.run(self._brokers.stop(kill=not orderly), CALL_TIMEOUT_S)
             finally:
                 thread.stop()
+        if self._recording is not None:
+            self._recording.close()
 
     def __enter__(self) -> Cluster:
         return self.start()

@@ -28,6 +28,7 @@ from counterpoise.storage.port import LedgerStore
 
 if TYPE_CHECKING:
     from counterpoise.admin.rest.faults import FaultControl
+    from counterpoise.broker.connection.recorded import TrafficRecorder
 
 
 class BrokerWatcher(Protocol):
@@ -55,6 +56,8 @@ class EmbeddedBrokers:
         self.watcher: BrokerWatcher | None = None
         #: What HTTP clients may have go wrong; None: nothing.
         self.control: FaultControl | None = None
+        #: What keeps the traffic of all clients; None: nothing does.
+        self.recorder: TrafficRecorder | None = None
 
     @property
     def alive(self) -> list[EmbeddedBroker]:
@@ -107,6 +110,8 @@ class EmbeddedBrokers:
             web=partial(LazyWebServer, faults=self.control),
         )
         await broker.start()
+        if self.recorder is not None:
+            broker.listener.record(self.recorder)
         added = EmbeddedBroker(broker, ledgers.disk)
         self.all.append(added)
         if self.watcher is not None:

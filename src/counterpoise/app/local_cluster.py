@@ -13,6 +13,7 @@ from pathlib import Path
 from counterpoise.app.bookies import LocalBookies
 from counterpoise.app.launched import LOCAL_DEFAULTS, living, nth_port, together
 from counterpoise.app.processes import READY, Child, ChildFailedError, ChildSpec
+from counterpoise.app.recording_file import RECORD_MIB
 from counterpoise.app.wiring import conf_text
 from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.names.properties import format_properties
@@ -25,7 +26,7 @@ PROCESS_DEFAULTS: Mapping[str, object] = {
 """Where a broker in a process of its own differs from Pulsar's defaults."""
 
 LEDGER_STORE = "ledgerStoreUrl"
-ZOOKEEPER = "zookeeper"
+ZOOKEEPER = "ZooKeeper"
 """What ``on_ended`` calls the cluster's own ZooKeeper."""
 
 
@@ -73,6 +74,10 @@ class LocalClusterOptions:
     log_level: str = "warning"
     faults: bool = False
     """In one process: whether tests may set faults over HTTP."""
+    record: Path | None = None
+    """In one process: a new file for what clients do; None: it is not recorded."""
+    record_mib: int = RECORD_MIB
+    """How large that file may become."""
 
     @property
     def history(self) -> Path:
@@ -95,7 +100,7 @@ class LocalCluster:
     def __init__(
         self, options: LocalClusterOptions, *, on_ended: Callable[[str, int], None] | None = None
     ) -> None:
-        """``on_ended`` hears the name and exit status of a broker, or of ZooKeeper, that ends."""
+        """``on_ended`` hears the name and exit status of a broker or server that ends."""
         self.options = options
         """Once it runs with the directory of its data, also of a temporary one."""
         self.brokers: list[BrokerProcess] = []
@@ -104,6 +109,8 @@ class LocalCluster:
         self._on_ended = on_ended
         self._stack = contextlib.ExitStack()
         self._server: ZooKeeper | None = None
+        self.bookies: LocalBookies | None = None
+        """Those of this cluster, once it runs."""
 
     @property
     def service_url(self) -> str:
@@ -141,10 +148,19 @@ class LocalCluster:
         again = self.brokers[number] = _described(self._launch(number, self._stack))
         return again
 
-    def restart_zookeeper(self) -> None:
-        """Start the cluster's own ZooKeeper again, after it ended; raises ``UserError``."""
-        if self._server is not None:
+    def restart_server(self, name: str) -> None:
+        """Start the cluster's own ZooKeeper, or a bookie, again that ended; raises ``UserError``.
+
+        Call it on the thread that started the cluster, or on one that lives as long.
+        """
+        if name != ZOOKEEPER and self.bookies is not None:
+            self.bookies.restart(name)
+        elif self._server is not None:
             self._server.restart()
+
+    def server_log(self, name: str) -> Path:
+        """Where the output of ZooKeeper, or of a bookie, is."""
+        return self.data / ("zookeeper" if name == ZOOKEEPER else "bookies") / f"{name.lower()}.log"
 
     def kill(self, broker: BrokerProcess) -> None:
         """End a broker with SIGKILL."""
@@ -177,7 +193,8 @@ class LocalCluster:
     def _bookies(self, undo: contextlib.ExitStack) -> None:
         count, address = self.options.bookies, self.metadata_url.removeprefix("zk:")
         home = self.data / "bookies"
-        undo.enter_context(LocalBookies.start(count, home, address, on_ended=self._on_ended))
+        started = LocalBookies.start(count, home, address, on_ended=self._on_ended)
+        self.bookies = undo.enter_context(started)
         copies = str(min(count, 2))
         names = ("EnsembleSize", "WriteQuorum", "AckQuorum")
         settings = {f"managedLedgerDefault{name}": copies for name in names}

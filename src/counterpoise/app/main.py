@@ -63,6 +63,7 @@ class Verb:
 VERBS: tuple[Verb, ...] = (
     Verb("up", "start a local cluster and leave it running"),
     Verb("demo", "watch an uneven cluster become even", extra="demo"),
+    Verb("replay", "do again what clients of a recorded cluster did"),
     Verb("broker", "run one broker"),
     Verb("watch", "keep a cluster's history", extra="pipeline"),
     Verb("watchdog", "what is wrong with a cluster", extra="pipeline"),

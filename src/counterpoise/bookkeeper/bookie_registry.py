@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from dataclasses import dataclass
 from typing import Final
@@ -51,15 +52,23 @@ class BookieRegistry:
 
 async def read_registry(store: MetadataReader, root: str) -> BookieRegistry:
     """Ask the metadata store for the bookies of the cluster whose ledgers are below ``root``."""
-    registered = {}
     available, read_only = f"{root}/available", f"{root}/available/{_READ_ONLY_NODE}"
+    writable, reading, known = await asyncio.gather(
+        *map(store.children, (available, read_only, f"{root}/cookies"))
+    )
     # Read-only ones last: one that changes over is in both places for a moment.
-    for parent, state in ((available, BookieState.READ_WRITE), (read_only, BookieState.READ_ONLY)):
-        for bookie in await store.children(parent):
-            found = None if bookie == _READ_ONLY_NODE else await store.get(f"{parent}/{bookie}")
-            if found is not None:
-                registered[bookie] = RegisteredBookie(bookie, state, *address(bookie, found.value))
-    return BookieRegistry(registered, frozenset(await store.children(f"{root}/cookies")))
+    nodes = [
+        *((available, each, BookieState.READ_WRITE) for each in writable),
+        *((read_only, each, BookieState.READ_ONLY) for each in reading),
+    ]
+    nodes = [each for each in nodes if each[1] != _READ_ONLY_NODE]
+    values = await asyncio.gather(*(store.get(f"{parent}/{each}") for parent, each, _ in nodes))
+    registered = {
+        bookie: RegisteredBookie(bookie, state, *address(bookie, found.value))
+        for (_, bookie, state), found in zip(nodes, values, strict=True)
+        if found is not None
+    }
+    return BookieRegistry(registered, frozenset(known))
 
 
 def address(bookie: str, value: bytes) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from counterpoise.bookkeeper.managed_ledgers import ROOT, parse_node, parsed
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.metadata.port import MetadataReader
 from counterpoise.names.position import NO_POSITION, Position
+from counterpoise.wire.bit_words import WORD_BITS, bits_of
 
 NO_LEDGER: Final = -1
 """The cursor ledger of a cursor whose state is in its node."""
@@ -27,7 +28,6 @@ COMPACTED_LEDGER: Final = "CompactedTopicLedger"
 """The property of that cursor which names the ledger of a topic's compacted messages."""
 DELAYED_BUCKET: Final = "#pulsar.internal.delayed.bucket"
 """How properties of a cursor begin that name a ledger with delayed messages' index."""
-_WORD_BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CursorPositions:
         """`ranges` and `bits` in order, both ends of each included."""
         found = [(before._replace(entry_id=before.entry_id + 1), to) for before, to in self.ranges]
         for ledger, words in self.bits:
-            found += _runs(ledger, sum(word << _WORD_BITS * at for at, word in enumerate(words)))
+            found += _runs(ledger, bits_of(words))
         return tuple(sorted(found))
 
 
@@ -180,11 +180,11 @@ def _place(position: Position) -> pb.NestedPositionInfo:
 
 
 def _unsigned(words: Iterable[int]) -> tuple[int, ...]:
-    return tuple(word & (1 << _WORD_BITS) - 1 for word in words)
+    return tuple(word & (1 << WORD_BITS) - 1 for word in words)
 
 
 def _signed(words: Iterable[int]) -> list[int]:
-    return [word - (1 << _WORD_BITS) if word >> _WORD_BITS - 1 else word for word in words]
+    return [word - (1 << WORD_BITS) if word >> WORD_BITS - 1 else word for word in words]
 
 
 def _batches(
@@ -276,7 +276,7 @@ class EntryCount:
             for before, last in positions.ranges
         )
         for ledger, words in positions.bits:
-            bits = sum(word << _WORD_BITS * at for at, word in enumerate(words))
+            bits = bits_of(words)
             first = max(0, marked - self.up_to(Position(ledger, -1)))
             bits &= (1 << self._counts.get(ledger, 0)) - 1
             found += (bits >> first).bit_count()

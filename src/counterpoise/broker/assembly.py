@@ -47,7 +47,11 @@ from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.ledger_ids import ClusterLedgerIds
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.transaction_ends import LocalParticipants
 from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.broker.transactions.coordinators import Coordinators
+from counterpoise.broker.transactions.options import TransactionOptions
+from counterpoise.broker.transactions.participants import ClusterParticipants
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
@@ -257,6 +261,7 @@ def _topics(
         context.policies,
         context.live.options(RateOptions),
     )
+    ids = ClusterLedgerIds(context.metadata, context.ledgers, context.background)
     loaded = TopicRegistry(
         context.ledgers,
         bundles.namespaces,
@@ -270,10 +275,26 @@ def _topics(
         policies=catalog.policies_of,
         stays=bundles.namespaces.goes_with_leader,
         compaction=None if ownership.records is None else ownership.records.compaction,
-        ids=ClusterLedgerIds(context.metadata, context.ledgers, context.background),
+        ids=ids,
     )
     limits.follow_too(loaded)
-    upkeep = TopicUpkeep(loaded.loaded, context.live.options(TopicOptions))
+    upkeep = TopicUpkeep(loaded, context.live.options(TopicOptions))
+    participants = LocalParticipants(loaded)
+    coordinators = Coordinators(
+        context.ledgers,
+        me,
+        ids,
+        loaded,
+        ClusterParticipants(
+            participants,
+            addresses.for_brokers(tls=context.config.client.tls),
+            context.as_client,
+            context.live.options(TransactionOptions),
+        ),
+        context.live.options(TransactionOptions),
+        context.background,
+        wall_clock_ms,
+    )
     on_bookkeeper = context.config.storage.bookkeeper_metadata is not None
     schemas = SchemaRegistry(
         context.metadata,
@@ -281,7 +302,7 @@ def _topics(
         context.live.options(SchemaOptions),
         paths.OWN_SCHEMAS if on_bookkeeper else paths.SCHEMAS,
     )
-    return TopicParts(catalog, schemas, limits, loaded, upkeep)
+    return TopicParts(catalog, schemas, limits, loaded, upkeep, participants, coordinators)
 
 
 def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) -> ClientListener:
@@ -293,6 +314,8 @@ def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) 
         schemas=topics.schemas,
         on_topics_changed=TopicChanges(context.metadata).subscribe,
         security=context.security,
+        transactions=topics.coordinators,
+        participants=topics.participants,
         system_topics=context.system_topics,
     )
     options = replace(

@@ -28,6 +28,7 @@ from counterpoise.broker.parts import BrokerParts
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open_server_sockets
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.transactions.coordinators import COORDINATORS
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.callbacks import StopListening
@@ -217,6 +218,7 @@ class Broker:
             config.default_number_of_namespace_bundles,
             self.addresses,
             extensible=self._context.is_extensible,
+            coordinators=COORDINATORS if config.transactions.enabled else 0,
         )
         await self.live.start(self.background)
         self._follow_settings()
@@ -278,6 +280,7 @@ class Broker:
         try:
             await self._hand_over()
             await self.parts.ownership.election.stop()
+            await self.parts.topics.coordinators.close()
             await self.topics.close()
         except asyncio.CancelledError:
             await self.kill()

@@ -13,6 +13,7 @@ from counterpoise.broker.metrics_options import MetricsOptions
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.transactions.options import TransactionOptions
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
@@ -37,6 +38,7 @@ _PLACEMENT = PlacementOptions()
 _SPLITTING = SplitOptions()
 _TOPICS = TopicOptions()
 _SCHEMAS = SchemaOptions()
+_TRANSACTIONS = TransactionOptions()
 _RATES = RateOptions()
 _OWNERSHIP = StateChannelOptions()
 _SHEDDING = SheddingConfig()
@@ -118,6 +120,7 @@ class BrokerConfig:
     shedding: SheddingConfig = _SHEDDING
     topics: TopicOptions = _TOPICS
     schemas: SchemaOptions = _SCHEMAS
+    transactions: TransactionOptions = _TRANSACTIONS
     rates: RateOptions = _RATES
     storage: StorageOptions = _STORAGE
     ownership: StateChannelOptions = _OWNERSHIP

@@ -28,7 +28,9 @@ from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.transaction_ends import LocalParticipants
 from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.broker.transactions.coordinators import Coordinators
 from counterpoise.metadata import MetadataStore
 from counterpoise.ownership.port import BundleProtocol
 
@@ -85,6 +87,8 @@ class TopicParts:
     limits: LimitPolicies
     loaded: TopicRegistry
     upkeep: TopicUpkeep
+    participants: LocalParticipants
+    coordinators: Coordinators
 
 
 @dataclass(frozen=True, slots=True)

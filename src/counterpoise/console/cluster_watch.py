@@ -69,7 +69,8 @@ class ClusterWatch:
         self._throttling = Throttling(self._admin)
         self._placing = RoundPolicies(session, options.watch.addresses)
         self._state = FoldState.empty()
-        self._moved: Mapping[str, CompletedMove] = {}
+        self.moved: Mapping[str, CompletedMove] = {}
+        """Moves that were carried out from here, by bundle, until both brokers have reported."""
         self._memory = RoundMemory()
         self._strategy: Strategy | None = None
         self.shed: tuple[RoundSummary, ...] = ()
@@ -90,13 +91,13 @@ class ClusterWatch:
     async def look(self) -> None:
         """Look once."""
         rows = await self._collector.poll()
-        asked = self._moved
+        asked = self.moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
         self._state, self.past, self.picture = await asyncio.to_thread(
             seen, self._state, self.past, rows, asked
         )
         over = asked.items() - self.picture.moved.items()
-        self._moved = {k: each for k, each in self._moved.items() if (k, each) not in over}
+        self.moved = {k: each for k, each in self.moved.items() if (k, each) not in over}
         if self.picture.trouble:
             return
         if _due(self._settings_at, SETTINGS_EVERY_S):
@@ -115,7 +116,7 @@ class ClusterWatch:
         if outcome.status is MoveStatus.MOVED and outcome.owner and row is not None:
             source = bundle_line(self.picture, row).owner
             moved = CompletedMove(source, outcome.owner, outcome.ended_at_ms)
-            self._moved = {**self._moved, outcome.bundle: moved}
+            self.moved = {**self.moved, outcome.bundle: moved}
 
     def address(self, broker: str) -> str:
         """A broker's admin URL."""

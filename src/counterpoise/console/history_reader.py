@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.decide.balancing.moves import MoveOutcome
 from counterpoise.load.rows import BROKER, BUNDLE, RATES
 from counterpoise.picture.recorded_load import RecordedLoad, of_broker, of_bundle
 from counterpoise.picture.round_summary import (
@@ -23,12 +20,12 @@ from counterpoise.pipeline.tables.control import Control, Wish, read_control, wr
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.journal_rows import outcome_of
 from counterpoise.pipeline.tables.reports import read_reports
 from counterpoise.pipeline.tables.rows_codec import columns_of
 from counterpoise.pipeline.tables.schema import JournalKind
 
 LOADS = ["poll_id", "broker", *RATES]
-OUTCOME_FIELDS = tuple(MoveOutcome.__dataclass_fields__)
 
 
 class HistoryReader:
@@ -103,9 +100,4 @@ class HistoryReader:
 
     def _outcomes(self, first_poll: int) -> dict[str, MoveOutcome]:
         rows = self._journal.rows(JournalKind.OUTCOME, after=first_poll - 1)
-        return {row["id"]: _outcome(row) for row in rows}
-
-
-def _outcome(row: Mapping[str, Any]) -> MoveOutcome:
-    known = {name: row[name] for name in OUTCOME_FIELDS}
-    return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})
+        return {row["id"]: outcome_of(row) for row in rows}

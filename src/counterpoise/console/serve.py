@@ -7,7 +7,6 @@ import contextlib
 import socket
 
 import aiohttp
-import uvicorn
 from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import ui
@@ -16,6 +15,7 @@ from counterpoise.console.actions import Actions
 from counterpoise.console.balancer_rounds import BalancerRounds, RoundReader
 from counterpoise.console.cluster_watch import ClusterWatch
 from counterpoise.console.guard import OwnSite
+from counterpoise.console.http_server import serve_until
 from counterpoise.console.options import ConsoleOptions
 from counterpoise.console.page import Page
 from counterpoise.console.page_session import Sources
@@ -40,8 +40,9 @@ async def serve(
     reader: RoundReader | None,
     clock_ms: MillisecondClock,
     ready: Notify,
+    stop: asyncio.Event,
 ) -> None:
-    """Serve on a bound socket until SIGINT or SIGTERM; `ready` is called when pages are served.
+    """Serve on a bound socket until `stop` is set; `ready` is called when pages are served.
 
     `reader` gives the rounds of a balancer that runs elsewhere, if there is one.
     """
@@ -69,12 +70,9 @@ async def serve(
         nicegui_app.config.quasar_config["loadingBar"]["skipHijack"] = True
         # Who connects from now on waits in the socket's backlog for a moment, at most.
         nicegui_app.on_startup(ready)
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=2
-        )
         tasks = [asyncio.create_task(each) for each in (watch.run(), rounds.run())]
         try:
-            await uvicorn.Server(config).serve(sockets=[listening])
+            await serve_until(stop, app, listening)
         finally:
             await actions.close()
             for task in tasks:

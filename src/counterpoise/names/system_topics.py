@@ -19,8 +19,10 @@ _EVENT_TOPICS: Final = frozenset(
         "__transaction_buffer_snapshot_segments",
     }
 )
+TRANSACTION_COORDINATORS: Final = "persistent://pulsar/system/transaction_coordinator_assign"
+"""Whichever broker owns a partition of this topic has the transaction coordinator of its number."""
 _TRANSACTIONS: Final = (
-    "persistent://pulsar/system/transaction_coordinator_assign",
+    TRANSACTION_COORDINATORS,
     "persistent://pulsar/system/__transaction_log_",
 )
 

@@ -9,7 +9,7 @@ Apache's for ever, is in `docs/BALANCER.md`.
 
 from collections.abc import Callable, Collection
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -19,6 +19,7 @@ from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.collect.admin import NOT_FOUND, Admin, RefusedError
 from counterpoise.pipeline.collect.owned import BEING_UNLOADED, Ownership
 from counterpoise.pipeline.collect.serving import PROBE
+from counterpoise.pipeline.collect.where import lookup_url
 from counterpoise.pipeline.topic_lists import TopicLists
 
 LOOK_EVERY_S: Final = 0.1
@@ -92,9 +93,8 @@ class BundleLookup:
         the leader had sent us there, else the broker that the leader chooses. Raises one of
         `UNREADABLE`, as while the bundle changes hands.
         """
-        path = quote(topic.replace("://", "/", 1))
         asks = "?authoritative=true" if takes else ""
-        url = f"{self._where(broker)}/lookup/v2/topic/{path}{asks}"
+        url = f"{lookup_url(self._where(broker), topic)}{asks}"
         reply = await self._admin.ask(url, redirects=True)
         if reply.status == NOT_FOUND:
             return None

@@ -123,18 +123,7 @@ class Executor:
             status, error = MoveStatus.WITHHELD, str(reason)
         except NO_ANSWER as trouble:
             status, error = MoveStatus.FAILED, said(trouble)
-        return MoveOutcome(
-            id=move.id,
-            poll_id=move.poll_id,
-            bundle=move.bundle,
-            source=move.source,
-            destination=move.destination,
-            status=status,
-            owner=owner,
-            started_at_ms=started,
-            ended_at_ms=self._clock_ms(),
-            error=error,
-        )
+        return move.ended(status, owner, started, self._clock_ms(), error)
 
     async def _may(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -122,19 +122,8 @@ def _rule(reason: str) -> str:
 
 def refused_by_rule(each: Withheld) -> MoveOutcome:
     """The outcome of a move that a rule withholds."""
-    move = each.move
-    return MoveOutcome(
-        id=move.id,
-        poll_id=move.poll_id,
-        bundle=move.bundle,
-        source=move.source,
-        destination=move.destination,
-        status=MoveStatus.WITHHELD,
-        owner="",
-        started_at_ms=move.poll_id,
-        ended_at_ms=move.poll_id,
-        error=each.reason,
-    )
+    at_ms = each.move.poll_id
+    return each.move.ended(MoveStatus.WITHHELD, "", at_ms, at_ms, each.reason)
 
 
 def outcome_text(outcome: MoveOutcome) -> str:

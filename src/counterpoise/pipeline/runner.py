@@ -26,7 +26,6 @@ from counterpoise.pipeline.stream.running import PatientFold
 from counterpoise.pipeline.stream.session import start_session, stop_session
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.journal import JournalWriter
-from counterpoise.pipeline.tables.reports import ROWS_MOST
 from counterpoise.pipeline.tables.states import FoldedStates, read_state
 from counterpoise.pipeline.watch.history_keeper import (
     HistoryKeeper,
@@ -54,8 +53,6 @@ class RunSettings(WatchSettings):
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     shards: int = 2
     """Into how many parts the state is divided, each folded on a core of its own."""
-    rows_per_batch: int = ROWS_MOST
-    """Rows of reports in a batch at most, unless one data file has more."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     """What may be carried out without an operator's approval."""
 
@@ -151,7 +148,6 @@ class SparkBalancer(HistoryKeeper):
             self._writer,
             SparkTasks(session, job),
             shards=settings.shards,
-            most_rows=settings.rows_per_batch,
             every_ms=0 if settings.once else self._batch_every_ms(),
         )
         took = time.monotonic() - began

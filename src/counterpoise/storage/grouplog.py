@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -30,11 +31,14 @@ CLOSE_SECONDS = 20.0
 
 
 class GroupLog(ABC, Generic[C]):
-    """A log that has at most one group in flight; what is appended meanwhile is the next group.
+    """A log with few groups in flight; what is appended meanwhile is the next group.
 
     Everything appended in one turn of the event loop shares a commit, and so does everything
-    appended while the former commit was under way: the slower the disk, the larger the groups.
+    appended while as many groups as may be are in flight: the slower the disk, the larger they are.
     """
+
+    #: Groups that are begun and not committed, at most.
+    groups_in_flight = 1
 
     #: What a test has its disk do; asked once for each group.
     disk: DiskFaults | None = None
@@ -52,8 +56,9 @@ class GroupLog(ABC, Generic[C]):
         self._cursors = dict(cursors)
         self._loop = asyncio.get_running_loop()
         self._gathering: EntryGroup[C] = EntryGroup()
-        self._submitted: EntryGroup[C] | None = None
+        self._submitted: deque[EntryGroup[C]] = deque()
         self._scheduled = False
+        self._is_late = False
         self._error: StorageError | None = None
         self._idle: list[asyncio.Future[None]] = []
         self._lost: list[Lost] = []
@@ -121,29 +126,39 @@ class GroupLog(ABC, Generic[C]):
         group.entries += entries
         group.messages += messages
         group.contexts += contexts
-        if not self._scheduled:
+        if not self._scheduled and self._may_submit:
             self._scheduled = True
             self._loop.call_soon(self._submit)
 
+    @property
+    def _may_submit(self) -> bool:
+        # What a test has its disk do befalls one group after the other.
+        most = self.groups_in_flight if self.disk is None else 1
+        return len(self._submitted) < most and not self._is_late
+
     def _submit(self) -> None:
+        self._scheduled = False
         group = self._gathering
         if not group.entries:
-            self._scheduled = False
-            if self._idle:
+            if self._idle and not self._submitted:
                 self._wake_idle()
             return
+        if not self._may_submit:
+            return
         self._gathering = EntryGroup()
-        self._submitted = group
+        self._submitted.append(group)
         disk = self.disk
         if disk is None or not disk.fails:
             self._begin(group)
         elif disk.is_full:
             self._refuse(StorageError(f"{self.name}: no space is left on the disk"))
         else:
+            self._is_late = True
             self._loop.call_later(disk.delay_s, self._begin_late, group)
 
     def _begin_late(self, group: EntryGroup[C]) -> None:
-        if self._submitted is group:
+        if group in self._submitted:
+            self._is_late = False
             self._begin(group)
 
     def _begin(self, group: EntryGroup[C]) -> None:
@@ -158,14 +173,17 @@ class GroupLog(ABC, Generic[C]):
             self._refuse(StorageError(f"{self.name}: {error!r}"))
 
     def _written(self, group: EntryGroup[C]) -> None:
-        """A store calls this when ``group`` is durable and the fence was seen intact after."""
+        """A store calls this when ``group`` is durable and the fence was seen intact after.
+
+        In the order of appending: it is the first of those in flight.
+        """
         last = self._index.last
         if group.ledger_id != last.ledger_id:
             last = self._index.start(group.ledger_id)
         group.first = last.base + last.entries
         last.entries += len(group.entries)
         last.size += group.size
-        self._submitted = None
+        self._submitted.popleft()
         self._remember(group)
         # Start the next group before the listener's work, so that the disk never waits for it.
         self._submit()
@@ -177,17 +195,17 @@ class GroupLog(ABC, Generic[C]):
             self._listener.refused(StorageError(f"{self.name}: {error!r}"), group.contexts)
 
     def _refuse(self, error: StorageError) -> None:
-        """A store calls this when the group in flight could not be made durable."""
+        """A store calls this when a group in flight could not be made durable."""
         if self._error is None:
             self._listener.refused(error, self._drop_waiting())
 
     def _drop_waiting(self) -> list[C]:
         """The contexts of all that was appended and is not stored; nothing waits any more."""
-        waiting = list(self._submitted.contexts) if self._submitted is not None else []
         # Behind a gap nothing may be stored that was meant to follow it.
+        waiting = [each for group in self._submitted for each in group.contexts]
         waiting += self._gathering.contexts
-        self._submitted, self._gathering = None, EntryGroup()
-        self._scheduled = False
+        self._submitted.clear()
+        self._gathering, self._is_late = EntryGroup(), False
         self._wake_idle()
         return waiting
 
@@ -200,7 +218,7 @@ class GroupLog(ABC, Generic[C]):
 
     async def drain(self) -> None:
         """Wait until all that was appended is committed (or failed)."""
-        if self._scheduled:
+        if self._gathering.entries or self._submitted:
             waiter = self._loop.create_future()
             self._idle.append(waiter)
             await waiter

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from counterpoise.wire import events
-from counterpoise.wire.errors import ServerError
+from counterpoise.wire.decode_transactions import TRANSACTION_READERS, transaction_of
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -137,7 +137,7 @@ def _open_producer(command: commands.CommandProducer, _: bytes) -> events.Event:
 
 def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
     # How many messages it holds is counted once its checksum is known to hold.
-    return events.Send(
+    send = events.Send(
         command.producer_id,
         command.sequence_id,
         command.highest_sequence_id,
@@ -145,6 +145,8 @@ def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
         command.is_chunk,
         entry,
     )
+    transaction = transaction_of(command)
+    return send if transaction is None else events.TransactionSend(send, transaction)
 
 
 def _key_shared(meta: raw.KeySharedMeta) -> KeyShared:
@@ -201,7 +203,7 @@ def _ack_of(
         _optional(command, "validation_error"),
         tuple((pair.key, pair.value) for pair in command.properties),
         _optional(command, "request_id") if is_last else None,
-        command.HasField("txnid_most_bits"),
+        transaction_of(command),
     )
 
 
@@ -254,14 +256,6 @@ def _get_schema(command: commands.CommandGetSchema, _: bytes) -> events.Event:
     return events.GetSchema(command.request_id, command.topic, command.schema_version or None)
 
 
-def _no_transactions(command: Any, _: bytes) -> events.Event:
-    return events.RequestRefused(
-        command.request_id,
-        ServerError.NotAllowedError,
-        "Transactions are not enabled on this broker",
-    )
-
-
 #: By command type: the field that carries it, and its reader.
 READERS: dict[int, tuple[str, Reader]] = {
     Type.CONNECT: ("connect", _connect),
@@ -308,13 +302,7 @@ READERS: dict[int, tuple[str, Reader]] = {
         "get_or_create_schema",
         lambda c, _: events.GetOrCreateSchema(c.request_id, c.topic, _schema(c.schema)),
     ),
-    Type.NEW_TXN: ("new_txn", _no_transactions),
-    Type.ADD_PARTITION_TO_TXN: ("add_partition_to_txn", _no_transactions),
-    Type.ADD_SUBSCRIPTION_TO_TXN: ("add_subscription_to_txn", _no_transactions),
-    Type.END_TXN: ("end_txn", _no_transactions),
-    Type.END_TXN_ON_PARTITION: ("end_txn_on_partition", _no_transactions),
-    Type.END_TXN_ON_SUBSCRIPTION: ("end_txn_on_subscription", _no_transactions),
-    Type.TC_CLIENT_CONNECT_REQUEST: ("tc_client_connect_request", _no_transactions),
+    **TRANSACTION_READERS,
 }
 
 #: The commands whose lists of positions may be long: their field, and how they are read in pieces.

@@ -26,7 +26,12 @@ def frame(command: Message, entry: bytes = b"") -> bytes:
     field = _FIELDS[command.DESCRIPTOR]
     # The protocol numbers a command's field as its type.
     whole = BaseCommand(type=field.number, **{field.name: command})  # type: ignore[arg-type]
-    body = whole.SerializeToString()
+    return frame_of(whole, entry)
+
+
+def frame_of(command: BaseCommand, entry: bytes = b"") -> bytes:
+    """The frame of a whole command, and the entry that follows it."""
+    body = command.SerializeToString()
     return _SIZES.pack(len(body) + len(entry) + 4, len(body)) + body + entry
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from counterpoise.wire.encode import _UNASKED, _position, frame, raw_schema
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
-from counterpoise.wire.values import MessageId, Schema
+from counterpoise.wire.values import MessageId, Schema, TransactionId
 
 
 def producer_success(
@@ -68,10 +68,16 @@ def close_consumer(
 
 
 def ack_response(
-    consumer_id: int, request_id: int, code: ServerError | None = None, message: str = ""
+    consumer_id: int,
+    request_id: int,
+    code: ServerError | None = None,
+    message: str = "",
+    transaction: TransactionId | None = None,
 ) -> bytes:
     """Answer an ACK that asked for an answer."""
     response = commands.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
+    if transaction is not None:
+        response.txnid_most_bits, response.txnid_least_bits = transaction
     if code is not None:
         response.error = code.value  # type: ignore[assignment]
         response.message = message

@@ -23,6 +23,10 @@ _HEADER = _MAGIC_AND_CHECKSUM_SIZE + _SIZE.size
 #: Magic and metadata size of an entry that has a checksum.
 _CHECKED_HEAD = struct.Struct(">H4xI")
 _MAGIC = int.from_bytes(MAGIC_CRC32C, "big")
+DELIVER_AT_TAG = b"\x98\x01"
+"""How field 19 (``deliver_at_time``) of the metadata begins; rarely there by chance."""
+METADATA_BYTES = 4096
+"""Where to look for it: a larger metadata would have to have enormous properties."""
 BATCH_TAG = 0x58
 """How field 11 (``num_messages_in_batch``) of the metadata begins."""
 _BATCHED_MESSAGE_MIN = 6
@@ -85,6 +89,19 @@ def _parsed(metadata: bytes) -> MessageMetadata:
         return MessageMetadata.FromString(metadata)
     except DecodeError as error:
         raise BadEntry(f"the metadata cannot be read: {error}") from None
+
+
+def delay_ms(entry: bytes) -> int:
+    """For how long after its publishing an entry asks to wait; 0 if it asks for no time."""
+    if entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) < 0:
+        return 0
+    try:
+        metadata = metadata_of(entry)
+    except BadEntry:
+        return 0
+    if not metadata.HasField("deliver_at_time"):
+        return 0
+    return int(metadata.deliver_at_time - metadata.publish_time)
 
 
 def messages_in(entry: bytes) -> int:
@@ -158,6 +175,8 @@ def _bytes(text: str | bytes) -> bytes:
 __all__ = [
     "BATCH_MAX",
     "BATCH_TAG",
+    "DELIVER_AT_TAG",
+    "METADATA_BYTES",
     "NO_KEY",
     "BadEntry",
     "build",

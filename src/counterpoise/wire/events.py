@@ -16,6 +16,7 @@ from counterpoise.wire.values import (
     Schema,
     SubscriptionType,
     TopicsMode,
+    TransactionId,
 )
 
 
@@ -138,6 +139,18 @@ class Send(NamedTuple):
     entry: bytes
 
 
+class TransactionSend(NamedTuple):
+    """Publish an entry in a transaction."""
+
+    send: Send
+    transaction: TransactionId
+
+    @property
+    def producer_id(self) -> int:
+        """That of the entry."""
+        return self.send.producer_id
+
+
 class SendRefused(NamedTuple):
     """An entry that must not be stored: answer with SEND_ERROR; the connection goes on."""
 
@@ -203,7 +216,7 @@ class Ack(NamedTuple):
     validation_error: int | None = None
     properties: tuple[tuple[str, int], ...] = ()
     request_id: int | None = None
-    in_transaction: bool = False
+    transaction: TransactionId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +290,60 @@ class GetOrCreateSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectCoordinator:
+    """The client is about to use a transaction coordinator."""
+
+    request_id: int
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTransaction:
+    """Open a transaction, which is aborted after ``timeout_ms`` if it is still open."""
+
+    request_id: int
+    coordinator: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddToTransaction:
+    """Messages will be published to ``topics``, or acknowledged on ``subscriptions``.
+
+    A subscription is its topic's name and its own. None: it is about topics.
+    """
+
+    request_id: int
+    transaction: TransactionId
+    topics: tuple[str, ...] = ()
+    subscriptions: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """Commit a transaction, or abort it."""
+
+    request_id: int
+    transaction: TransactionId
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndOnParticipant:
+    """A coordinator ends its transaction on a topic, or on one ``subscription`` of it.
+
+    No transaction of the coordinator is open whose number is ``low_watermark`` or lower.
+    """
+
+    request_id: int
+    transaction: TransactionId
+    commit: bool
+    low_watermark: int
+    topic: str
+    subscription: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRefused:
     """A request that cannot be served in the present state; answer it with this error."""
 
@@ -304,6 +371,7 @@ Event = (
     | CloseWatch
     | OpenProducer
     | Send
+    | TransactionSend
     | SendRefused
     | CloseProducer
     | Subscribe
@@ -317,6 +385,11 @@ Event = (
     | CloseConsumer
     | GetSchema
     | GetOrCreateSchema
+    | ConnectCoordinator
+    | NewTransaction
+    | AddToTransaction
+    | EndTransaction
+    | EndOnParticipant
     | RequestRefused
     | Violation
 )

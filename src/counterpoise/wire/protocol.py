@@ -22,7 +22,14 @@ from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE, FRAME_PADDING
 from counterpoise.wire.decode import IN_PIECES, PIECE, READERS
 from counterpoise.wire.decode_sends import decode_sends
 from counterpoise.wire.errors import ProtocolViolationError, ServerError
-from counterpoise.wire.events import Event, RequestRefused, Send, SendRefused, Violation
+from counterpoise.wire.events import (
+    Event,
+    RequestRefused,
+    Send,
+    SendRefused,
+    TransactionSend,
+    Violation,
+)
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.receive_buffer import LENGTH_SIZE, ReceiveBuffer
 from counterpoise.wire.states import (
@@ -265,6 +272,9 @@ class ServerProtocol:
             events.append(RequestRefused(request.request_id, *step.refuse))
         elif isinstance(event, Send):
             events.append(self._checked(event, begin))
+        elif isinstance(event, TransactionSend):
+            checked = self._checked(event.send, begin)
+            events.append(event._replace(send=checked) if isinstance(checked, Send) else checked)
         else:
             events.append(event)
 

@@ -20,6 +20,16 @@ class MessageId(NamedTuple):
     first_chunk: "MessageId | None" = None
 
 
+class TransactionId(NamedTuple):
+    """A transaction: its coordinator, and its number there (``TxnID``'s most and least bits)."""
+
+    coordinator: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"({self.coordinator},{self.number})"
+
+
 class SubscriptionType(IntEnum):
     """How a subscription shares messages among its consumers."""
 

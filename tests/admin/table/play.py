@@ -14,6 +14,7 @@ from tests.admin.conftest import SILENT
 from tests.admin.table.compare import Answer, read
 from tests.admin.table.row import Row
 from tests.apache_tools import AdminTool
+from tests.waiting import answer_within
 
 WRITES = ("set", "rem", "ena", "dis", "del")
 
@@ -56,7 +57,7 @@ class Session:
             return None
         worked, text = self.tool.run(group, what, *rest)
         if self._settle_s and group in ("topics", "topicPolicies") and what[:3] in WRITES:
-            time.sleep(self._settle_s)
+            time.sleep(self._settle_s)  # Pulsar applies policies from a topic that it reads
         for name, value in self._own.items():
             text = text.replace(value, name)
         answer = read(text)
@@ -73,17 +74,17 @@ class Session:
 
     def _wait_for_stats(self, namespace: str) -> None:
         """Until brokers report a namespace: Pulsar's measure once a minute."""
-        deadline = time.monotonic() + 120
-        while namespace not in self.tool.run("broker-stats", "topics")[1]:
-            assert time.monotonic() < deadline, f"no broker reports {namespace}"
-            time.sleep(0.5)
+        reported = answer_within(
+            lambda: namespace in self.tool.run("broker-stats", "topics")[1], 120
+        )
+        assert reported, f"no broker reports {namespace}"
 
     def _wait_until(self, wanted: str, *words: str) -> None:
         """Until a command prints something (``said``), or nothing (``unsaid``)."""
-        deadline = time.monotonic() + 60
-        while (self.tool.run(*words)[1] in ("", "null")) is (wanted == "said"):
-            assert time.monotonic() < deadline, f"never {wanted}: {' '.join(words)}"
-            time.sleep(0.01)
+        done = answer_within(
+            lambda: (self.tool.run(*words)[1] in ("", "null")) is not (wanted == "said"), 60, 0.01
+        )
+        assert done, f"never {wanted}: {' '.join(words)}"
 
     def _connect(self, topic: str, subscription: str) -> None:
         self._open.append(self._client.create_producer(topic, "produces"))

@@ -119,6 +119,11 @@ MESSAGES = [
         topics clear-backlog -s sub {PARTED}
         topics clear-backlog -s none {TOPIC}
         topics peek-messages {SUB}
+        topics compaction-status {TOPIC}
+        topics compact {TOPIC}
+        topics compaction-status -w {TOPIC}
+        topics compact {PARTED}
+        topics compact persistent://{NAMESPACE}/none
         topics truncate {TOPIC}
         topics trim-topic {TOPIC}
         topics unload {TOPIC}

@@ -129,6 +129,7 @@ TRAPS = [
     (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold=0", "avg-threshold-none"),
     (f"{AVG_PAIR}loadBalancerAvgShedderHitCountHighThreshold=9", "avg-hits-crossed"),
     (f"{TRANSFERS}loadBalancerBrokerLoadTargetStd=0.5", "target-deviation-unreachable"),
+    (f"{TRANSFERS}loadBalancerBrokerLoadTargetStd=0.7", "target-deviation-unreachable"),
     (f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle=0", "moves-nothing"),
     ("systemTopicsWritableByClients=true", "system-topics-writable"),
     ("minUnloadMessage=many", "bad-value"),

@@ -23,6 +23,7 @@ Each bundle's metrics are reported unless they are switched off: they are what a
 
 LEAST = {
     1: """
+        transactionBufferClientMaxConcurrentRequests transactionBufferClientOperationTimeoutInMills
         authenticationRefreshCheckSeconds backlogQuotaCheckIntervalInSeconds
         counterpoiseHorizonMinutes defaultNumPartitions defaultNumberOfNamespaceBundles
         dispatcherMaxRoundRobinBatchSize httpRequestsMaxPerSecond
@@ -33,7 +34,11 @@ LEAST = {
         loadBalancerServiceUnitStateMonitorIntervalInSeconds
         loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds loadBalancerSheddingIntervalMinutes
         loadBalancerSplitIntervalMinutes managedLedgerCacheSizeMB
-        bookkeeperClientTimeoutInSeconds managedLedgerCursorMaxEntriesPerLedger
+        bookkeeperClientTimeoutInSeconds brokerDeleteInactiveTopicsFrequencySeconds
+        brokerDeduplicationEntriesInterval brokerDeduplicationMaxNumberOfProducers
+        brokerDeduplicationProducerInactivityTimeoutMinutes
+        brokerServiceCompactionMonitorIntervalInSeconds retentionCheckIntervalInSeconds
+        managedLedgerCursorMaxEntriesPerLedger
         managedLedgerCursorRolloverTimeInSeconds managedLedgerDefaultAckQuorum
         managedLedgerDefaultEnsembleSize managedLedgerDefaultWriteQuorum
         managedLedgerMaxEntriesPerLedger managedLedgerMaxLedgerRolloverTimeMinutes
@@ -48,7 +53,8 @@ LEAST = {
     10: "loadBalancerReportUpdateMinIntervalMillis",
     100: "metadataStoreSessionTimeoutMillis",
     -1: """
-        backlogQuotaDefaultLimitBytes loadBalancerNamespaceBundleMaxSessions
+        backlogQuotaDefaultLimitBytes defaultRetentionSizeInMB defaultRetentionTimeInMinutes
+        loadBalancerNamespaceBundleMaxSessions
         maxMessagePublishBufferSizeInMB maxUnloadBundleNumPerShedding
     """,
     -(2**31): """

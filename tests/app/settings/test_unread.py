@@ -55,7 +55,7 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
     brokers = "".join(
         path.read_text(encoding="utf-8")
         for path in SOURCES
-        if path.is_relative_to(ROOT / "src" / "counterpoise" / "broker")
+        if path.relative_to(ROOT / "src" / "counterpoise").parts[0] in ("broker", "security")
         and path.name != "applied.py"
     )
     for policy in (*POLICIES, *TOPIC_POLICIES):
@@ -68,13 +68,13 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
     ("values", "unread"),
     [
         ({}, []),
-        ({"transactionCoordinatorEnabled": "true"}, ["transactionCoordinatorEnabled"]),
-        ({"transactionCoordinatorEnabled": "FALSE"}, []),
-        ({"transactionCoordinatorEnabled": " "}, []),
+        ({"functionsWorkerEnabled": "true"}, ["functionsWorkerEnabled"]),
+        ({"functionsWorkerEnabled": "FALSE"}, []),
+        ({"functionsWorkerEnabled": " "}, []),
         ({"maxProducersPerTopic": "0"}, []),
         ({"backlogQuotaDefaultLimitGB": "-1"}, []),
-        ({"functionsWorkerEnabled": "true", "transactionCoordinatorEnabled": "true"},
-         ["functionsWorkerEnabled", "transactionCoordinatorEnabled"]),
+        ({"functionsWorkerEnabled": "true", "webSocketServiceEnabled": "true"},
+         ["functionsWorkerEnabled", "webSocketServiceEnabled"]),
         ({"defaultNumberOfNamespaceBundles": "7", "noSuchName": "1"}, []),
     ],
 )  # fmt: skip
@@ -101,6 +101,6 @@ def test_every_dynamic_setting_of_pulsars_can_be_set_and_the_log_says_what_does_
         assert api("POST", f"{at}/defaultNumPartitions/5").status == 204
         assert "read by nothing" not in caplog.text
         ours = "/admin/v2/namespaces/public/default"
-        kept = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
-        assert api("POST", f"{ours}/retention", kept).status == 204
-        assert "public/default: the policy retention is stored" in caplog.text
+        rate = {"dispatchThrottlingRateInMsg": 5}
+        assert api("POST", f"{ours}/replicatorDispatchRate", rate).status == 204
+        assert "public/default: the policy replicatorDispatchRate is stored" in caplog.text

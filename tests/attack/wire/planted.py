@@ -50,6 +50,7 @@ def _die() -> None:
 
 def _hang_up() -> None:
     def end(self: ClientProducers, _: Any) -> None:
+        # Private: a fault that is planted in a broker.
         self._link.outbox._transport.abort()
 
     ClientProducers.open = end  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ from counterpoise.ownership.lock.nodes import lock_of
 from tests.broker.bundles.test_unload import own_first_bundle
 from tests.broker.conftest import BrokersOfTest, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
-from tests.waiting import until
+from tests.waiting import found, until
 
 
 class SlowToWrite(MisbehavingStore):
@@ -26,8 +26,8 @@ class SlowToWrite(MisbehavingStore):
     slow_about: str | None = None
     may: asyncio.Event
 
-    async def _reach(self, operation: str, path: str) -> None:
-        await super()._reach(operation, path)
+    async def reach(self, operation: str, path: str) -> None:
+        await super().reach(operation, path)
         about = self.slow_about
         if operation == "put" and about is not None and about in path:
             await self.may.wait()
@@ -88,8 +88,8 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     await until(
         lambda: successor.parts.ownership.bundles.taking_over(bundle), "the successor owns it"
     )
-    closed = brokers.ledgers._logs[log_name(topic_in(bundle, "quick"))]
-    await until(lambda: closed.released, "the former owner has closed one of them")
+    quick = log_name(topic_in(bundle, "quick"))
+    await found(lambda: brokers.ledgers.is_released(quick), "the former owner has closed one")
     return bundle, unloading
 
 
@@ -112,7 +112,9 @@ async def test_a_successor_serves_what_is_closed_and_opens_nothing_else(brokers:
     assert successor.topics.loaded[quick] is topic, "it stays open"
 
 
-async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers: Brokers) -> None:
+async def test_who_comes_too_early_is_served_with_the_first_that_is_not(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Consumers are sent on before the log is closed, and producers after it."""
     bundle, unloading = await half_closed(brokers)
     _, successor, _ = brokers.all
@@ -120,8 +122,11 @@ async def test_who_comes_too_early_is_served_with_the_first_that_is_not(brokers:
     consumer = asyncio.create_task(successor.topics.get(slow))
     for _ in range(20):
         await asyncio.sleep(0)
-    stored = brokers.ledgers._logs[log_name(slow)]
-    stored.released = True
+
+    async def is_released(name: str) -> bool:
+        return True
+
+    monkeypatch.setattr(brokers.ledgers, "is_released", is_released)
     producer = asyncio.create_task(successor.topics.get(slow))
     assert await producer is await consumer
     assert not successor.parts.ownership.bundles.serves(bundle)

@@ -8,6 +8,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
+from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -65,15 +66,22 @@ async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest
     assert answer.broker_id == follower.id
 
 
-async def test_an_affinity_holds_once_and_only_for_its_namespace(brokers: BrokersOfTest) -> None:
+async def test_an_affinity_holds_once_and_only_for_its_namespace(
+    brokers: BrokersOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     leader, other = await brokers.start_many(2)
+
+    async def leader_only(*_: object) -> str:
+        return leader.id
+
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     twin = BundleName(NamespaceName("pulsar", "system"), bundle.range)
     leader.namespaces.set_affinity(bundle, other.id)
     await leader.namespaces.lookup_bundle(twin)
-    assert leader.namespaces._lookups._affinity == {str(bundle): other.id}
     assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == other.id
-    assert leader.namespaces._lookups._affinity == {}
+    # Not taken by the other broker, it is looked up again, and placed as any bundle.
+    monkeypatch.setattr(LoadPlacer, "choose", leader_only)
+    assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == leader.id
 
 
 async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:

@@ -32,6 +32,7 @@ class Surroundings:
     def __init__(self) -> None:
         self.others = ["b2:1"]
         self.chosen: str | None = "b2:1"
+        self.preferred: Sequence[str] = ()
         self.calls: list[tuple[Any, ...]] = []
         self.mine: set[BundleName] = {WHOLE, OTHER}
         self.listed = NamespaceBundles.of_count(NAMESPACE, 2)
@@ -57,7 +58,7 @@ class Surroundings:
         return [self.my_id, *self.others]
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        return self.chosen
+        return next((each for each in self.preferred if each not in without), self.chosen)
 
     async def get(self, namespace: NamespaceName) -> NamespaceBundles:
         return self.listed
@@ -129,6 +130,14 @@ async def test_an_unload_that_another_step_overtook_is_refused_and_counted() -> 
     with pytest.raises(BrokerError, match="not owned"):
         await here.moves.unload(WHOLE)
     assert here.tally.unloaded == {FAILURE: 1}
+
+
+async def test_a_bundle_does_not_stay_where_it_is_unloaded_though_that_is_the_best_place() -> None:
+    here = Surroundings()
+    here.preferred = (here.my_id, "b3:1")
+    here.others.append("b3:1")
+    await here.moves.unload(WHOLE)
+    assert [[bundle, to] for bundle, to, _ in here.named("release")] == [[WHOLE, "b3:1"]]
 
 
 async def test_the_new_owner_is_not_known_while_the_store_is_away() -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.options import IN_STORE
+from counterpoise.broker.bundles.store_placement import StorePlacer
 from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.metadata import SessionEvent
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
@@ -69,7 +71,7 @@ async def test_no_more_bundles_are_repaired_at_once_than_is_set(
     leader = await brokers.start(load_report=IDLE, ownership=options)
     now = most = 0
 
-    async def choose(bundle: BundleName, without: Collection[str] = ()) -> str | None:
+    async def choose(_: Any, bundle: BundleName, without: Collection[str] = ()) -> str | None:
         nonlocal now, most
         if bundle not in bundles:
             return leader.id  # Of the topics of load data, say.
@@ -81,7 +83,7 @@ async def test_no_more_bundles_are_repaired_at_once_than_is_set(
         return leader.id
 
     bundles = await bundles_of(leader)
-    monkeypatch.setattr(leader.parts.bundles.repairs._placer, "choose", choose)
+    monkeypatch.setattr(StorePlacer, "choose", choose)
     dead = ServiceUnitStateData(
         ServiceUnitState.OWNED, "b9:8080", timestamp_ms=time.time_ns() // 1_000_000, version=1
     )
@@ -102,10 +104,12 @@ async def test_a_leader_that_lost_its_session_repairs_as_soon_as_it_may(
         ownership=replace(brokers.ownership, monitor_interval_s=3_600),
     )
     bundle, *_ = await bundles_of(leader)
+    events: list[SessionEvent] = []
+    leader.metadata.subscribe_session(events.append)
     store_of(leader).lose_session()
     store_of(leader).come_back()
     await until(
-        lambda: leader.is_leader and leader.parts.bundles.repairs._wary_until > 0,
+        lambda: leader.is_leader and SessionEvent.SESSION_REESTABLISHED in events,
         "it leads, warily",
     )
     gone = ServiceUnitStateData(
@@ -113,6 +117,7 @@ async def test_a_leader_that_lost_its_session_repairs_as_soon_as_it_may(
     )
     store_of(leader).hold_notifications()
     await leader.metadata.put(f"{RECORDS}/{bundle}", gone.to_json())
+    # Private: no look is due any more but the one that is waited for.
     leader.parts.bundles.repairs._due.clear()
     await until(lambda: leader.parts.bundles.repairs.repaired > 0, "it is repaired")
     assert await usable(brokers, bundle) is leader
@@ -126,9 +131,11 @@ async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOn
     store_of(leader).hold_notifications()
     tombstone = ServiceUnitStateData(ServiceUnitState.FREE, source=leader.id, version=1).to_json()
     await leader.metadata.put(path, tombstone)
-    for cache in leader.parts.bundles.repairs._values.values():
-        cache.forget(path)
-    assert (await leader.parts.bundles.repairs._paths())[str(bundle)] == (path, tombstone)
+    # Private: what was read before the record changed, which lasts no longer than a turn.
+    caches = leader.parts.bundles.repairs._values
+    (cache,) = (each for root, each in caches.items() if path.startswith(root))
+    cache.forget(path)
+    assert await cache.get(path) == tombstone
     taken = ServiceUnitStateData(
         ServiceUnitState.OWNED, leader.id, timestamp_ms=time.time_ns() // 1_000_000, version=2
     ).to_json()

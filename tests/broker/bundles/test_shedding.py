@@ -37,6 +37,7 @@ from tests.broker.bundles.test_auto_split import heard
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 from tests.decide.balancing.test_round import UNEVEN, seen, strategy
 from tests.load.story import START
+from tests.pipeline.fake_cluster import bundle_name
 from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.waiting import until
 
@@ -133,6 +134,25 @@ async def test_003_l371_unloaded_brokers_and_bundles_are_two_figures() -> None:
     assert 0 < brokers < bundles, "or this test says nothing"
 
 
+async def test_eight_bundles_move_side_by_side_and_the_others_after_them() -> None:
+    class Crowded(Leader):
+        async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
+            hot = {bundle_name(number): 10_000.0 for number in range(40)}
+            return cluster_view(seen({"b1:80": hot, "b2:80": {}}), self.now_ms, recent)
+
+    leader = Crowded(blocked=asyncio.Event())
+    under_way = asyncio.create_task(leader.shedding.look())
+    await until(lambda: len(leader.asked) >= 8, "eight moves have begun")
+    await asyncio.sleep(0)
+    assert len(leader.asked) == 8
+    assert leader.blocked is not None
+    leader.blocked.set()
+    made = await under_way
+    assert made is not None
+    assert [move.bundle for move in leader.asked] == [move.bundle for move in made.moves]
+    assert len(made.moves) > 8, "or this test says nothing"
+
+
 async def test_what_was_refused_may_move_in_the_next_round() -> None:
     refused: list[str] = []
 
@@ -195,12 +215,10 @@ async def test_who_leads_no_longer_orders_nothing_more() -> None:
     try:
         async with asyncio.timeout(10):
             await leader.arrived.wait()
-            under_way = leader.shedding._round
-            assert under_way is not None
+            assert len(leader.background.running) == 2
             leader.leads = False
             leader.shedding.lead(False)
-            await asyncio.wait({under_way})
-            assert under_way.cancelled()
+            await until(lambda: len(leader.background.running) == 1, "its round has ended")
         ordered = len(leader.asked)
         assert leader.blocked is not None
         leader.blocked.set()

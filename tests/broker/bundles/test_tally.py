@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from counterpoise.broker.bundles.tally import SKIP, BundleTally, counted
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
+from counterpoise.ownership.channel.state import ChannelBundle, ChannelContext
 from counterpoise.ownership.port import BundleLocation
 from counterpoise.ownership.records import NamespaceEphemeralData
 
@@ -71,3 +73,13 @@ def test_records_are_counted_by_the_change_that_they_begin() -> None:
     assert (tally.orphans, tally.tombstones) == (1, 1)
     assert tally.published["Override", "Total"] == 1
     assert tally.published["Override", "Failure"] == 0
+
+
+def test_a_record_counts_as_taken_up_once_however_often_its_bundle_changes() -> None:
+    tally = BundleTally()
+    started = ChannelBundle(cast("ChannelContext", None), "t/n/0x00000000_0xffffffff")
+    owned = replace(started, record=OWNED)
+    tally.moved_on(started, owned)
+    tally.moved_on(owned, replace(owned, failures=1))
+    tally.moved_on(owned, started)
+    assert tally.heard == {"Owned": 1}

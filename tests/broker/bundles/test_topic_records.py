@@ -32,7 +32,7 @@ from counterpoise.ownership.channel.state import RECORDS
 from counterpoise.wire.values import Schema
 from tests.broker.bundles.test_bad_days import usable
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
-from tests.waiting import found, pause
+from tests.waiting import found, pause, until
 
 TOPIC = TopicName.parse(SERVICE_UNIT_STATE)
 NOW_MS = time.time_ns() // 1_000_000
@@ -225,9 +225,8 @@ async def test_what_changed_while_the_link_was_down_is_reported(brokers: Brokers
     leader, other = await brokers.start_many(2)
     await records(other).put(path_of(), free(1))
     heard: asyncio.Queue[str] = asyncio.Queue()
-    link = records(other)._link
-    link.drop("for the test")
-    records(other)._lose("for the test")
+    records(other).led_by("b9:8080")
+    assert not records(other).caught_up
     for number in (1, 2):
         await records(leader).put(path_of(number), free(1))
     leave = records(other).subscribe(lambda notification: heard.put_nowait(notification.path))
@@ -245,12 +244,18 @@ async def test_another_leader_is_turned_to_though_the_former_one_says_nothing(
 ) -> None:
     broker = await brokers.start()
     await records(broker).put(path_of(), free(1))
-    former = records(broker)._link._opened
+    topic = broker.topics.loaded[TOPIC]
+    former = set(topic.attached_producers())
+    assert former
+
+    def is_linked_again() -> bool:
+        now = set(topic.attached_producers())
+        return bool(now) and not former & now
+
     records(broker).led_by("b9:8080")
-    with pytest.raises(StoreUnavailable):
-        await records(broker)._publish(path_of(1), "b", free(1), {})
+    assert not records(broker).caught_up
     assert await records(broker).get(path_of()) is not None
-    assert records(broker)._link._opened is not former
+    await until(is_linked_again, "it is linked again")
 
 
 async def rewritten(brokers: BrokersOfTest, count: int) -> tuple[Broker, str]:
@@ -331,7 +336,7 @@ async def test_a_topic_on_which_nothing_stands_is_read_to_its_end(brokers: Broke
 async def all_bundles(broker: Broker) -> list[str]:
     """Whose records stand."""
     await records(broker).get(path_of(1))
-    return list(records(broker)._view.values)
+    return list(records(broker).believed)
 
 
 async def linked(broker: Broker) -> None:

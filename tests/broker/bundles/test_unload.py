@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import pulsar
 import pytest
 
+from counterpoise.broker import assembly
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundle_topics import BundleTopics
 from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
 from counterpoise.metadata import BadVersion
 from counterpoise.metadata.port import MUST_NOT_EXIST
@@ -34,6 +35,28 @@ from tests.broker.conftest import (
     vanished,
 )
 from tests.waiting import until
+
+
+class SlowDrain:
+    """Brokers that drain a bundle when they may."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.drained_for: list[str | None] = []
+        really = BundleTopics.drain
+
+        async def drain(topics: BundleTopics, bundle: BundleName, destination: str | None) -> None:
+            self.drained_for.append(destination)
+            self.begun.set()
+            await self.may_end.wait()
+            await really(topics, bundle, destination)
+
+        monkeypatch.setattr(BundleTopics, "drain", drain)
+
+
+@pytest.fixture
+def slow_drain(monkeypatch: pytest.MonkeyPatch) -> SlowDrain:
+    return SlowDrain(monkeypatch)
 
 
 async def own_first_bundle(brokers: BrokersOfTest) -> tuple[BundleName, Broker]:
@@ -87,20 +110,13 @@ async def test_what_cannot_be_unloaded(brokers: BrokersOfTest) -> None:
 
 
 async def test_while_a_bundle_drains_lookups_answer_its_destination(
-    brokers: BrokersOfTest,
+    brokers: BrokersOfTest, slow_drain: SlowDrain
 ) -> None:
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
     destination, third = brokers.all[1:]
-    draining, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slowly(_: BundleName, __: str | None) -> None:
-        draining.set()
-        await go_on.wait()
-
-    owner.parts.ownership.bundles._drain = slowly
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
-    await draining.wait()
+    await slow_drain.begun.wait()
     try:
         for broker in brokers.all:
             answer = await broker.namespaces.lookup_bundle(bundle)
@@ -115,7 +131,7 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
         )
         assert not waiting.done()
     finally:
-        go_on.set()
+        slow_drain.may_end.set()
     await asyncio.gather(unloading, waiting)
     assert brokers.owner(bundle) is destination
 
@@ -135,23 +151,17 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
         assert answer.broker_id == went_to[0]
 
 
-async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: BrokersOfTest) -> None:
+async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
+    brokers: BrokersOfTest, slow_drain: SlowDrain, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It dies when the owner has drained for it and lookups are sent to it already."""
-    owner, destination, third = await brokers.start_many(3)
-    bundles = owner.parts.ownership.bundles
-    bundles._protocol.options = replace(bundles._options, successor_s=0.05)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(assembly, "PATIENCE_S", 0.05)
+        owner = await brokers.start()
+    destination, third = await brokers.start_many(2)
     bundle, _ = await own_first_bundle(brokers)
-    draining, go_on = asyncio.Event(), asyncio.Event()
-    drained_for: list[str | None] = []
-
-    async def slowly(_: BundleName, successor: str | None) -> None:
-        drained_for.append(successor)
-        draining.set()
-        await go_on.wait()
-
-    owner.parts.ownership.bundles._drain = slowly
     unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
-    await draining.wait()
+    await slow_drain.begun.wait()
     assert (await third.namespaces.lookup_bundle(bundle)).broker_id == destination.id
     await brokers.kill(destination)
     async with asyncio.timeout(20):
@@ -160,9 +170,9 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(brokers: Brokers
     # The announcement names the dead one still: lookups go to the leader instead, at once.
     answer = await third.namespaces.lookup_bundle(bundle)
     assert answer == LookupRedirect(owner.id, owner.service_url, owner.web_url, authoritative=False)
-    go_on.set()
+    slow_drain.may_end.set()
     await asyncio.gather(unloading, return_exceptions=True)
-    assert drained_for == [destination.id]
+    assert slow_drain.drained_for == [destination.id]
     await until(
         lambda: not owner.parts.ownership.bundles.serves(bundle), "the owner has released it"
     )

@@ -1,9 +1,10 @@
 """The smallest broker there is: the listener and the topics, memory ledgers, no metadata store."""
 
 import asyncio
+import contextlib
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
@@ -11,15 +12,22 @@ from typing import Self
 import uvloop
 
 from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.client_listener import ClientListener
+from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.rates import TopicRates
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.transaction_ends import LocalParticipants
+from counterpoise.broker.transactions.coordinators import Coordinators
+from counterpoise.broker.transactions.options import TransactionOptions
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
 from counterpoise.wire.values import Schema
@@ -113,12 +121,15 @@ class OneBroker:
         config: ConnectionConfig | None = None,
         world: Everything | None = None,
         options: TopicOptions | None = None,
+        *,
+        transactions: bool = False,
     ) -> None:
         self.everything = world or Everything()
         self.background = BackgroundTasks()
         self._store = store or MemoryLedgerStore()
         self._config = config or ConnectionConfig()
         self._options = options or TopicOptions()
+        self._transactions = TransactionOptions(enabled=transactions)
         self._ready: Future[str] = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -131,25 +142,75 @@ class OneBroker:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         world = self.everything
         self.topics = TopicRegistry(
-            self._store, world, world, owner="localhost:0", options=self._options
+            self._store,
+            world,
+            world,
+            owner="localhost:0",
+            options=self._options,
+            limits=PublishLimits("localhost:0", self.rates_of),
         )
-        services = Services(self.topics, world, world, world, world.on_topics_changed)
+        participants = LocalParticipants(self.topics)
+        coordinators = Coordinators(
+            self._store,
+            "localhost:0",
+            LocalLedgerIds(),
+            self.topics,
+            participants,
+            lambda: self._transactions,
+            self.background,
+            wall_clock_ms,
+        )
+        services = Services(
+            self.topics,
+            world,
+            world,
+            world,
+            world.on_topics_changed,
+            transactions=coordinators,
+            participants=participants,
+        )
         self.listener = ClientListener(services, self._config, self.background)
         sock = socket.create_server(("127.0.0.1", 0))
         world.url = f"pulsar://127.0.0.1:{await self.listener.start(sock)}"
         self._ready.set_result(world.url)
         await self._stop.wait()
+        await coordinators.close()
         await self.topics.close()
         await self.listener.stop()
         await self.background.stop()
 
+    async def rates_of(self, topic: TopicName) -> TopicRates:
+        """The publish limits of a topic: none."""
+        return TopicRates()
+
     def run(self, coroutine):  # type: ignore[no-untyped-def]
         """Run a coroutine on the broker's loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(20)
+        return self.begin(coroutine).result(20)
+
+    def begin(self, coroutine):  # type: ignore[no-untyped-def]
+        """Begin a coroutine on the broker's loop; returns its future."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The broker's loop stands still until the block ends, so that all it was sent is there."""
+        held, released = threading.Event(), threading.Event()
+
+        async def hold() -> None:
+            held.set()
+            released.wait(15)
+
+        holding = self.begin(hold())
+        assert held.wait(15)
+        try:
+            yield
+        finally:
+            released.set()
+            holding.result(20)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -162,5 +223,5 @@ class OneBroker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self.loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(20)

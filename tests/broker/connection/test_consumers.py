@@ -12,6 +12,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -188,7 +189,7 @@ def test_a_consumer_that_subscribes_again_is_the_same(client: RawClient, topic: 
 
 def test_acks_in_a_transaction_are_refused(client: RawClient, topic: str) -> None:
     client.subscribe(topic)
-    ack(client, 0, ledger_id=0, request_id=55, txnid_most_bits=1)
+    ack(client, 0, ledger_id=0, request_id=55, txnid_most_bits=1, txnid_least_bits=1)
     assert client.receive(Type.ACK_RESPONSE).ack_response.error == ServerError.NotAllowedError
 
 
@@ -295,15 +296,14 @@ def test_a_client_that_does_not_read_is_not_buffered_for(
     client.subscribe(topic, sub_type=0, initial_position=1)
     flow(client, 1000)
 
-    async def settle() -> int:
-        """Let the loop run until it writes nothing more."""
-        written = -1
-        while written != broker.listener.bytes_out:
-            written = broker.listener.bytes_out
-            await asyncio.sleep(0.05)
-        return written
+    (consumer,) = broker.topics.loaded[TopicName.parse(topic)].subscriptions["s"].consumers
 
-    assert broker.run(settle()) - before < 30_000_000
+    async def written() -> int:
+        """What leaves until the connection takes no more."""
+        await until(lambda: not consumer.sink.writable, "the connection is full")
+        return broker.listener.bytes_out
+
+    assert broker.run(written()) - before < 30_000_000
     assert take(client, 60) == list(range(60))
 
 

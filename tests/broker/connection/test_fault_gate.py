@@ -9,6 +9,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
 from tests.wire.frames import Type
 
 REFUSED = FaultEffect(EffectKind.ERROR, ServerError.TooManyRequests, "on purpose")
@@ -108,3 +109,15 @@ def test_what_is_refused_has_the_answer_of_its_kind(
     assert client.receive(Type.SUCCESS).success.request_id == 8
     client.produce(topic, producer_id=5)
     client.subscribe(topic, consumer_id=5, name="t")
+
+
+def test_a_message_of_a_transaction_is_refused_as_any_other(
+    client: RawClient, topic: str, refusing: Refusing
+) -> None:
+    client.produce(topic, producer_id=1)
+    refusing.operation = Operation.SEND
+    client.send(frames.send(1, 4, txnid_most_bits=0, txnid_least_bits=9))
+    refused = client.receive(Type.SEND_ERROR).send_error
+    refusing.operation = None
+    assert (refused.producer_id, refused.sequence_id) == (1, 4)
+    assert (refused.error, refused.message) == (REFUSED.code, "on purpose")

@@ -72,24 +72,21 @@ def test_nothing_is_left_of_a_connection_with_many(
             client.subscribe(topic, number, f"s{number}" if kind == 2 else "s", sub_type=kind)
             if kind == 2:
                 client.receive(Type.ACTIVE_CONSUMER_CHANGE)
-        (connection,) = [
-            each for each in broker.listener.open_connections if each._consuming._consumers
-        ]
+        loaded = broker.topics.loaded[TopicName.parse(topic)]
+        sink = next(each.sink for s in loaded.subscriptions.values() for each in s.consumers)
         client.send(b"".join(frames.send(number, 0) for number in range(20)))
         client.receive()
 
-    async def left() -> tuple[int, int, int, int]:
+    async def left() -> tuple[int, int, int]:
         at = await broker.topics.get(TopicName.parse(topic))
         async with asyncio.timeout(15):
             while at.producers or any(s.consumers for s in at.subscriptions.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0)
-        producing = connection._producing
         return (
             len(at.producers),
             sum(len(each.consumers) for each in at.subscriptions.values()),
-            len(producing._attached),
-            len(producing._left),
+            broker.listener.publish_buffer.waiting,
         )
 
-    assert broker.run(left()) == (0, 0, 0, 0)
-    assert not connection._consuming.writable, "nothing is sent to those that have yet to leave"
+    assert broker.run(left()) == (0, 0, 0)
+    assert not sink.writable, "nothing is sent to those that have yet to leave"

@@ -31,7 +31,7 @@ def unloading(broker: OneBroker, topic: str) -> Iterator[None]:
     """The topic is sent on; it has left when the block has ended."""
     name = TopicName.parse(topic)
     work = broker.topics.unload_bundle(broker.everything.bundle_of(name), NEXT)
-    leaving = asyncio.run_coroutine_threadsafe(work, broker._loop)
+    leaving = broker.begin(work)
     broker.run(begun(broker, name))
     yield
     assert leaving.result(20) >= 1

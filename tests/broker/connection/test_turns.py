@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -90,17 +89,9 @@ def test_lookups_of_two_connections_alternate() -> None:
     ):
         one.connect()
         other.connect()
-        served = threading.Event()
-
-        async def hold_the_loop() -> None:
-            served.wait(15)
-
-        holding = threading.Thread(target=lambda: broker.run(hold_the_loop()))
-        holding.start()
-        one.send(b"".join(lookup(f"one-{n}", n) for n in range(500)))
-        other.send(b"".join(lookup(f"other-{n}", n) for n in range(500)))
-        served.set()
-        holding.join()
+        with broker.held():
+            one.send(b"".join(lookup(f"one-{n}", n) for n in range(500)))
+            other.send(b"".join(lookup(f"other-{n}", n) for n in range(500)))
         for client in (one, other):
             for _ in range(500):
                 client.receive(Type.LOOKUP_RESPONSE)
@@ -126,22 +117,19 @@ def test_many_connections_at_once_are_served_a_few_in_a_round() -> None:
         clients = [stack.enter_context(RawClient(broker.service_url)) for _ in range(count)]
         for client in clients:
             client.connect()
-        said = threading.Event()
         began: list[int] = []
 
         async def watch() -> None:
-            said.wait(15)
             while len(world.seen) < count * STEP:
                 before = len(world.seen)
                 await asyncio.sleep(0)
                 began.append(len(world.seen) - before)
 
-        watching = threading.Thread(target=lambda: broker.run(watch()))
-        watching.start()
-        for number, client in enumerate(clients):
-            client.send(b"".join(lookup(f"c{number}-{n}", n) for n in range(STEP)))
-        said.set()
-        watching.join()
+        with broker.held():
+            watching = broker.begin(watch())
+            for number, client in enumerate(clients):
+                client.send(b"".join(lookup(f"c{number}-{n}", n) for n in range(STEP)))
+        watching.result(15)
         for client in clients:
             for _ in range(STEP):
                 client.receive(Type.LOOKUP_RESPONSE)
@@ -156,19 +144,11 @@ def test_who_asks_little_is_served_soon_among_many_who_ask_much() -> None:
         clients = [stack.enter_context(RawClient(broker.service_url)) for _ in range(count + 1)]
         for client in clients:
             client.connect()
-        said = threading.Event()
-
-        async def hold_the_loop() -> None:
-            said.wait(15)
-
-        holding = threading.Thread(target=lambda: broker.run(hold_the_loop()))
-        holding.start()
         *many, little = clients
-        for client in many:
-            client.send(b"".join(lookup("much", n) for n in range(each)))
-        little.send(lookup("little", 0))
-        said.set()
-        holding.join()
+        with broker.held():
+            for client in many:
+                client.send(b"".join(lookup("much", n) for n in range(each)))
+            little.send(lookup("little", 0))
         little.receive(Type.LOOKUP_RESPONSE)
         for client in many:
             for _ in range(each):
@@ -307,21 +287,18 @@ def at_once(
     broker: OneBroker, clients: list[RawClient], said: bytes, order: list[str], until: int
 ) -> None:
     """Let the broker hear from all clients in one turn, and count turns until it has answered."""
-    heard = threading.Event()
 
-    async def hold_the_loop() -> None:
-        heard.wait(15)
+    async def count_turns() -> None:
         async with asyncio.timeout(30):
             while order.count("hashed") < until:
                 order.append("turn")
                 await asyncio.sleep(0)
 
-    holding = threading.Thread(target=lambda: broker.run(hold_the_loop()))
-    holding.start()
-    for client in clients:
-        client.send(said)
-    heard.set()
-    holding.join()
+    with broker.held():
+        counting = broker.begin(count_turns())
+        for client in clients:
+            client.send(said)
+    counting.result(40)
 
 
 MANY = 40

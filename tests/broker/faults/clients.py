@@ -32,6 +32,8 @@ class Wire:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        #: The broker's address.
+        self.peer: tuple[str, int] = writer.get_extra_info("peername")[:2]
         self._answers: dict[int, asyncio.Future[BaseCommand]] = {}
         self._requests = 1
         self._ponged = asyncio.Event()
@@ -197,7 +199,7 @@ class Publisher:
 
     async def _publish(self, wire: Wire) -> None:
         left, sent = False, self.acknowledged
-        host, port = wire._writer.get_extra_info("peername")
+        host, port = wire.peer
         url = f"pulsar://{host}:{port}"
 
         def hear(command: BaseCommand, _entry: bytes) -> None:

@@ -49,8 +49,8 @@ class Session(MisbehavingStore):
         self._left = 0
         self.answers.set()
 
-    async def _reach(self, operation: str, path: str) -> None:
-        await super()._reach(operation, path)
+    async def reach(self, operation: str, path: str) -> None:
+        await super().reach(operation, path)
         if self._left and not path.startswith("/loadbalance/"):
             self._left -= 1
             if not self._left:

@@ -47,7 +47,7 @@ async def test_it_is_what_happens(limited: LimitedTopics) -> None:
         sys.setprofile(None)
     # The test's own connection stands for the one of the walk.
     steps = [(file, name) for file, name in WALK if "connection/" not in file and "/" in file]
-    stored = called.index(("broker/topic/persistent.py", "_accept"))
+    stored = called.index(("broker/topic/persistent.py", "accept"))
     path = called[: stored + 1]
     at = -1
     for step in steps:

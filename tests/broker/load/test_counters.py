@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from counterpoise.broker.load.counters import STEP, BundleRates, TopicCount
 
+# A named tuple's method, which is public.
 replace = TopicCount._replace
 TOPIC = TopicCount("persistent://t/n/a", "t/n/0x0_0x1", 1, 100, 1000, 200, 2000, 2, 3, 5)
 

@@ -11,7 +11,7 @@ from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, Crea
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import TooLarge
-from counterpoise.metadata import BadVersion, MemoryTree, NotEmpty, NotFound, Stored
+from counterpoise.metadata import BadVersion, MemoryTree, MetadataStore, NotEmpty, NotFound, Stored
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -24,8 +24,12 @@ def topic(name: str, domain: str = "persistent") -> TopicName:
 
 
 @pytest.fixture
-async def policies() -> Policies:
-    store = MemoryTree().open()
+def store() -> MetadataStore:
+    return MemoryTree().open()
+
+
+@pytest.fixture
+async def policies(store: MetadataStore) -> Policies:
     made = Policies(store, Policies.cache_of(store))
     await made.put_tenant("t", {"adminRoles": [], "allowedClusters": []}, create=True)
     await made.create_namespace(NAMESPACE, {})
@@ -176,28 +180,30 @@ async def test_what_exists_is_not_created_again_nor_changed_when_absent(
         await policies.delete_tenant("t")
 
 
-async def test_isolation_policies_and_failure_domains(policies: Policies) -> None:
+async def test_isolation_policies_and_failure_domains(
+    policies: Policies, store: MetadataStore
+) -> None:
     await policies.put_cluster("c", {}, create=True)
     assert await policies.isolation_policies("c") is None
     await policies.update_isolation_policies("c", lambda _: {"p": {"namespaces": ["t/.*"]}})
     await policies.update_isolation_policies("c", lambda _: {"p": {"namespaces": ["t/n"]}})
     assert await policies.isolation_policies("c") == {"p": {"namespaces": ["t/n"]}}
     assert await policies.clusters() == ["c"]
-    await policies._store.put("/admin/clusters/c/failureDomain/d1", b'{"brokers":["b1:1","b2:1"]}')
+    await store.put("/admin/clusters/c/failureDomain/d1", b'{"brokers":["b1:1","b2:1"]}')
     assert await policies.failure_domains("c") == {"b1:1": "d1", "b2:1": "d1"}
 
 
 async def test_changes_that_meet_are_all_kept(
-    policies: Policies, monkeypatch: pytest.MonkeyPatch
+    policies: Policies, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = policies._store.get
+    read = store.get
 
     async def slowly(path: str) -> Stored | None:
         found = await read(path)
         await asyncio.sleep(0)
         return found
 
-    monkeypatch.setattr(policies._store, "get", slowly)
+    monkeypatch.setattr(store, "get", slowly)
     await policies.put_cluster("c", {}, create=True)
     await asyncio.gather(
         *(
@@ -213,6 +219,8 @@ async def test_a_value_that_no_node_should_hold_is_refused(policies: Policies) -
         await policies.put_cluster("c", {"x": "x" * 300_000}, create=True)
 
 
-async def test_a_node_that_holds_no_json_stops_no_reader(policies: Policies) -> None:
-    await policies._store.put("/admin/clusters/c", b"{" * 100_000)
+async def test_a_node_that_holds_no_json_stops_no_reader(
+    policies: Policies, store: MetadataStore
+) -> None:
+    await store.put("/admin/clusters/c", b"{" * 100_000)
     assert await policies.cluster("c") == {}

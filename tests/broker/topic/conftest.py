@@ -155,6 +155,8 @@ class Everything:
         self.refused: set[BundleName] = set()
         self.created: list[TopicName] = []
         self.ended: set[TopicName] = set()
+        #: Partitions of which the partitioned topic was to go if they were its last.
+        self.unparted: list[TopicName] = []
 
     def owns(self, topic: TopicName) -> bool:
         return self.bundle_of(topic) not in self.refused
@@ -177,6 +179,9 @@ class Everything:
 
     async def delete(self, topic: TopicName) -> None:
         self.created.remove(topic)
+
+    async def delete_if_unparted(self, topic: TopicName) -> None:
+        self.unparted.append(topic)
 
     async def terminated(self, topic: TopicName) -> bool:
         return topic in self.ended

@@ -91,3 +91,10 @@ def test_what_is_left_of_a_batch_is_what_no_acknowledgement_named(acked: list[se
         } == left
     state.ack(5)
     assert state.ack_set(5) == []
+
+
+def test_words_that_fill_a_frame_are_taken_at_once() -> None:
+    """Each shifted to its place they take minutes, in which the broker serves no other client."""
+    state, words = AckState(-1), [2**64 - 1] * 600_000
+    assert state.ack_part(5, words) == 64 * len(words)
+    assert state.ack_set(5) == words

@@ -1,6 +1,7 @@
 """What a producer sends again is stored once, on the next owner too."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic import deduplication
-from counterpoise.broker.topic.deduplication import SAVED_EVERY, Deduplication
+from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -109,11 +111,9 @@ async def test_what_the_log_has_not_answered_yet_is_refused(store: MemoryLedgerS
 
 
 async def test_beyond_the_limit_the_producer_is_forgotten_that_is_silent_for_longest(
-    store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
+    store: MemoryLedgerStore,
 ) -> None:
-    monkeypatch.setattr(deduplication, "PRODUCERS_MAX", 2)
-    monkeypatch.setattr(deduplication, "SAVED_EVERY", 1)
-    world = World(store, options=ON)
+    world = World(store, options=replace(ON, dedup_producers=2, dedup_entries=1))
     for name, number in (("first", 5), ("silent", 5), ("first", 6), ("last", 5)):
         await send(world, name, number)
     for name, number, is_new in (("first", 6, False), ("last", 5, False), ("silent", 5, True)):
@@ -123,18 +123,17 @@ async def test_beyond_the_limit_the_producer_is_forgotten_that_is_silent_for_lon
 
 
 async def test_the_ids_are_saved_with_the_entry_that_completes_the_count() -> None:
-    known = Deduplication({})
-    assert not known.is_due(SAVED_EVERY - 1)
+    known = Deduplication({}, replace(ON, dedup_entries=7))
+    assert not known.is_due(6)
     assert known.is_due(1)
 
 
 async def test_a_producer_that_is_forgotten_has_its_entry_on_the_way_still_refused(
-    store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
+    store: MemoryLedgerStore,
 ) -> None:
-    monkeypatch.setattr(deduplication, "PRODUCERS_MAX", 1)
     world = World(store, options=ON)
     producer = await world.producer(name="p")
-    known = Deduplication({"p": 5})
+    known = Deduplication({"p": 5}, replace(ON, dedup_producers=1))
     again = [Send(producer.producer_id, 6, 6, 1, False, entry("x"))]
     assert known.admit(producer, again) == again
     known.commit("q", 0)
@@ -143,6 +142,69 @@ async def test_a_producer_that_is_forgotten_has_its_entry_on_the_way_still_refus
     assert known.admit(producer, again) == []
     ((_, sequence_id, error),) = world.wire.errors
     assert (sequence_id, error.code) == (6, ServerError.PersistenceError)
+
+
+@pytest.mark.parametrize(
+    ("policies", "options", "saved_after_s"),
+    [
+        ({}, ON, 120),
+        ({"deduplicationSnapshotIntervalSeconds": 10}, ON, 10),
+        ({}, replace(ON, dedup_snapshot_s=30), 30),
+        ({"deduplicationSnapshotIntervalSeconds": 0}, ON, None),
+    ],
+)
+async def test_the_ids_are_saved_once_the_interval_of_snapshots_has_passed(
+    store: MemoryLedgerStore,
+    policies: dict[str, int],
+    options: TopicOptions,
+    saved_after_s: int | None,
+) -> None:
+    """The first ones at once; those that are saved already are not saved again."""
+
+    async def read(_: object) -> dict[str, int]:
+        return policies
+
+    world = World(store, options=options, policies=read)
+    upkeep = TopicUpkeep(world.registry, lambda: options)
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    await send(world, "p", 1)
+    await upkeep.save_sequence_ids()
+    saved = topic.log.cursors.get(CURSOR)
+    assert (saved is None) is (saved_after_s is None)
+    await send(world, "p", 2)
+    for wait_s, number in ((0, "1"), ((saved_after_s or 1000) - 1, "1"), (1.1, "2")):
+        world.registry.wall.advance(wait_s)
+        await upkeep.save_sequence_ids()
+        saved = topic.log.cursors.get(CURSOR)
+        assert saved is None or saved.properties == {"p": number}
+    assert (saved is None) is (saved_after_s is None)
+    topic.log.drop_cursor(CURSOR)
+    world.registry.wall.advance(1000)
+    await upkeep.save_sequence_ids()
+    assert CURSOR not in topic.log.cursors
+
+
+async def test_a_producer_is_forgotten_that_was_gone_for_its_time(store: MemoryLedgerStore) -> None:
+    options = replace(ON, dedup_inactive_minutes=10)
+    world = World(store, options=options)
+    upkeep = TopicUpkeep(world.registry, lambda: options)
+    await send(world, "gone", 5)
+    await send(world, "back", 5)
+    await world.producer(name="attached")
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    known = topic.deduplication
+    assert known is not None
+    known.commit("attached", 5)
+    await upkeep.forget_producers()
+    world.registry.wall.advance(300)
+    await world.producer(name="back")
+    await upkeep.forget_producers()
+    world.registry.wall.advance(301)
+    await upkeep.forget_producers()
+    assert {*known.stored} == {"back", "attached"}
+    assert {*topic.log.cursors[CURSOR].properties} == {"back", "attached"}
 
 
 async def test_what_a_disk_refused_may_be_sent_again(store: MemoryLedgerStore) -> None:

@@ -1,17 +1,19 @@
 """A log that is lost while its topic is still being opened."""
 
-import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LogFencedError
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import Everything
+from tests.waiting import found
 
 NAME = TopicName.parse("persistent://t/n/early")
 
@@ -42,8 +44,13 @@ async def test_a_log_that_is_fenced_before_its_topic_is_open_is_opened_again() -
         await registry.get(NAME)
     assert refused.value.code is ServerError.ServiceNotReady
     world.terminated = really  # type: ignore[method-assign]
-    await asyncio.gather(*registry._closing)
-    topic = await registry.get(NAME)
+
+    async def served() -> Topic | None:
+        with contextlib.suppress(BrokerError):
+            return await registry.get(NAME)
+        return None
+
+    topic = await found(served, "what was fenced is closed")
     assert registry.loaded == {NAME: topic}
     topic.check_open()
     await registry.close()

@@ -213,6 +213,7 @@ class Disk:
 
     def __init__(self, log: object, monkeypatch: pytest.MonkeyPatch) -> None:
         self._kept: list[Callable[[], None]] = []
+        # Private: a disk that has not answered is between a log and its memory.
         write = log._write  # type: ignore[attr-defined]
         monkeypatch.setattr(log, "_write", lambda group: self._kept.append(lambda: write(group)))
 

@@ -6,7 +6,6 @@ import pytest
 
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
@@ -139,12 +138,12 @@ async def test_failover_serves_one_and_notifies_both(world: World) -> None:
     assert world.wire.payloads(second) == ["b"]
 
 
-async def test_a_failover_switch_lets_acknowledgements_arrive_first(world: World) -> None:
+async def test_a_failover_switch_lets_acknowledgements_arrive_first(
+    store: MemoryLedgerStore,
+) -> None:
+    world = World(store, options=TopicOptions(failover_delay_ms=20))
     producer = await world.producer()
     old = await world.consumer(FAILOVER, consumer_name="old", priority_level=1)
-    dispatcher = old.subscription.dispatcher
-    assert isinstance(dispatcher, SingleActiveDispatcher)
-    dispatcher._switch_delay = 0.02
     await world.publish(producer, *"ab")
     new = await world.consumer(FAILOVER, consumer_name="new")
     assert world.wire.payloads(new) == []
@@ -198,8 +197,9 @@ async def test_a_better_priority_is_served_first(world: World) -> None:
 
 
 async def test_a_message_waits_for_its_time_to_the_millisecond(
-    world: World, now_s: list[float]
+    store: MemoryLedgerStore, now_s: list[float]
 ) -> None:
+    world = World(store, options=TopicOptions(delay_is_strict=True))
     producer = await world.producer()
     consumer = await world.consumer(SHARED)
     for body, after_ms in (("much later", 3_600_000), ("now", 0), ("third", 2), ("second", 1)):
@@ -217,9 +217,10 @@ async def test_a_message_waits_for_its_time_to_the_millisecond(
 
 
 async def test_to_the_first_consumer_that_comes_nothing_was_ever_sent(
-    world: World, now_s: list[float]
+    store: MemoryLedgerStore, now_s: list[float]
 ) -> None:
     """Whatever others held, had returned, or waited for."""
+    world = World(store, options=TopicOptions(delay_is_strict=True))
     producer = await world.producer()
     leaving = await world.consumer(SHARED)
     await world.publish(producer, "later", deliver_at_time=int(now_s[0] * 1000) + 1)
@@ -268,6 +269,32 @@ async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:
     assert topic.log.begin == 6
     late = await world.consumer(subscription="late")
     assert world.wire.payloads(late) == ["6", "7", "8", "9"]
+
+
+@pytest.mark.parametrize("acknowledge", ["ack_individual", "ack_cumulative"])
+@pytest.mark.parametrize("what", ["trimmed", "never written"])
+async def test_an_acknowledgement_of_what_is_not_kept_acknowledges_nothing(
+    acknowledge: str, what: str
+) -> None:
+    world = World(MemoryLedgerStore(ledger_entries=3))
+    producer, consumer = await world.producer(), await world.consumer()
+    for n in range(6):
+        await world.publish(producer, n)
+    first = world.wire.ids(consumer)[0]
+    if what == "trimmed":
+        consumer.ack_individual(world.wire.ids(consumer)[:4])
+        consumer.subscription.save()
+        await asyncio.sleep(0)
+        acked = [(*first[:2], ())]
+    else:
+        acked = [(first[0], 99, ())]
+    before = consumer.subscription.backlog
+    if acknowledge == "ack_individual":
+        consumer.ack_individual(acked)
+        assert consumer.subscription.backlog == before
+    else:
+        consumer.ack_cumulative(*acked[0][:2])
+        assert consumer.subscription.backlog == before - (0 if what == "trimmed" else 3)
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, SubscriptionType.Key_Shared])
@@ -340,6 +367,19 @@ async def test_an_acknowledgement_from_before_the_unload_still_counts(world: Wor
     first.ack_individual([i for c in (first, second) for i in world.wire.ids(c)])
     assert first.subscription.backlog == 0
     assert (first.unacked, second.unacked) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["pulsar.dedup", "__transaction_buffer", "s__transaction_pending_ack"]
+)
+async def test_no_subscription_has_the_name_of_a_cursor_of_the_topic(
+    world: World, name: str
+) -> None:
+    topic = await world.topic()
+    with pytest.raises(BrokerError) as refused:
+        await topic.create_subscription(name)
+    assert refused.value.code is ServerError.NotAllowedError
+    assert name not in topic.subscriptions
 
 
 async def test_create_subscription_without_a_consumer(world: World) -> None:

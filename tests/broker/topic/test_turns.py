@@ -8,16 +8,16 @@ from typing import cast
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.delivery_turns import TURN, DeliveryTurns
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.subscription import SAVE_WORK, SEEK_WORK
+from counterpoise.broker.topic.subscription import SEEK_WORK
+from counterpoise.broker.topic.subscription_cursor import SAVE_WORK
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Position, StorageError
+from counterpoise.storage.port import CursorState, Position, StorageError
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.values import SubscriptionType
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry, publish
 
 EVERY_TYPE = list(SubscriptionType)
@@ -128,27 +128,29 @@ async def test_cursors_are_saved_a_few_in_a_turn_and_looked_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What has to look at all subscriptions does not do so for each of them."""
+    monkeypatch.setattr("counterpoise.broker.topic.subscription_cursor.SAVE_SECONDS", 0)
     world = World(MemoryLedgerStore())
     topic = cast("PersistentTopic", await world.topic())
     count = 3 * TURN // SAVE_WORK
-    found = [topic._add_subscription(f"s{n}", AckState(-1)) for n in range(count)]
-    looks, trim = 0, topic.trim
+    await fill(world, 1)
+    begin, saved = InitialPosition.Earliest, list[CursorState]()
+    found = [await topic.create_subscription(f"s{n}", begin) for n in range(count)]
+    looks, trim = 0, topic.log.trim
 
-    def looked() -> None:
+    def looked(before: int) -> None:
         nonlocal looks
         looks += 1
-        trim()
+        trim(before)
 
-    monkeypatch.setattr(topic, "trim", looked)
-    for subscription in found:
-        subscription._dirty = True
-    for subscription in found:
-        subscription._save_in_turn()
-    most = await most_in_a_turn(lambda: sum(not each._dirty for each in found), count)
+    monkeypatch.setattr(topic.log, "trim", looked)
+    monkeypatch.setattr(topic.log, "save_cursor", saved.append)
+    for each in found:
+        each.advance(0)
+    most = await most_in_a_turn(lambda: len(saved), count)
     assert most <= TURN // SAVE_WORK + 1
     await asyncio.sleep(0)
     assert 0 < looks <= 2 * count * SAVE_WORK // TURN
-    assert len(topic.log.cursors) == count
+    assert len({each.name for each in saved}) == count
 
 
 async def test_seeks_of_many_subscriptions_take_turns() -> None:
@@ -174,7 +176,7 @@ async def test_a_second_seek_is_refused_while_the_first_is_under_way() -> None:
         for each in (consumer.seek_to(Position(0, 5)), consumer.seek_to_time(0))
     ]
     # Nothing is left of this turn, so that neither is done at once.
-    consumer.subscription._commons.turns.spend(TURN)
+    (await world.topic()).commons.turns.spend(TURN)  # type: ignore[attr-defined]
     done = await asyncio.gather(*seeks, return_exceptions=True)
     assert done[0] is None
     assert isinstance(done[1], BrokerError)

@@ -25,7 +25,7 @@ async def published(world: World, *ages_s: float) -> None:
 
 
 def upkeep(world: World) -> TopicUpkeep:
-    return TopicUpkeep(world.registry.loaded, TopicOptions)
+    return TopicUpkeep(world.registry, TopicOptions)
 
 
 @pytest.mark.usefixtures("now_s")

@@ -1,4 +1,4 @@
-"""The official Java and Go clients, each in a process that takes its commands line by line."""
+"""Official clients, each in a process that takes its commands line by line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+
+import pytest
 
 from tests.conformance.jars import cache, pulsar_lib
 
@@ -25,7 +29,7 @@ class Refused(Exception):
 
 
 class Driver:
-    """One client: `connect`, `produce`, `subscribe` and `consume` as the official API has them."""
+    """One client: `connect`, `produce`, `subscribe`, `consume` … as the official API has them."""
 
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name
@@ -73,6 +77,11 @@ def java_command() -> list[str] | None:
     return [sys.executable, "-m", "tests.client.official.java_client", str(lib)]
 
 
+def python_command() -> list[str]:
+    """How the Python client is started."""
+    return [sys.executable, "-m", "tests.client.official.python_client"]
+
+
 def go_command(*, build: bool = False) -> list[str] | None:
     """How the Go client is started; None where it is not built and cannot be."""
     digest = hashlib.sha256()
@@ -90,3 +99,21 @@ def go_command(*, build: bool = False) -> list[str] | None:
         )
         made.rename(built)
     return [str(built)]
+
+
+CLIENTS: Final = {
+    "python": (python_command, ""),
+    "go": (go_command, GO_ABSENT),
+    "java": (java_command, JAVA_ABSENT),
+}
+
+
+@contextmanager
+def started(name: str) -> Iterator[Driver]:
+    """A client's process; the test is skipped where that client cannot be had."""
+    find, absent = CLIENTS[name]
+    command = find()
+    if command is None:
+        pytest.skip(absent)
+    with Driver(name, command) as driver:
+        yield driver

@@ -65,7 +65,7 @@ def sent(
         broker = placed.broker
         if broker is not None:
             assert not placed.rejections, "a bundle that goes does not stay"
-            places.enter(decision._replace(destination=broker))
+            places.enter(Decision(DecisionKind.UNLOAD, bundle, "b1:80", broker, "test", "because"))
         found.append(broker)
     return found
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+import pytest
+
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
@@ -26,6 +28,16 @@ def test_a_move_says_what_spoke_against_the_others_whatever_their_names() -> Non
     _, *against = move.placement.split("; ")
     assert [each.partition(" ")[0] for each in against] == ["b2", "b4"]
     assert "draining" not in move.placement
+
+
+def test_a_move_says_which_part_of_the_load_it_carries_none_where_that_is_not_known() -> None:
+    """Limits of an hour count it; one figure that is no number would let everything pass."""
+    [move] = drained(snapshot({"b1": bundles("x", 5.0), "b2": bundles("y", 15.0)})).moves
+    assert move.part == pytest.approx(0.25)
+    odd = {"b1": bundles("x", 5.0, float("nan")), "b2": bundles("y", 15.0)}
+    parts = [move.part for move in drained(snapshot(odd)).moves]
+    assert sorted(parts)[0] == 0.0
+    assert all(0.0 <= part <= 1.0 for part in parts)
 
 
 def test_a_broker_that_is_alone_cannot_be_emptied() -> None:

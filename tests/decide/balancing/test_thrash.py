@@ -153,3 +153,9 @@ def test_a_move_counts_until_the_span_is_over(age_ms: int, counts: bool) -> None
     assert (A in thrashing(START, {A: (left, back)}, HOUR)) is counts
     assert left_lately(START, {A: (left,)}, HOUR) == ({A: frozenset({"b1"})} if counts else {})
     assert trailed({A: (left,)}, [], START, HOUR) == ({A: (left,)} if counts else {})
+
+
+def test_without_a_span_no_move_counts_not_even_one_that_is_dated_ahead() -> None:
+    ahead = Hop(START + 1, "b1", "b2")
+    assert left_lately(START, {A: (ahead,)}, 0) == {}
+    assert left_lately(START, {A: (ahead,)}, 1) == {A: frozenset({"b1"})}

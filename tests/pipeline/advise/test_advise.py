@@ -31,7 +31,7 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.tables.states import commit_states, write_state
 from tests.decide.advice.test_planned import UNEVEN, plan, snapshot
-from tests.decide.balancing.test_round import strategy
+from tests.decide.balancing.test_round import HOT, strategy
 from tests.load.story import poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import writer_of
@@ -238,6 +238,17 @@ def test_moves_of_a_drain_are_expected_to_take_what_those_of_drains_took() -> No
     assert move_time_by_hand(seen, ActionKind.REFILL, rounds) is rounds
 
 
+def test_moves_by_hand_that_moved_nothing_say_nothing_of_how_long_one_takes() -> None:
+    took = {"moved": 2000, "elsewhere": 4000, "failed": 60_000, "withheld": 1}
+    moves = [ActionMove("t/n/1", "a:1", "b:1", each, 0, ms) for each, ms in took.items()]
+    rounds = move_time([])
+    drain = OperatorAction(ActionKind.DRAIN, 0, "ann", moves=tuple(moves))
+    found = move_time_by_hand([drain], ActionKind.DRAIN, rounds)
+    assert (found.seconds, found.quickest_s, found.slowest_s) == (3.0, 2.0, 4.0)
+    failed = replace(drain, moves=tuple(moves[2:]))
+    assert move_time_by_hand([failed], ActionKind.DRAIN, rounds) is rounds
+
+
 def test_nothing_that_a_cluster_is_called_becomes_markup() -> None:
     evil = "<script>alert(1)</script>"
     reported: Any = {f"{evil}b1:80": dict(UNEVEN["b1:80"] or {}), "$b^2$:80": {}}
@@ -258,6 +269,64 @@ def test_a_page_of_many_brokers_is_curves_and_one_of_none_is_a_page() -> None:
     assert "Nothing to move" in page_of(plan({}))
     assert page_of(plan(UNEVEN)) == page_of(plan(UNEVEN)), "the same plan is the same page"
     assert any("and 40 brokers between" in line for line in lines_of(plan(many)))
+
+
+def test_a_terminal_shows_the_ten_most_and_the_ten_least_loaded_brokers() -> None:
+    many: Any = {
+        f"b{number:02}:80": {bundle_name(number): 1000.0 * (number + 1)} for number in range(25)
+    }
+    shown = [line.split()[0] for line in lines_of(plan(many)) if re.match(r"b\d\d:80 ", line)]
+    assert shown == [f"b{number:02}:80" for number in (*range(24, 14, -1), *range(9, -1, -1))]
+
+
+@pytest.mark.parametrize(("reasons", "more"), [(19, ""), (20, ""), (21, "1"), (50, "30")])
+def test_a_terminal_shows_twenty_reasons_and_how_many_more_there_are(
+    reasons: int, more: str
+) -> None:
+    [why, *_] = plan(UNEVEN).not_done
+    said = list(lines_of(replace(plan({}), not_done=(why,) * reasons)))
+    assert said.count(f"  {why.why}") == min(reasons, 20)
+    assert said[-1] == (f"  and {more} more (--json, --html)" if more else f"  {why.why}")
+    assert "0 moves, imbalance" in said[0]
+
+
+def test_producers_and_consumers_of_a_bundle_are_counted_together(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path)
+    recorded(writer, 1)
+    found = look_at_history(writer, LookOptions()).snapshot.connections
+    assert found == dict.fromkeys((*HOT, bundle_name(20)), 2 + 1), "as each report says"
+
+
+def test_a_broker_that_did_not_answer_the_last_look_is_a_note(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path)
+    recorded(writer, 1)
+    assert len(look_at_history(writer, LookOptions()).notes) == 1, "that of policies"
+    land(writer, poll(1, {**UNEVEN, "b2:80": None}))
+    notes = look_at_history(writer, LookOptions()).notes
+    assert notes[0] == "nothing is given to b2:80: no answer at the last look"
+
+
+async def test_a_cluster_that_sheds_load_by_itself_is_a_note(
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = "/admin/v2/brokers/configuration"
+    for on, said in (("true", 1), ("false", 0)):
+        for broker in uneven.brokers:
+            broker.answers[f"{base}/runtime"] = (200, b"{}")
+            setting = json.dumps({"loadBalancerSheddingEnabled": on}).encode()
+            broker.answers[f"{base}/values"] = (200, setting)
+        assert await run(["--admin-url", uneven.admin_url, *SET]) == 0
+        assert capsys.readouterr().out.count("note: the cluster sheds load by itself") == said
+
+
+def test_topics_of_bundles_that_were_not_asked_for_are_left_out() -> None:
+    asked, other = bundle_name(1), bundle_name(2)
+    both = {
+        each.rpartition("/")[2]: {"persistent": {f"persistent://{each}": {"msgRateIn": 1.0}}}
+        for each in (asked, other)
+    }
+    body = json.dumps({asked.rpartition("/")[0]: both}).encode()
+    assert set(topic_loads(body, {asked})) == {asked}
 
 
 @pytest.mark.parametrize(

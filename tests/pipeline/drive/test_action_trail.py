@@ -14,10 +14,12 @@ from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import decide
+from counterpoise.load.fold import Batch, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
+    ActionMove,
     ActionRefusedError,
     ActionTrail,
     NewAction,
@@ -31,12 +33,13 @@ from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import JournalKind
 from tests.decide.balancing.test_round import strategy
-from tests.load.story import START
+from tests.load.story import START, poll
 from tests.pipeline.drive.test_drain import QUICK
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.histories import journal_of
-from tests.pipeline.rounds import DO_IT, LogLines, made_of, seen
+from tests.pipeline.histories import journal_of, kept
+from tests.pipeline.rounds import DO_IT, LogLines, loads, made_of, seen, seen_as
 
 HAND = [ActionKind.DRAIN, ActionKind.REFILL, ActionKind.RELEASE]
 
@@ -80,6 +83,22 @@ def test_each_process_sees_what_others_keep_beside_it(trail: ActionTrail, tmp_pa
     assert len(other.actions()) == 2, "a file that is none of ours is passed over"
 
 
+def test_what_was_moved_by_hand_is_what_went_anywhere_since_but_for_refills() -> None:
+    def action(kind: ActionKind, status: MoveStatus, start: int, end: int) -> OperatorAction:
+        move = ActionMove(f"t/n/{end}", "a:1", "b:1", status.value, start, end)
+        return OperatorAction(kind, start, "ann", moves=(move,))
+
+    done = [
+        action(ActionKind.DRAIN, MoveStatus.MOVED, 100, 900),
+        action(ActionKind.UNLOAD, MoveStatus.ELSEWHERE, 200, 500),
+        action(ActionKind.MOVE, MoveStatus.MOVED, 50, 499),
+        action(ActionKind.REFILL, MoveStatus.MOVED, 300, 700),
+        action(ActionKind.DRAIN, MoveStatus.FAILED, 300, 800),
+    ]
+    assert [move.ended_ms for move in moved_by_hand(done, 500)] == [500, 900]
+    assert [move.ended_ms for move in moved_by_hand(done)] == [499, 500, 900]
+
+
 def balancing(
     http: aiohttp.ClientSession, trail: ActionTrail, at: Path, logged: LogLines, **rules: int
 ) -> Balancer:
@@ -104,6 +123,32 @@ async def test_a_running_balancer_gives_nothing_to_a_drained_broker_until_it_is_
     assert empty in {move.destination for move in again.moves}
 
 
+async def test_a_broker_that_is_drained_or_released_between_rounds_is_named_once_for_each(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
+) -> None:
+    empty, logged = uneven.names[2], LogLines()
+    one = balancing(http, trail, tmp_path, logged)
+    for number, kind in enumerate((ActionKind.DRAIN, ActionKind.RELEASE)):
+        NewAction(trail, kind, "ann").begin(START + number, empty).close(START + number)
+        for at in (100, 200):
+            await made_of(one, seen(uneven, 1000 * number + at))
+    [drained, released] = [said for said in logged if "cordoned" in said]
+    assert drained.startswith(f"{empty} is cordoned: ann drained it; it gets nothing until")
+    assert released == f"{empty} is not cordoned any more"
+
+
+async def test_no_round_is_made_of_what_a_drained_broker_alone_reports(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
+) -> None:
+    """The others do not answer: what they carried at the poll before is no basis of a round."""
+    full, *others = uneven.names
+    reported = loads(uneven)
+    NewAction(trail, ActionKind.DRAIN, "ann").begin(START, full).close(START)
+    state = fold(seen_as(reported, 0), Batch.of(poll(1, {**reported, **dict.fromkeys(others)})))
+    assert await balancing(http, trail, tmp_path, LogLines()).step(state) is None
+    assert kept(tmp_path, JournalKind.ROUND) == []
+
+
 async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
     uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
 ) -> None:
@@ -121,6 +166,24 @@ async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
     write_roll(trail.place, replace(state, ended_ms=START, abandoned=True))
     assert await balancer.step(seen(uneven, 2)) is not None
     assert logged[1] == "rounds are made again: the rolling restart is over"
+
+
+@pytest.mark.parametrize(("ago_ms", "left"), [(5_000, 1), (3_000_000, 1), (3_700_000, 2)])
+async def test_moves_by_hand_of_the_last_hour_count_among_those_that_are_allowed(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    trail: ActionTrail,
+    tmp_path: Path,
+    ago_ms: int,
+    left: int,
+) -> None:
+    hand = NewAction(trail, ActionKind.MOVE, "bob").begin(START - ago_ms)
+    hand.ended(outcome("t/n/1", uneven.names[2], uneven.names[1], ended_ms=START - ago_ms))
+    made = await made_of(
+        balancing(http, trail, tmp_path, LogLines(), moves_an_hour=2), seen(uneven)
+    )
+    assert len(made.moves) > 2, "or this test says nothing"
+    assert len(uneven.unloads) == left
 
 
 async def test_what_was_moved_by_hand_has_its_grace_period_and_counts_in_the_hour(
@@ -162,6 +225,25 @@ async def test_a_drain_is_kept_with_each_of_its_moves(
     assert [move.bundle for move in moved_by_hand([action])]
 
 
+async def test_moves_of_a_second_attempt_are_kept_with_what_they_carry(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+) -> None:
+    class FirstIsForgotten(list[tuple[str, str]]):
+        def append(self, each: tuple[str, str]) -> None:
+            super().append(each)
+            uneven.forget_unload = len(self) == 1
+
+    uneven.unloads = FirstIsForgotten()
+    drain = draining(uneven, http, trail, replace(QUICK, at_once=1))
+    await drain.carry_out(await drain.plan())
+    [action] = trail.actions()
+    first, *others = action.moves
+    again = next(move for move in others if move.bundle == first.bundle)
+    assert (first.status, again.status) == ("failed", "moved")
+    assert first.part == pytest.approx(again.part)
+    assert first.part > 0
+
+
 async def test_a_pause_holds_a_drain_back_before_it_and_in_its_middle(
     uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
 ) -> None:
@@ -186,6 +268,16 @@ async def test_a_pause_holds_a_drain_back_before_it_and_in_its_middle(
         found = await drain.carry_out(plan)
     assert len(uneven.unloads) == 1
     assert len(found.left) == 9
+
+
+def test_a_broker_may_be_released_while_moves_are_paused(trail: ActionTrail) -> None:
+    """It moves nothing; without it the broker would stay cordoned after the pause."""
+    NewAction(trail, ActionKind.DRAIN, "ann").begin(START, "b1:80").close(START)
+    write_control(trail.place, Control(Wish.PAUSE, START, "a release"))
+    NewAction(trail, ActionKind.RELEASE, "ann").begin(START + 1, "b1:80").close(START + 1)
+    assert cordoned(trail.actions()) == {}
+    with pytest.raises(ActionRefusedError, match="a release"):
+        NewAction(trail, ActionKind.DRAIN, "ann").begin(START + 2, "b1:80")
 
 
 def test_an_action_does_not_begin_where_the_pause_cannot_be_read(tmp_path: Path) -> None:

@@ -289,6 +289,20 @@ async def test_what_fails_is_tried_again_and_given_up_with_its_reason(
     assert {row["status"] for row in kept(tmp_path, JournalKind.OUTCOME)} == {"moved"}
 
 
+async def test_a_move_is_verified_for_as_long_as_was_said(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Its source may be asked itself only after longer than this."""
+    uneven.forget_unload = True
+    options = replace(DO_IT, verify_within_s=0.1, attempts=1)
+    came = await carried_out(
+        uneven, http, writer_of(tmp_path), await planned(uneven, http), options
+    )
+    assert came.outcomes
+    for one in came.outcomes:
+        assert one.error == f"{one.source} still owns it, though the unload was accepted"
+
+
 async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:

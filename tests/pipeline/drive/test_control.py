@@ -11,7 +11,7 @@ import pytest
 
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -153,6 +153,39 @@ async def test_status_prints_the_last_poll_the_last_round_and_the_hour(
     assert logged["control"]["wish"] == "go"
 
 
+def test_status_is_about_what_ended_in_the_last_hour_and_the_latest_comes_first(
+    writer: TablesWriter,
+) -> None:
+    now, hour = START + 3_600_000, 3_600_000
+
+    def ended(at_ms: int, decided_ms: int, status: MoveStatus, error: str = "") -> None:
+        JournalWriter(writer).record_outcome(
+            MoveOutcome(
+                f"{decided_ms}-{at_ms}",
+                decided_ms,
+                "t/n/1",
+                "a:1",
+                "b:1",
+                status,
+                "",
+                at_ms,
+                at_ms,
+                error,
+            )
+        )
+
+    ended(now - hour - 1, now - hour - 9000, MoveStatus.FAILED, "too long ago")
+    ended(now - hour, now - hour - 9000, MoveStatus.MOVED)
+    ended(now - 5000, now - 9000, MoveStatus.FAILED, "first")
+    ended(now - 4000, now - 9000, MoveStatus.FAILED, "last")
+    for number, trouble in enumerate(("no route", "no answer")):
+        land(writer, poll(number, {}, trouble=trouble))
+    found = read_status(writer, now)
+    assert found.outcomes == {MoveStatus.MOVED: 1, MoveStatus.FAILED: 2}
+    assert found.failures == (("t/n/1", "last"), ("t/n/1", "first"))
+    assert found.gaps == {"the cluster": (2, "no answer")}
+
+
 def test_the_verbs_write_what_the_balancer_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,3 +204,24 @@ def test_the_verbs_write_what_the_balancer_reads(
     assert read_control(writer.location).withholds(0) == ""
     assert main(["control", "stop", *where]) == 0
     assert read_control(writer.location).stops(0)
+
+
+@pytest.mark.parametrize(
+    ("began_ms", "holds"), [(START - 1, True), (START, True), (START + 1, False)]
+)
+def test_a_stop_is_for_the_balancer_that_ran_when_it_was_said(began_ms: int, holds: bool) -> None:
+    """One that began in the same millisecond cannot be known to be another: it ends, too."""
+    stop = Control(Wish.STOP, START)
+    assert stop.stops(began_ms) is holds
+    assert bool(stop.withholds(began_ms)) is holds
+    assert not Control(Wish.PAUSE, START).stops(began_ms)
+    assert Control(Wish.PAUSE, START).withholds(began_ms)
+
+
+@pytest.mark.parametrize(("later_ms", "over"), [(0, False), (120_000, False), (120_001, True)])
+def test_a_stop_is_over_once_the_history_is_written_two_minutes_later(
+    later_ms: int, over: bool
+) -> None:
+    assert (Control(Wish.STOP, START).in_force(START + later_ms) == "") is over
+    assert Control(Wish.PAUSE, START).in_force(START + later_ms)
+    assert Control().in_force(START + later_ms) == ""

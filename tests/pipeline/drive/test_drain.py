@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pulsar
@@ -24,6 +25,7 @@ from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
+from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
     DrainOptions,
@@ -33,6 +35,7 @@ from counterpoise.pipeline.drive.drain import (
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.tables.location import open_location
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 
 QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01)
@@ -97,6 +100,19 @@ async def test_apaches_broker_is_emptied_without_being_asked_for_all_that_it_own
     assert len(found.outcomes) == 13
     asked = [path for broker in full.brokers for path in broker.asked]
     assert not [path for path in asked if "ownedNamespaces" in path]
+
+
+async def test_a_drain_may_begin_a_history(full: FakeCluster, tmp_path: Path) -> None:
+    """A broker's preStop hook drains it whether or not a balancer has run there before."""
+    broker, history = full.names[0], tmp_path / "new"
+    own = b'{"loadBalancerSheddingEnabled": "false"}'
+    for each in full.brokers:
+        for kind in ("runtime", "values"):
+            each.answers[f"/admin/v2/brokers/configuration/{kind}"] = (200, own)
+    words = ["drain", broker, "--admin-url", full.admin_url, "--history", str(history)]
+    assert await asyncio.to_thread(main, [*words, "--execute"]) == 0
+    assert broker not in full.owners.values()
+    assert [*cordoned(ActionTrail(open_location(str(history))).actions())] == [broker]
 
 
 async def test_a_broker_that_serves_no_lookups_gets_nothing(
@@ -201,6 +217,28 @@ async def test_a_destination_that_dies_in_between_is_replaced(
     assert not found.left
     last = {o.bundle: o.owner for o in found.outcomes}
     assert full.names[1] in last.values()
+
+
+async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    stuck = bundle_name(3)
+
+    class OneStays(list[tuple[str, str]]):
+        def append(self, each: tuple[str, str]) -> None:
+            full.forget_unload = each[0] == stuck
+            super().append(each)
+
+    def cut_off(sentence: str) -> None:
+        if sentence.startswith("failed"):
+            for broker in full.brokers:
+                broker.silent = True
+
+    full.unloads = OneStays()
+    found = await drained(drain(full, http, options=replace(QUICK, at_once=1), log=cut_off))
+    assert len(found.outcomes) == 12
+    assert set(found.left) == {stuck}
+    assert found.left[stuck].startswith("it is not known who owns it: ")
 
 
 def policy(namespaces: list[str], primary: list[str]) -> bytes:

@@ -360,7 +360,8 @@ async def test_a_signal_ends_the_command_too_and_the_same_line_goes_on(
     ]
     sheds_not(roller.cluster)
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
-    await until(pids.exists, "the command runs")
+    # The shell makes the file before it writes to it.
+    await until(lambda: pids.exists() and pids.read_text(), "the command runs")
     process.terminate()
     said, _ = await process.communicate()
     assert process.returncode == 1

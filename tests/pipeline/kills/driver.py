@@ -77,6 +77,7 @@ def _name(table: str, file: DataFile) -> str:
 
 
 def _after_unloads(death: _Death) -> None:
+    # Private: the process dies between a request and the note of its answer.
     unload: Any = Executor._unload
 
     async def unloaded(self: Executor, move: Move) -> None:
@@ -87,6 +88,7 @@ def _after_unloads(death: _Death) -> None:
 
 
 def _with_a_short_heartbeat() -> None:
+    # Private: no option sets times as short as these.
     settings = balance._settings
 
     def short(args: Any) -> RunSettings:

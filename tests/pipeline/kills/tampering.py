@@ -70,7 +70,7 @@ class Tampering:
             campaign.said.append(f"-- {kind}: {file.name}")
             corruption.DAMAGES[kind](reader.location, file, campaign.rng)
             if table == REPORTS:
-                campaign.story.lost |= set(range(file.first_poll, file.last_poll + 1))
+                campaign.story.losses.append(frozenset(range(file.first_poll, file.last_poll + 1)))
         run, status = await self._lives()
         if status:
             assert status == EXIT_PUT_RIGHT, run.text
@@ -134,7 +134,7 @@ class Tampering:
         try:
             await run.until(lambda line: MOVED in line)
             self.endpoint.away = True
-            await asyncio.sleep(AWAY_S)
+            await asyncio.sleep(AWAY_S)  # how long the store is away is the fault itself
             self.endpoint.away = False
             await run.until(lambda line: MOVED in line)
             await self._ends_well(run)

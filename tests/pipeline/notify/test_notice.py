@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind, NoticeSeverity
 from counterpoise.pipeline.notify.webhook import NotifyOptions
 from counterpoise.pipeline.tables.faults import SupersededError
@@ -15,7 +16,7 @@ from counterpoise.pipeline.watch.history_keeper import WatchSettings
 from counterpoise.pipeline.watch.watcher import ClusterWatcher
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.notify.hook_server import hooked
-from tests.pipeline.test_rounds import FAILED, MOVED, TWO, Script, Story
+from tests.pipeline.test_rounds import FAILED, MADE, MOVED, TWO, Script, Story, ended
 from tests.pipeline.watchdog.test_alerts import Script as WatchdogScript
 from tests.pipeline.watchdog.test_alerts import unowned
 
@@ -71,6 +72,29 @@ def test_a_round_that_moves_nothing_is_none_to_notify_of() -> None:
     assert one.sentence.endswith(", and 1 more")
 
 
+@pytest.mark.parametrize(("moves", "more"), [(1, ""), (2, ", and 1 more"), (3, ", and 2 more")])
+def test_the_notice_of_a_round_counts_its_moves(moves: int, more: str) -> None:
+    notices, kept = noticed()
+    notices.decided(replace(MADE, moves=MADE.moves[:moves]))
+    [one] = kept
+    first = MADE.moves[0]
+    assert f" moves {moves} bundles, " in one.sentence
+    assert one.sentence.endswith(f"{first.decision.sentence}{more}")
+
+
+@pytest.mark.parametrize("destination", ["b2:80", ""])
+def test_a_failure_is_more_urgent_than_what_a_rule_withholds(destination: str) -> None:
+    notices, kept = noticed()
+    move = TWO.moves[0]
+    for status in MoveStatus:
+        notices.ended(replace(ended(move, status, "because"), destination=destination))
+    way = f"from {move.source} to {destination or 'any broker'}"
+    assert {(each.severity, each.sentence) for each in kept} == {
+        (NoticeSeverity.WARNING, f"the move of {move.bundle} {way} failed: because"),
+        (NoticeSeverity.INFO, f"the move of {move.bundle} {way} is withheld: because"),
+    }
+
+
 def test_what_holds_moves_is_notified_of_at_its_begin_and_its_end() -> None:
     notices, kept = noticed()
     for what, reason in (("a", "x"), ("a", "y"), ("b", "z"), ("a", ""), ("a", ""), ("a", "again")):
@@ -78,6 +102,10 @@ def test_what_holds_moves_is_notified_of_at_its_begin_and_its_end() -> None:
     assert [(each.subject, each.is_over) for each in kept] == [
         ("a", False), ("b", False), ("a", True), ("a", False),
     ]  # fmt: skip
+    assert [each.severity for each in kept] == [
+        NoticeSeverity.INFO if each.is_over else NoticeSeverity.WARNING for each in kept
+    ]
+    assert [each.sentence for each in kept[:2]] == ["nothing is moved: x", "nothing is moved: z"]
 
 
 async def test_a_watcher_that_ends_by_itself_says_why(cluster: FakeCluster, tmp_path: Path) -> None:

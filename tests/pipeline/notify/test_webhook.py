@@ -7,6 +7,8 @@ import hmac
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +22,9 @@ from counterpoise.pipeline.notify.webhook import (
     NoticeFate,
     NotifyOptions,
     WebhookNotifier,
+    expect_url,
     notifying,
+    read_secret,
 )
 from tests.pipeline.notify.hook_server import hooked
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
@@ -40,7 +44,7 @@ SECOND_NS = 1_000_000_000
 class ScriptedSession:
     """Answers each request by the next status; None: it never answers."""
 
-    def __init__(self, *statuses: int | None) -> None:
+    def __init__(self, *statuses: int | Exception | None) -> None:
         self.statuses = list(statuses)
         self.sent: list[tuple[int, Any]] = []
         """When each request came, in seconds, and its body."""
@@ -49,8 +53,10 @@ class ScriptedSession:
     async def post(self, _: str, *, data: bytes, **more: Any) -> AsyncIterator[Any]:
         self.sent.append((now_ns() // SECOND_NS, json.loads(data)))
         status = self.statuses.pop(0) if self.statuses else 200
+        if isinstance(status, Exception):
+            raise status
         if status is None:
-            await asyncio.sleep(more["timeout"].total)
+            await pass_time(more["timeout"].total)
             raise TimeoutError
         yield ScriptedReply(status)
 
@@ -123,15 +129,47 @@ def test_alertmanager_ends_the_alert_that_it_began() -> None:
     assert began["annotations"]["summary"] == FOUND.sentence
 
 
+@pytest.mark.parametrize(
+    ("kind", "minutes"),
+    [
+        (NoticeKind.FINDING, 7 * 24 * 60),
+        (NoticeKind.STOP, 7 * 24 * 60),
+        (NoticeKind.ROUND, 15),
+        (NoticeKind.REFUSAL, 15),
+    ],
+)
+def test_an_alert_of_what_goes_on_fires_for_a_week_and_one_of_a_moment_for_a_quarter_hour(
+    kind: NoticeKind, minutes: int
+) -> None:
+    """A label that would be empty is left out: Alertmanager refuses none, and silences by them."""
+    notice = replace(FOUND, kind=kind)
+    [alert] = json.loads(body_of(notice, NotifyFormat.ALERTMANAGER, CONTEXT))
+    starts, ends = (datetime.fromisoformat(alert[name]) for name in ("startsAt", "endsAt"))
+    assert ends - starts == timedelta(minutes=minutes)
+    assert (alert["labels"]["cluster"], alert["generatorURL"]) == (CONTEXT.cluster, CONTEXT.link)
+    [alert] = json.loads(body_of(notice, NotifyFormat.ALERTMANAGER, NoticeContext()))
+    assert "cluster" not in alert["labels"]
+    assert "generatorURL" not in alert
+
+
+def test_in_slack_what_is_over_is_marked_as_such_whatever_it_was() -> None:
+    over = replace(FOUND, is_over=True)
+    text = json.loads(body_of(over, NotifyFormat.SLACK, NoticeContext()))["text"]
+    assert text == "✅ *finding*: no broker owns &lt;it&gt; &amp; so"
+
+
 def test_a_sentence_that_is_no_text_is_sent_all_the_same() -> None:
     odd = Notice(NoticeKind.ROUND, NoticeSeverity.INFO, "\ud800", "half \udfff of a pair", AT_MS)
     for shape in NotifyFormat:
         assert b"half ? of a pair" in body_of(odd, shape, CONTEXT)
 
 
-async def test_a_body_is_signed_by_the_secret() -> None:
+async def test_a_body_is_signed_by_the_secret(tmp_path: Path) -> None:
+    """By that of a file as an editor leaves it."""
+    file = tmp_path / "secret"
+    file.write_bytes(b" s3cret\r\n")
     async with hooked() as server:
-        options = NotifyOptions(f"{server.url}/x", secret=b"s3cret")
+        options = NotifyOptions(f"{server.url}/x", secret=read_secret(file))
         async with notifying(options, print, lambda _: None) as notify:
             notify(FOUND)
     (body,), (headers,) = server.bodies, server.headers
@@ -149,6 +187,84 @@ async def test_what_passes_is_tried_again_with_longer_pauses() -> None:
     assert [at for at, _ in sending.session.sent] == [0, 1, 3, 17, 25]
     assert sending.fates == {NoticeFate.SENT: 1}
     assert sending.log == []
+
+
+@on_jumping_loop
+async def test_an_error_that_names_the_address_is_said_without_the_secret_path() -> None:
+    wrong = aiohttp.InvalidURL("http://hook/secret-path")
+    sending = Sending(ScriptedSession(*[wrong] * 5))
+    async with sending.running() as notify:
+        notify(FOUND)
+        await notify.sent()
+    assert sending.log == [
+        "an operator could not be notified: http://hook does not take notices: "
+        "http://hook is no address"
+    ]
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, None])
+@on_jumping_loop
+async def test_what_does_not_pass_is_given_up_after_five_tries(status: int | None) -> None:
+    sending = Sending(ScriptedSession(*[status] * 5), timeout_s=1.0)
+    async with sending.running() as notify:
+        notify(FOUND)
+        await notify.sent()
+        assert len(sending.session.sent) == 5
+        assert sending.fates == {NoticeFate.FAILED: 1}
+        notify(FOUND)
+        await notify.sent()
+    assert sending.fates == {NoticeFate.FAILED: 1, NoticeFate.SENT: 1}
+
+
+@on_jumping_loop
+async def test_a_refusal_that_comes_again_after_a_success_is_said_again() -> None:
+    sending = Sending(ScriptedSession(302, 200, 302))
+    async with sending.running() as notify:
+        for _ in range(3):
+            notify(FOUND)
+        await notify.sent()
+    assert sending.fates == {NoticeFate.FAILED: 2, NoticeFate.SENT: 1}
+    assert [each.split(":")[0] for each in sending.log] == [
+        "an operator could not be notified", "http", "an operator could not be notified",
+    ]  # fmt: skip
+
+
+@on_jumping_loop
+async def test_a_quiet_hour_saves_up_no_more_than_the_first_notices() -> None:
+    """And a flood that is over leaves nothing to say of itself to the notices after it."""
+    sending = Sending(ScriptedSession(), at_once=2, every_s=10.0, kept=3)
+    async with sending.running() as notify:
+        await pass_time(3600)
+        began = now_ns() // SECOND_NS
+        for number in range(4):
+            notify(replace(FOUND, sentence=f"{number}"))
+        await notify.sent()
+        notify(replace(FOUND, sentence="4"))
+        await notify.sent()
+    assert [at - began for at, _ in sending.session.sent] == [0, 0, 10, 20]
+    assert [body["sentence"] for _, body in sending.session.sent] == [
+        "1 (1 notice before it was too many)", "2", "3", "4",
+    ]  # fmt: skip
+
+
+def test_the_address_for_a_log_has_neither_a_password_nor_a_path() -> None:
+    options = NotifyOptions("https://user:pass@hook:8443/T0/secret?token=x")
+    assert options.address == "https://hook:8443"
+
+
+@pytest.mark.parametrize(
+    ("url", "shape", "expected"),
+    [
+        ("http://am:9093", NotifyFormat.ALERTMANAGER, "http://am:9093/api/v2/alerts"),
+        ("http://am:9093/", NotifyFormat.ALERTMANAGER, "http://am:9093/api/v2/alerts"),
+        ("http://am/prefix/x", NotifyFormat.ALERTMANAGER, "http://am/prefix/x"),
+        ("http://hook/", NotifyFormat.SLACK, "http://hook/"),
+    ],
+)
+def test_an_alertmanagers_path_is_its_own_where_none_is_given(
+    url: str, shape: NotifyFormat, expected: str
+) -> None:
+    assert expect_url(url, shape) == expected
 
 
 @on_jumping_loop

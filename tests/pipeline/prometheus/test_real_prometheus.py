@@ -1,6 +1,7 @@
 """A real Prometheus as the judge: what it answers is imported as what the tests' server says."""
 
 import asyncio
+import contextlib
 import shutil
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -23,6 +24,7 @@ from tests.pipeline.prometheus.importing import (
     steady,
 )
 from tests.pipeline.prometheus.played import Series
+from tests.waiting import found
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("prometheus") and shutil.which("promtool")),
@@ -115,15 +117,15 @@ def number(value: float) -> str:
 async def ready(url: str, process: asyncio.subprocess.Process) -> None:
     """Return when a server answers; one that ended says why in its log."""
     async with aiohttp.ClientSession() as session:
-        while process.returncode is None:
-            try:
+
+        async def answers() -> bool:
+            assert process.returncode is None, "prometheus ended: see prometheus.log"
+            with contextlib.suppress(aiohttp.ClientError):
                 async with session.get(url) as reply:
-                    if reply.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.1)
-    pytest.fail("prometheus ended: see prometheus.log")
+                    return reply.status == 200
+            return False
+
+        await found(answers, "prometheus answers")
 
 
 async def run(*words: str, at: Path) -> None:

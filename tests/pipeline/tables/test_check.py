@@ -9,11 +9,15 @@ from deltalake import DeltaTable
 from counterpoise.app.main import main
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.load.fold import FoldState
+from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS
+from counterpoise.pipeline.tables.check import check, repair
+from counterpoise.pipeline.tables.data_files import DataFile
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import newest_poll, read_reports
+from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS
 from counterpoise.pipeline.tables.states import commit_states, current_states, write_parts
 from tests.pipeline.tables.test_compaction import landed
 
@@ -29,6 +33,31 @@ def written(root: Path, polls: int = 4) -> list[int]:
     files = write_parts(writer.location, FoldState.empty(), up_to=made[-1], shards=2)
     commit_states(writer, files, made[-1])
     return made
+
+
+class ReplacedMeanwhile(TablesReader):
+    """Says which states there are, just before a writer replaces them."""
+
+    replaced = False
+
+    def files(self, table: str, after: int = -1) -> list[DataFile]:
+        found = super().files(table, after)
+        if table == FOLD_STATE and not self.replaced:
+            self.replaced = True
+            up_to = found[-1].last_poll + 1
+            files = write_parts(self.location, FoldState.empty(), up_to=up_to, shards=2)
+            commit_states(take_over(self.location), files, up_to)
+        return found
+
+
+def test_states_that_a_writer_replaces_while_they_are_read_are_not_damaged(tmp_path: Path) -> None:
+    polls = written(tmp_path)
+    reader = ReplacedMeanwhile(open_location(tmp_path))
+    assert check(reader, polls[-1]).is_whole
+    assert reader.replaced
+    [gone, _] = reader.files(FOLD_STATE)
+    (tmp_path / gone.name).unlink()
+    assert check(reader, polls[-1]).damaged == (gone,), "a file that is still named is missed"
 
 
 def polls_of(root: Path) -> list[int]:
@@ -135,6 +164,19 @@ def test_what_is_dated_in_the_future_is_set_aside(tmp_path: Path) -> None:
     assert journal.is_decided(polls[-1])
     assert not journal.is_decided(ahead)
     assert journal.cut_off() is None
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "is_ahead"), [(CLOCKS_DIFFER_MS, 0), (CLOCKS_DIFFER_MS + 1, 1)]
+)
+def test_what_is_ahead_by_no_more_than_clocks_differ_is_no_future(
+    tmp_path: Path, ahead_ms: int, is_ahead: int
+) -> None:
+    writer = take_over(open_location(tmp_path))
+    newest = landed(writer, 1, 5000)
+    assert len(check(writer, newest - ahead_ms).ahead) == is_ahead
+    repair(writer, newest - ahead_ms)
+    assert len(writer.files(REPORTS)) == 1 - is_ahead
 
 
 def test_tables_of_a_later_version_are_left_alone(tmp_path: Path) -> None:

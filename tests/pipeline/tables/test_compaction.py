@@ -23,6 +23,7 @@ from counterpoise.pipeline.tables.reports import (
     read_reports,
     read_shard,
 )
+from counterpoise.pipeline.tables.schema import REPORTS
 from tests.load.story import poll
 
 EVER = 2**60
@@ -96,6 +97,18 @@ def test_a_compacted_file_has_a_row_group_for_each_slot(
     kinds = [whole.read_row_group(n, columns=["kind"]) for n in range(whole.num_row_groups)]
     assert [set(group["kind"].to_pylist()) == {BUNDLE} for group in kinds] == [False] + [True] * 16
     assert BROKER in kinds[0]["kind"].to_pylist()
+
+
+def test_a_file_of_half_the_rows_that_one_may_have_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = take_over(open_location(tmp_path))
+    polls = [landed(writer, n, 5000, bundles) for n, bundles in enumerate((40, 1, 1, 1))]
+    big, *small = writer.files(REPORTS)
+    monkeypatch.setattr(compaction, "ROWS_MOST", 2 * big.rows)
+    assert compact(writer, REPORTS, up_to_poll=polls[-1], at_least=2) == len(small)
+    assert writer.files(REPORTS)[0].name == big.name
+    assert len(writer.files(REPORTS)) == 2
 
 
 def test_days_long_past_go_and_the_newest_day_stays(tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ async def _epoch(location: Location, options: HeartbeatOptions) -> int:
         return writer.epoch
 
 
+async def test_a_writer_that_ends_leaves_the_heartbeat_of_the_one_that_followed_it(
+    location: Location,
+) -> None:
+    async with writing(location, lambda: None, HeartbeatOptions()):
+        left(location, writer="the next one")
+    found = read_plain(location, "writer")
+    assert found is not None
+    assert json.loads(found)["writer"] == "the next one"
+
+
 async def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(location: Location) -> None:
     script = (
         "import asyncio, os, sys\n"

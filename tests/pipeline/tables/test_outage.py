@@ -5,7 +5,13 @@ import asyncio
 import pytest
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.tables.faults import HistoryFaultError, OutageError, fault_from_spark
+from counterpoise.pipeline.tables.faults import (
+    HistoryFaultError,
+    OutageError,
+    OutOfReachError,
+    fault_from_spark,
+    unreadable,
+)
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.tables.schema import REPORTS
@@ -83,6 +89,14 @@ def test_an_outage_in_a_message_of_spark_is_one() -> None:
     assert str(fault) == "s3://b is away"
     other = fault_from_spark(logged.replace("OutageError", "HistoryFaultError"))
     assert type(other) is HistoryFaultError
+
+
+def test_an_answer_that_stops_halfway_is_an_outage() -> None:
+    """What delta-rs says when the body of an answer does not come, without any retry."""
+    said = "Kernel error -> Generic S3 error\n ↳ HTTP error\n ↳ operation timed out"
+    assert type(unreadable("s3://b/reports", OSError(said))) is OutageError
+    refused = OSError("Kernel error -> Generic S3 error\n ↳ HTTP error\n ↳ 403 Forbidden")
+    assert type(unreadable("s3://b/reports", refused)) is OutOfReachError
 
 
 async def test_a_watch_goes_on_when_its_store_is_back(cluster: FakeCluster, s3: Bucket) -> None:

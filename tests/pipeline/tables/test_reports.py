@@ -44,6 +44,21 @@ def a_poll(number: int, bundles: int) -> ReportRows:
     return poll(number, dict(broker_of))
 
 
+def test_a_poll_with_more_rows_than_a_slice_is_a_slice_by_itself(tmp_path: Path) -> None:
+    writer = take_over(open_location(tmp_path))
+    for number in range(3):
+        land(writer, a_poll(number, 10))
+    rows = writer.files(REPORTS)[0].rows
+    after, slices = 0, list[int]()
+    while (part := next_slice(writer, after, most_rows=rows - 1)) is not None:
+        slices.append(len(part.files))
+        after = part.up_to
+    assert slices == [1, 1, 1]
+    pair = next_slice(writer, 0, most_rows=2 * rows)
+    assert pair is not None
+    assert len(pair.files) == 2, "so many rows, and no more"
+
+
 @pytest.mark.parametrize("bundles", [30, 20_000])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_shards_fold_to_what_the_whole_folds_to(tmp_path: Path, bundles: int, shards: int) -> None:

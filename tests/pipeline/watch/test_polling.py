@@ -7,7 +7,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land, newest_poll
 from counterpoise.pipeline.watch import polling as polling_module
 from counterpoise.pipeline.watch.metrics import Metrics
@@ -51,6 +54,39 @@ async def test_a_store_that_is_slow_is_reported(
     looks.close()
     assert newest_poll(writer) == START
     assert f"{tmp_path} has taken it" in logged
+
+
+@pytest.mark.parametrize(("behind_ms", "said"), [(CLOCKS_DIFFER_MS, 0), (CLOCKS_DIFFER_MS + 1, 1)])
+async def test_a_clock_that_differs_as_clocks_do_is_not_reported(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path, behind_ms: int, said: int
+) -> None:
+    writer, logged = writer_of(tmp_path), LogLines()
+    looks = Collector(http, [uneven.admin_url], lambda: START + behind_ms)
+    metrics = Metrics(lambda: START, 5.0)
+    await Polling(looks, writer, logged.append, metrics, None, lambda: START).poll()
+    looks.close()
+    assert len([each for each in logged if "this machine's clock" in each]) == said
+
+
+async def test_a_poll_whose_owners_cannot_be_kept_is_not_kept_either(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else no later poll would find the changes of owners between the two."""
+    writer = writer_of(tmp_path)
+
+    def full(*_: object) -> None:
+        raise HistoryFaultError("no space left")
+
+    monkeypatch.setattr(BundleOwners, "land", full)
+    looks = Collector(http, [uneven.admin_url], lambda: START)
+    polling = Polling(looks, writer, LogLines().append, Metrics(lambda: START, 5.0))
+    with pytest.raises(HistoryFaultError, match="no space left"):
+        await polling.poll()
+    looks.close()
+    assert newest_poll(writer) == 0
 
 
 async def test_a_clock_that_was_ahead_is_reported_once_by_each_that_polls(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
+import orjson
 import pytest
 
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -43,7 +44,8 @@ async def test_only_a_namespace_that_a_broker_does_not_find_counts_as_deleted() 
 async def test_a_look_asks_for_so_many_namespaces_at_most() -> None:
     many = {f"t/{number:03}": 404 for number in range(ASKED_MOST + 1)}
     admin = Namespaces(many)
-    found = await Looker(cast("Admin", admin), ("http://b1:80",)).deleted(many, "b1:80")
+    asked = dict(reversed(many.items()))
+    found = await Looker(cast("Admin", admin), ("http://b1:80",)).deleted(asked, "b1:80")
     assert found == set(admin.asked) == set(sorted(many)[:ASKED_MOST])
 
 
@@ -72,6 +74,30 @@ async def test_a_broker_that_does_not_say_who_leads_is_silent(
     assert set(seen.silent) == ({second.name} if is_silent else set())
     assert seen.leaders.get(second.name) == (None if is_silent else "")
     assert (second.name in seen.owned) is not is_silent
+
+
+@pytest.mark.parametrize("sheds", [False, True])
+async def test_a_look_shows_every_listed_broker_and_how_even_those_are_that_answer(
+    cluster: FakeCluster, http: aiohttp.ClientSession, sheds: bool
+) -> None:
+    first, second, third = [await cluster.add_broker() for _ in range(3)]
+    for number, load in enumerate((100.0, 100.0, 100.0)):
+        cluster.carry(first, bundle_name(number), load)
+    cluster.carry(second, bundle_name(3), 100.0)
+    third.silent = True
+    settings = {"loadBalancerSheddingEnabled": str(sheds).lower()}
+    for broker in cluster.brokers:
+        for path, values in (("runtime", settings), ("values", {})):
+            answer = (200, orjson.dumps(values))
+            broker.answers[f"/admin/v2/brokers/configuration/{path}"] = answer
+    addresses = (cluster.admin_url,)
+    poll = await Collector(http, addresses, wall_clock_ms).poll()
+    seen = await Looker(Admin(http, AdminOptions()), addresses).observe(poll)
+    assert seen.brokers == tuple(sorted(cluster.names))
+    assert set(seen.silent) == {third.name}
+    assert seen.without_lookups == frozenset(), "it answers nothing at all"
+    assert seen.imbalance == pytest.approx(0.5)
+    assert seen.sheds is sheds
 
 
 @pytest.mark.parametrize("is_silent", [False, True])

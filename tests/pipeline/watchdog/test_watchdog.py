@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -139,13 +140,14 @@ async def test_a_bundle_that_its_owner_does_not_serve_is_unloaded_on_request(
     assert [bundle for bundle, _ in two.unloads] == [A]
 
 
+@pytest.mark.parametrize("status", [400, 409, 500])
 async def test_a_remedy_that_fails_says_what_the_cluster_said(
-    two: FakeCluster, http: aiohttp.ClientSession
+    two: FakeCluster, http: aiohttp.ClientSession, status: int
 ) -> None:
     owns(two, two.brokers[0], A, active=False)
-    two.refuse_unload = 409
+    two.refuse_unload = status
     _, done = await Dog(two, http, remedies=True).look()
-    assert "failed: HTTP 409" in done
+    assert f"failed: HTTP {status}" in done
 
 
 async def test_leaders_are_asked_for_at_every_broker(
@@ -342,13 +344,15 @@ async def test_metrics_count_what_is_wrong_by_kind(
     [
         (b'{"state":"Owned","dstBroker":"b:1","timestamp":7}', ChannelRecord("Owned", "b:1", 7)),
         (b'{"state":"Free","sourceBroker":"b:1"}', ChannelRecord("Free", "b:1", 0)),
+        (b'{"state":"Releasing","dstBroker":"b:2","sourceBroker":"b:1","timestamp":7}',
+         ChannelRecord("Releasing", "b:2", 7)),
         (b"", None),
         (b"null", None),
         (b'{"dstBroker":"b:1"}', None),
         (b'{"state":"Owned","timestamp":"x"}', None),
         (b"\xff", None),
     ],
-)
+)  # fmt: skip
 def test_a_record_of_the_channel_is_read_or_left(data: bytes, record: ChannelRecord | None) -> None:
     read = written(data)
     assert (read.seen if read is not None else None) == record
@@ -383,6 +387,13 @@ LEFT = Written("Releasing", "b:2", "b:1", version=3)
         (LEFT, Written("Assigning", "b:3", "b:1", version=4), False),
         (Written("Free", "", "b:1", version=4), Written("Assigning", "b:2", version=5), True),
         (Written("Free", "", "b:1", version=4), Written("Assigning", "", "b:1", 5), False),
+        (Written("Free", "", "b:1", 4), Written("Assigning", "b:2", "b:1", 5), False),
+        (Written("Releasing", "", "b:1", 3), Written("Assigning", "", "b:1", 4), False),
+        (Written("Releasing", "", "b:1", 3), Written("Free", "", "b:1", 4), True),
+        (Written("Releasing", "", "b:1", 3), Written("Free", "", "b:2", 4), False),
+        (Written("Splitting", "", "b:1", 3), Written("Deleted", "", "b:1", 4), True),
+        (Written("Splitting", "", "b:1", 3), Written("Deleted", "", "b:2", 4), False),
+        (Written("Deleted", "", "b:1", 4), Written("Init", version=5), True),
         (Written("Unheard", "b:1", version=1), OWNED, False),
     ],
 )
@@ -392,7 +403,54 @@ def test_a_record_holds_or_was_never_the_bundle_s(
     assert holds_after(before, record) is holds
 
 
-def test_the_channel_shows_the_last_record_that_holds() -> None:
+@pytest.mark.parametrize(("value", "force"), [("true", True), ("false", False), ('"true"', False)])
+def test_a_record_is_forced_where_it_says_so(value: str, force: bool) -> None:
+    read = written(b'{"state":"Owned","force":%s}' % value.encode())
+    assert read is not None
+    assert read.force is force
+
+
+class ScriptedClient:
+    """Stands for a cluster: its channel's messages, or why it cannot be read."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str]] = []
+        self.trouble: Exception | None = None
+
+    def create_reader(self, *_: object, **__: object) -> SimpleNamespace:
+        left = [
+            SimpleNamespace(partition_key=partial(str, key), data=text.encode)
+            for key, text in self.messages
+        ]
+        return SimpleNamespace(
+            has_message_available=lambda: self.answer(bool(left)), read_next=lambda _: left.pop(0)
+        )
+
+    def answer(self, value: bool) -> bool:
+        if self.trouble is not None:
+            raise self.trouble
+        return value
+
+
+def test_a_channel_that_could_not_be_read_is_read_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And that it cannot is said once each time."""
+    client, said = ScriptedClient(), list[str]()
+    monkeypatch.setattr(pulsar, "Client", lambda *_, **__: client)
+    channel = Channel("pulsar://b:1", said.append)
+    owned = '{"state":"Owned","dstBroker":"b:%d","timestamp":2,"versionId":2}'
+    client.messages = [(A, owned % 1), (B, owned % 1)]
+    assert channel.read() == dict.fromkeys((A, B), ChannelRecord("Owned", "b:1", 2))
+    for outage in range(1, 3):
+        client.trouble = pulsar.PulsarException("gone")
+        assert channel.read() is channel.read() is None
+        assert said == ["the bundle state channel cannot be read: gone"] * outage
+        client.messages, client.trouble = [(B, owned % 7)], None
+        assert channel.read() == {B: ChannelRecord("Owned", "b:7", 2)}, "A was deleted meanwhile"
+
+
+def test_the_channel_shows_the_last_record_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As three bundles of a real Pulsar: `Owned`, and then an `Assigning` that came second."""
 
     def message(key: str, text: str) -> SimpleNamespace:
@@ -407,11 +465,12 @@ def test_the_channel_shows_the_last_record_that_holds() -> None:
         ("n/c", ""),
     ]
     left = [message(*each) for each in written_records]
-    channel = Channel.__new__(Channel)
-    channel._trouble, channel._reported, channel._records = OSError, "", {}
-    channel._reader = SimpleNamespace(
+    reader = SimpleNamespace(
         has_message_available=lambda: bool(left), read_next=lambda _: left.pop(0)
     )
+    client = SimpleNamespace(create_reader=lambda *_, **__: reader)
+    monkeypatch.setattr(pulsar, "Client", lambda *_, **__: client)
+    channel = Channel("pulsar://b1:6650", pytest.fail)
     assert channel.read() == {
         "n/a": ChannelRecord("Owned", "b:1", 2),
         "n/b": ChannelRecord("Assigning", "b:2", 4),

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from counterpoise.admin.app import all_routes
 from tests.routes import NAMES, SHUTDOWN, filled
 from tests.security.tokens import token
+from tests.waiting import answer_within
 
 CLUSTER, ELSEWHERE = "standalone", "elsewhere"
 BROKER = "127.0.0.1:8080"
@@ -161,11 +162,8 @@ class Api:
 
     def set_up(self) -> None:
         """Set the cluster up, or repair it."""
-        deadline = time.monotonic() + READY_S
-        while why := self._build():
-            if time.monotonic() > deadline:
-                raise SystemExit(f"the cluster cannot be set up: {why}")
-            time.sleep(0.5)
+        if not answer_within(lambda: not self._build(), READY_S):
+            raise SystemExit(f"the cluster cannot be set up: {self._build()}")
 
     def _build(self) -> str:
         """What was not built, and why; empty if everything stands."""

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.errors import RestError
+from counterpoise.admin.errors import RestError, conflict
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
@@ -25,7 +25,7 @@ from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import Json, Shape, nullable
 from counterpoise.admin.topic_json import managed_ledger_json
-from counterpoise.broker.face import Subscription, survey
+from counterpoise.broker.face import BrokerError, Subscription, survey
 from counterpoise.names.topic import TopicName
 
 POSITION = Shape(nullable(MESSAGE_ID.schema))
@@ -38,6 +38,8 @@ def routes() -> Iterable[route.Route]:
         route.put(f"{TOPIC}/backlogSize", backlog_size, POSITION, AUTHORITATIVE),
         route.post(f"{SUBSCRIPTION}/analyzeBacklog", analyze, POSITION, AUTHORITATIVE),
         route.post(f"{TOPIC}/trim", trim, query=AUTHORITATIVE),
+        route.put(f"{TOPIC}/compaction", compact, query=AUTHORITATIVE),
+        route.get(f"{TOPIC}/compaction", compaction_status, AUTHORITATIVE),
         route.post(f"{TOPIC}/terminate", terminate, query=AUTHORITATIVE),
         route.post(f"{TOPIC}/terminate/partitions", terminate_all, query=AUTHORITATIVE),
     ]
@@ -96,7 +98,27 @@ async def trim(request: web.Request) -> None:
     partitions = await partitions_of(request, topic)
     await ask_each(request, "POST", [f"{path_of(each)}/trim" for each in partitions])
     if not partitions:
-        (await stored(request, topic)).trim()
+        await (await stored(request, topic)).trim()
+
+
+async def compact(request: web.Request) -> None:
+    """Begin to compact a topic; 409 while a compaction of it runs."""
+    topic = await storing_topic(request)
+    partitions = await partitions_of(request, topic)
+    await ask_each(request, "PUT", [f"{path_of(each)}/compaction" for each in partitions])
+    if partitions:
+        return
+    compaction = (await stored(request, topic)).compaction
+    if compaction.is_running:
+        raise conflict("Compaction already in progress")
+    background = broker_of(request).background
+    background.start(f"compacting {topic}", compaction.compact(), expected=(BrokerError,))
+
+
+async def compaction_status(request: web.Request) -> web.Response:
+    """``LongRunningProcessStatus``: of the last compaction since the topic was loaded."""
+    compaction = (await stored(request, await storing_topic(request))).compaction
+    return answer({"status": compaction.status, "lastError": compaction.last_error})
 
 
 async def terminate(request: web.Request) -> web.Response:

@@ -160,6 +160,22 @@ def add_wait_for_history_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fleet_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--fleet`` and ``--within``."""
+    parser.add_argument(
+        "--fleet",
+        metavar="FILE",
+        help="several clusters side by side, each a [[cluster]] of this TOML file",
+    )
+    parser.add_argument(
+        "--within",
+        type=some_time,
+        default=10.0,
+        metavar="TIME",
+        help="with --fleet: how long a cluster, or a history, may take to answer (10s)",
+    )
+
+
 def add_trail_arguments(parser: argparse.ArgumentParser) -> None:
     """``--history``, ``--who`` and ``--why`` of what an operator does by hand."""
     add_history_argument(

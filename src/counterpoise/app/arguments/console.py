@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from counterpoise.app.arguments.common import add_fleet_arguments
+from counterpoise.app.arguments.rules import usual
 from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.conf import add_conf_arguments
 
@@ -18,15 +20,24 @@ examples:
   counterpoise console --admin-url https://broker-1:8443 --tls-trust-cert-path ca.pem \\
       --auth-plugin token --auth-params file:///etc/pulsar/admin.token
       by TLS, in the role of that token
+  counterpoise console --fleet fleet.toml --port 8000
+      several clusters side by side, and /metrics of all of them
 
 Everything comes from the admin API. The page needs no other network: nothing is loaded from
 elsewhere. Ctrl-C or SIGTERM ends it.
 """
 
+_OF_ONE_CLUSTER = (
+    *("admin_url", "history", "backtests", "acts", "conf", "settings", "token_file"),
+    *("auth_plugin", "auth_params", "tls_trust_cert_path", "tls_allow_insecure"),
+    "tls_enable_hostname_verification",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``console``."""
-    add_admin_url_argument(parser)
+    add_admin_url_argument(parser, required=False)
+    add_fleet_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: free)")
     parser.add_argument(
@@ -62,3 +73,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file", metavar="FILE", help="the same as --auth-params with that file of a token"
     )
+    parser.set_defaults(idle_with_fleet=usual(parser, _OF_ONE_CLUSTER))

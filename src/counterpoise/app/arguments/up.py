@@ -11,6 +11,7 @@ from counterpoise.app.arguments.common import (
     add_log_level_argument,
 )
 from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.recording_file import RECORD_MIB
 
 DESCRIPTION = "Start brokers and a balancer on this machine, until Ctrl-C."
 
@@ -25,6 +26,7 @@ examples:
       brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
   counterpoise up --console                  a web page about the cluster, too
   counterpoise up --faults                   let tests in any language set faults, over HTTP
+  counterpoise up --record FILE              keep what clients do, to replay it
   counterpoise up --spark                    Spark decides what is moved, and keeps the history
   counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
   counterpoise up --metadata zk:10.0.0.1:2181/test
@@ -97,5 +99,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let tests set faults over HTTP, at /admin/v2/faults of the admin URL",
     )
+    _add_record_arguments(parser)
     add_json_argument(parser, "the addresses")
     add_log_level_argument(parser)
+
+
+def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="keep what clients do in a new file, payloads included, for 'counterpoise replay'",
+    )
+    parser.add_argument(
+        "--record-mib",
+        type=int,
+        default=RECORD_MIB,
+        metavar="MIB",
+        help="how large that file may become; recording stops there (%(default)s)",
+    )

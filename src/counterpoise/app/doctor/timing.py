@@ -175,7 +175,7 @@ def transfer_target(setup: Setup) -> Iterator[Diagnosis]:
             Severity.PROBLEM,
             "no cluster is uneven enough for TransferShedder",
             f"Usage between 0 and 100 % deviates by {_WORST_DEVIATION} at the very most, half the "
-            "brokers full and half idle; the target is above that.",
+            "brokers full and half idle; the target is not below that.",
             setup.show(MANAGER, _TARGET),
             {_TARGET: "0.25"},
         )

@@ -13,9 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from counterpoise.app.addresses import admin_urls
+from counterpoise.app.arguments.rules import refuse_idle
 from counterpoise.app.client import client_security
 from counterpoise.app.conf import given_conf, settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.fleet_file import read_fleet
+from counterpoise.app.signals import until_signal
 from counterpoise.app.strategies import (
     DEFAULT_SHEDDER,
     SHEDDER_SETTING,
@@ -24,6 +27,7 @@ from counterpoise.app.strategies import (
     strategy_from,
 )
 from counterpoise.console.balancer_rounds import RoundReader
+from counterpoise.console.fleet_page import FleetPageOptions, serve_fleet
 from counterpoise.console.history_reader import HistoryReader
 from counterpoise.console.options import ConsoleOptions, WatchOptions
 from counterpoise.console.serve import serve
@@ -44,9 +48,13 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until SIGTERM or Ctrl-C."""
-    addresses = admin_urls(args.admin_url)
     if args.every <= 0:
         raise UserError(f"--every {args.every:g}: must be more than 0")
+    if args.fleet is not None:
+        return _serve_fleet(args)
+    if args.admin_url is None:
+        raise UserError("name one of them: --admin-url URL, or --fleet FILE")
+    addresses = admin_urls(args.admin_url)
     for path in args.backtests:
         if not Path(path).is_file():
             raise UserError(f"--backtests {path}: there is no such file")
@@ -63,12 +71,26 @@ def run(args: argparse.Namespace) -> int:
     )
     reader = _reader(args.history) if args.history else None
     listening = _listen(args.host, args.port)
-    host, port = listening.getsockname()[:2]
-    url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    announce = partial(_announce, _address(listening), as_json=args.json)
+    asyncio.run(until_signal(partial(serve, listening, options, reader, wall_clock_ms, announce)))
+    return 0
+
+
+def _serve_fleet(args: argparse.Namespace) -> int:
+    refuse_idle(args, args.idle_with_fleet, "with --fleet, whose file names each cluster's own")
+    fleet = read_fleet(args.fleet)
+    listening = _listen(args.host, args.port)
+    options = FleetPageOptions(args.every, args.within, args.name)
+    announce = partial(_announce, _address(listening), as_json=args.json)
     asyncio.run(
-        serve(listening, options, reader, wall_clock_ms, lambda: _announce(url, as_json=args.json))
+        until_signal(partial(serve_fleet, listening, fleet, options, wall_clock_ms, announce))
     )
     return 0
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple[Strategy, str]:

@@ -61,9 +61,12 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
 
 
 def drain_action(args: argparse.Namespace) -> NewAction:
-    """Where it is kept that the broker is drained, by whom and why; raises `UserError`."""
+    """Where it is kept that the broker is drained, by whom and why; raises `UserError`.
+
+    A drain may begin a history: a broker must be drained before the first balancer runs, too.
+    """
     kind = ActionKind.RELEASE if args.release else ActionKind.DRAIN
-    return NewAction(trail_of(args.history), kind, args.who, args.why)
+    return NewAction(trail_of(args.history, may_be_new=not args.release), kind, args.who, args.why)
 
 
 def _release(args: argparse.Namespace, action: NewAction) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections import Counter
@@ -11,11 +12,15 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
 
+from counterpoise.app.errors import UserError
+from counterpoise.app.fleet_file import read_fleet
 from counterpoise.app.opened_history import open_history
 from counterpoise.app.operator_history import trail_of
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import OperatorAction, cordoned
+from counterpoise.pipeline.fleet.cluster_state import ClusterState
+from counterpoise.pipeline.fleet.fleet_watch import FleetCluster, watching_fleet
 from counterpoise.pipeline.tables.status import BalancerStatus, read_status
 
 NAMED = 3
@@ -23,6 +28,10 @@ NAMED = 3
 
 def run(args: argparse.Namespace) -> int:
     """Read it and say it."""
+    if (args.history is None) == (args.fleet is None):
+        raise UserError("name one of them: --history URI, or --fleet FILE")
+    if args.fleet is not None:
+        return _show_fleet(args, asyncio.run(look_at(read_fleet(args.fleet), args.within)))
     found = read_status(open_history(args.history), wall_clock_ms())
     lines, by_hand = [*sentences(found)], trail_of(args.history)
     actions = by_hand.actions() if by_hand else []
@@ -32,6 +41,21 @@ def run(args: argparse.Namespace) -> int:
         lines.append(roll.sentence())
         figures["rolling_restart"] = asdict(roll)
     text = json.dumps(figures, indent=2) if args.json else "\n".join(lines)
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+async def look_at(fleet: Sequence[FleetCluster], within_s: float) -> Sequence[ClusterState]:
+    """All clusters, looked at once."""
+    async with watching_fleet(fleet, wall_clock_ms, within_s) as watch:
+        return await watch.look()
+
+
+def _show_fleet(args: argparse.Namespace, states: Sequence[ClusterState]) -> int:
+    if args.json:
+        text = json.dumps([each.to_json() for each in states], indent=2)
+    else:
+        text = "\n".join(each.line() for each in states)
     sys.stdout.write(text + "\n")
     return 0
 

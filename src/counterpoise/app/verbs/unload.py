@@ -27,7 +27,9 @@ def run(args: argparse.Namespace) -> int:
 
 async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
     bundle = await wanted.bundle(cluster)
-    action = NewAction(trail_of(args.history), ActionKind.UNLOAD, args.who, args.why)
+    action = NewAction(
+        trail_of(args.history, may_be_new=True), ActionKind.UNLOAD, args.who, args.why
+    )
     log = action.begin(wall_clock_ms())
     try:
         return await _carry_out(cluster, wanted, args, bundle, log)

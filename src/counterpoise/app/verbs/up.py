@@ -25,13 +25,9 @@ from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
 from counterpoise.app.java import find_java
 from counterpoise.app.loading import collect_seldom
-from counterpoise.app.local_cluster import (
-    ZOOKEEPER,
-    LocalCluster,
-    LocalClusterOptions,
-    data_directory,
-)
+from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions, data_directory
 from counterpoise.app.processes import Child
+from counterpoise.app.restarts import RestartSchedule
 from counterpoise.app.settings.table import known_names
 from counterpoise.app.wiring import broker_config
 from counterpoise.metadata.errors import MetadataError
@@ -59,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--balance-option is for the balancer on Spark: add --spark.")
     if args.faults and in_processes:
         raise UserError("--faults needs all brokers in one process: leave --metadata out.")
+    if args.record and in_processes:
+        raise UserError("--record needs all brokers in one process: leave --metadata out.")
     if on_spark:
         _require_spark()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -77,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         first_web_port=args.web_port,
         log_level=args.log_level,
         faults=args.faults,
+        record=args.record,
+        record_mib=args.record_mib,
     )
     if in_processes:
         return _run_processes(args, options)
@@ -136,6 +136,8 @@ def _cluster(options: LocalClusterOptions) -> Cluster:
         data=options.data,
         balance_every_s=options.balance_every_s,
         faults_over_http=options.faults,
+        record=options.record,
+        record_mib=options.record_mib,
     )
 
 
@@ -200,33 +202,33 @@ def _console(
 
 
 def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> None:
-    """Report brokers that end, until none is left."""
+    """Report brokers that end, until none is left; start ZooKeeper and bookies again."""
+    restarts = RestartSchedule(time.monotonic)
     while any(each.alive for each in cluster.brokers):
-        name, status = ended.get()
-        if name == ZOOKEEPER:
-            _begin_again(cluster, status)
+        try:
+            name, status = ended.get(timeout=restarts.wait_s())
+        except queue.Empty:
+            for each in restarts.take_due():
+                _begin_again(cluster, each, restarts)
             continue
-        logs = cluster.data / "bookies" if name.startswith("bookie") else cluster.options.logs
-        log = logs / f"{name}.log"
+        is_broker = any(each.name == name for each in cluster.brokers)
+        log = cluster.options.logs / f"{name}.log" if is_broker else cluster.server_log(name)
         sys.stderr.write(f"{name} ended with status {status}; its output is in {log}\n")
+        if not is_broker:
+            restarts.ended(name)
     sys.stderr.write("counterpoise: no broker is left\n")
 
 
-def _begin_again(cluster: LocalCluster, status: int) -> None:
-    """Start ZooKeeper again, as often as it takes: without it no metadata can be read."""
-    log = cluster.data / "zookeeper" / "zookeeper.log"
-    pause_s = 1.0
-    sys.stderr.write(f"ZooKeeper ended with status {status}; its output is in {log}\n")
-    while True:
-        try:
-            cluster.restart_zookeeper()
-        except UserError as error:
-            sys.stderr.write(f"ZooKeeper does not start: {error} Again in {pause_s:g} s.\n")
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, 60.0)
-        else:
-            sys.stderr.write("ZooKeeper runs again, with the metadata that it had written\n")
-            return
+def _begin_again(cluster: LocalCluster, name: str, restarts: RestartSchedule) -> None:
+    """Start a server again: without ZooKeeper no metadata, without bookies no message is there."""
+    try:
+        cluster.restart_server(name)
+    except UserError as error:
+        pause_s = restarts.ended(name)
+        sys.stderr.write(f"{name} does not start: {error} Again in {pause_s:g} s.\n")
+    else:
+        restarts.started(name)
+        sys.stderr.write(f"{name} runs again, on the data that it had written\n")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
+from counterpoise.bookkeeper.client.background_deletes import BackgroundDeletes
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS
-from counterpoise.metadata.errors import BadVersion, MetadataError
+from counterpoise.metadata.errors import BadVersion
 from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore
 
 _LOW_BITS: Final = 32
@@ -26,6 +27,7 @@ class LedgerIdGenerator:
         self._store = store
         self._short = f"{root}/idgen"
         self._long = f"{root}/idgen-long"
+        self._deletes = BackgroundDeletes(store)
         self._long_used: bool | None = None
         """Whether ids have two parts already; None before that was looked for."""
 
@@ -51,9 +53,8 @@ class LedgerIdGenerator:
     async def _next(self, parent: str) -> int | None:
         """The next number of this node; None when there is none left."""
         path = await self._store.put_next(f"{parent}/{_ID}", b"", ephemeral=True)
-        with contextlib.suppress(MetadataError):
-            # It goes with this session at the latest.
-            await self._store.delete(path)
+        # The node goes with this session at the latest.
+        self._deletes.start([path])
         number = _number(path.rpartition("/")[2], _ID)
         return number if number is not None and number < SHORT_IDS else None
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Final
 
+from counterpoise.bookkeeper.client.background_deletes import BackgroundDeletes
 from counterpoise.bookkeeper.client.ledger_ids import LedgerIdGenerator
 from counterpoise.bookkeeper.client.metadata_changes import (
     MetadataChange,
@@ -24,7 +26,6 @@ from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.metadata.errors import (
     BadVersion,
     MetadataError,
-    NotEmpty,
     NotFound,
     StoreUnavailable,
 )
@@ -53,6 +54,7 @@ class LedgerNodes:
         self._rng = rng
         self._ids = LedgerIdGenerator(store, root)
         self._unavailable_s = unavailable_s
+        self._deletes = BackgroundDeletes(store)
 
     async def create(self, wanted: LedgerMetadata) -> VersionedMetadata:
         """Write the metadata of a new ledger, whose id is chosen here.
@@ -92,31 +94,34 @@ class LedgerNodes:
         out of reach: the change may have been made then.
         """
         steps = change_metadata(change, known)
-        wanted = next(steps, None)
-        for _ in range(_ROUNDS):
-            try:
-                answer = await self._step(ledger, wanted)
-            except StoreUnavailable:
-                await self._within_reach()
-                # A read is made again; of a write it is not known whether it happened.
-                if wanted is None:
-                    continue
-                answer = None
+        answer: VersionedMetadata | None = None
+        for left in range(_ROUNDS, -1, -1):
             try:
                 wanted = steps.send(answer)
             except StopIteration as done:
                 result: VersionedMetadata = done.value
                 return result
+            if not left:
+                break
+            try:
+                answer = await self._step(ledger, wanted)
+            except StoreUnavailable:
+                await self._within_reach()
+                # A read is made again; of a write it is not known whether it happened.
+                answer = None
         raise BookKeeperError(f"the metadata of ledger {ledger} was changed {_ROUNDS} times by now")
 
     async def delete(self, ledger: int) -> None:
-        """Delete a ledger's metadata and parents without children; no-op where it is gone."""
+        """Delete a ledger's metadata, then parents without children; no-op where it is gone."""
         path = ledger_path(self._root, ledger)
         with contextlib.suppress(NotFound):
             await self._store.delete(path)
-        with contextlib.suppress(NotEmpty, NotFound):
-            while (path := parent_of(path)) != self._root:
-                await self._store.delete(path)
+        # An empty parent that stays takes a node, and is used again.
+        self._deletes.start(self._parents(path))
+
+    def _parents(self, path: str) -> Iterator[str]:
+        while (path := parent_of(path)) != self._root:
+            yield path
 
     async def _step(
         self, ledger: int, wanted: VersionedMetadata | None

@@ -25,7 +25,7 @@ REQUESTS_MAX: Final = 1000
 
 log = logging.getLogger("counterpoise.broker")
 
-Refuse = Callable[[ServerError, str], bytes]
+Refuse = Callable[[ServerError, str], bytes | None]
 
 
 class ClientLink:

@@ -16,6 +16,7 @@ from counterpoise.broker.connection import Connection, ConnectionConfig, Service
 from counterpoise.broker.connection.fault_gate import Interceptor
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.broker.connection.publish_buffer import PublishBuffer
+from counterpoise.broker.connection.recorded import RecordedConnection, TrafficRecorder
 from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.throttled import ThrottledMemory
 from counterpoise.security.tls import HANDSHAKE_S
@@ -40,6 +41,7 @@ class ClientListener:
         self._config = config
         self._shared = SharedByConnections(config, background or BackgroundTasks(), services)
         self._servers: list[asyncio.Server] = []
+        self._recorder: TrafficRecorder | None = None
 
     @property
     def connections(self) -> int:
@@ -79,6 +81,10 @@ class ClientListener:
         self._shared.interceptor = interceptor
         for connection in self.open_connections:
             connection.intercept(interceptor)
+
+    def record(self, recorder: TrafficRecorder) -> None:
+        """Show the traffic of every client that connects from now on to a recorder."""
+        self._recorder = recorder
 
     def freeze(self, *, frozen: bool) -> None:
         """Have every connection stand still, those that come too, or go on."""
@@ -131,7 +137,11 @@ class ClientListener:
         return port
 
     def _connection(self, listener: str) -> Connection:
-        return Connection(self._services, self._config, self._shared, listener)
+        if self._recorder is None:
+            return Connection(self._services, self._config, self._shared, listener)
+        return RecordedConnection(
+            self._services, self._config, self._shared, listener, recorder=self._recorder
+        )
 
     async def stop(self) -> None:
         """Stop listening; let every client read what was already written, then disconnect.

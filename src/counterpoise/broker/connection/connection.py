@@ -21,6 +21,7 @@ from counterpoise.broker.connection.reading_rounds import REQUEST_S, TURN_S
 from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.topic_queries import TopicQueries
 from counterpoise.broker.connection.topic_watches import TopicListWatches
+from counterpoise.broker.connection.transactions import ClientTransactions
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.errors import ServerError
@@ -94,6 +95,7 @@ class Connection(asyncio.Protocol):
         )
         self._consuming = ClientConsumers(self._link, self._services)
         self._finding = TopicQueries(self._link, self._services, self._config, self._shared)
+        self._transactions = ClientTransactions(self._link, self._services)
         self._watching = TopicListWatches(
             self._link, self._services, self._config, self._shared.listings
         )
@@ -180,6 +182,7 @@ class Connection(asyncio.Protocol):
 
     def _handler_table(self) -> Handlers:
         producing, consuming, finding = self._producing, self._consuming, self._finding
+        transactions = self._transactions
         return {
             events.Connect: self._connect,
             events.AuthResponse: self._handshake.respond,
@@ -194,6 +197,7 @@ class Connection(asyncio.Protocol):
             events.GetOrCreateSchema: finding.put_schema,
             events.OpenProducer: producing.open,
             events.Send: producing.send,
+            events.TransactionSend: producing.send_in_transaction,
             events.SendRefused: producing.refused,
             events.CloseProducer: producing.close,
             events.Subscribe: consuming.subscribe,
@@ -205,6 +209,11 @@ class Connection(asyncio.Protocol):
             events.ConsumerStats: consuming.stats,
             events.Unsubscribe: consuming.unsubscribe,
             events.CloseConsumer: consuming.close,
+            events.ConnectCoordinator: transactions.connect,
+            events.NewTransaction: transactions.new,
+            events.AddToTransaction: transactions.add,
+            events.EndTransaction: transactions.end,
+            events.EndOnParticipant: transactions.end_here,
             events.RequestRefused: self._refuse,
             events.Violation: self._violation,
         }

@@ -24,7 +24,7 @@ from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.encode_runs import messages as wire_messages
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.states import PeerChange
-from counterpoise.wire.values import MessageId
+from counterpoise.wire.values import MessageId, TransactionId
 
 
 class ClientConsumers:
@@ -131,8 +131,8 @@ class ClientConsumers:
                 event.validation_error,
                 event.acked[:1],
             )
-        if event.in_transaction:
-            why = "Transactions are not enabled on this broker"
+        if event.transaction is not None and not self._services.transactions.enabled:
+            why = "Transactions are not enabled."
             self._answer_ack(event, ServerError.NotAllowedError, why)
             return
         if event.cumulative and len(event.acked) != 1:
@@ -144,19 +144,40 @@ class ClientConsumers:
                 event.consumer_id,
                 len(event.acked),
             )
+        elif event.transaction is not None:
+            self._ack_in_transaction(consumer, event, event.transaction)
+            return
         elif event.cumulative:
             consumer.ack_cumulative(*event.acked[0])
         else:
             consumer.ack_individual(event.acked)
         self._answer_ack(event)
 
+    def _ack_in_transaction(
+        self, consumer: Consumer, event: events.Ack, transaction: TransactionId
+    ) -> None:
+        async def work() -> bytes | None:
+            await consumer.ack_in_transaction(transaction, event.acked, cumulative=event.cumulative)
+            return self._ack_response(event)
+
+        self._link.answer(work(), partial(self._ack_response, event))
+
     def _answer_ack(
         self, event: events.Ack, code: ServerError | None = None, refusal: str = ""
     ) -> None:
-        if event.request_id is not None:
-            self._link.outbox.write(
-                encode_peers.ack_response(event.consumer_id, event.request_id, code, refusal)
-            )
+        frame = self._ack_response(event, code, refusal)
+        if frame is not None:
+            self._link.outbox.write(frame)
+
+    @staticmethod
+    def _ack_response(
+        event: events.Ack, code: ServerError | None = None, refusal: str = ""
+    ) -> bytes | None:
+        if event.request_id is None:
+            return None
+        return encode_peers.ack_response(
+            event.consumer_id, event.request_id, code, refusal, event.transaction
+        )
 
     def _set_epoch(self, consumer_id: int, epoch: int | None) -> None:
         if epoch is None:

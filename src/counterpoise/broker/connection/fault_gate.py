@@ -80,6 +80,7 @@ _KINDS: Final[Mapping[type, _Intercepted]] = {
     events.GetOrCreateSchema: _Intercepted(Operation.SCHEMA),
     events.OpenProducer: _Intercepted(Operation.PRODUCER, _PRODUCER, opens=True),
     events.Send: _Intercepted(Operation.SEND, _PRODUCER),
+    events.TransactionSend: _Intercepted(Operation.SEND, _PRODUCER),
     events.CloseProducer: _Intercepted(None, _PRODUCER, closes=True),
     events.Subscribe: _Intercepted(Operation.SUBSCRIBE, _CONSUMER, opens=True),
     events.Flow: _Intercepted(Operation.FLOW, _CONSUMER),
@@ -92,6 +93,13 @@ _KINDS: Final[Mapping[type, _Intercepted]] = {
 }
 """What can be struck, and what only has to wait behind it."""
 
+_MESSAGE_ALONE: Final = {
+    ServerError.ChecksumError,
+    ServerError.NotAllowedError,
+    ServerError.TopicTerminatedError,
+}
+"""Errors to a SEND that clients take for that message alone; after others they connect again."""
+
 _Waiting = deque[tuple[float, Notify]]
 
 
@@ -99,7 +107,9 @@ class FaultGate:
     """The operations of one connection, shown to an interceptor before they are served.
 
     What is delayed holds up what follows of the same producer or consumer, so that their order
-    stays; other requests of the connection go on.
+    stays; other requests of the connection go on. For the same reason what a producer sent behind a
+    message that is refused is refused, too, as by Pulsar, whose topic takes none until the
+    producer has come again.
     """
 
     def __init__(
@@ -120,6 +130,7 @@ class FaultGate:
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[tuple[str, int], _Waiting] = {}
+        self._refused: dict[tuple[str, int], FaultEffect] = {}
         self.plain_outbox = link.outbox
         link.outbox = GatedOutbox(link.outbox, self)
 
@@ -134,9 +145,13 @@ class FaultGate:
         if kind.closes and peer in self._waiting and self._attached(peer) is None:
             # It overtakes the request that would have opened it.
             del self._waiting[peer]
-        effect = None
-        if kind.operation is not None:
+        if kind.opens or kind.closes:
+            self._refused.pop(peer, None)
+        effect = self._refused.get(peer)
+        if effect is None and kind.operation is not None:
             effect = self._interceptor.on(self._occurrence(kind.operation, peer, event))
+            if effect is not None and _refuses_what_follows(kind, effect):
+                self._refused[peer] = effect
         self._in_turn(peer, effect, partial(self._strike, kind, event, effect))
 
     def take_run(self, run: Sequence[events.Send]) -> None:
@@ -309,11 +324,18 @@ class GatedOutbox(FrameWriter):
         self.write(b"".join(frames))
 
 
+def _refuses_what_follows(kind: _Intercepted, effect: FaultEffect) -> bool:
+    refused = kind.operation is Operation.SEND and effect.kind is EffectKind.ERROR
+    return refused and effect.code not in _MESSAGE_ALONE
+
+
 def refusal(event: events.Event, code: ServerError, message: str) -> bytes | None:
     """The frame that answers an event with an error; None if it wants no answer."""
     match event:
         case events.Send():
             return encode_peers.send_error(event.producer_id, event.sequence_id, code, message)
+        case events.TransactionSend():
+            return refusal(event.send, code, message)
         case events.Ack():
             if event.request_id is None:
                 return None

@@ -47,6 +47,13 @@ class ClientPermissions:
         if self._system_topics is not None:
             await self._system_topics.check(topic, self.caller, properties)
 
+    async def is_superuser(self) -> bool:
+        """Whether the client may do everything; without authorization all may."""
+        if not self._authorization.enabled:
+            return True
+        with store_errors_as_not_ready():
+            return await self._authorization.super_user(self.caller)
+
     async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
         """Return if the client may do this with a namespace."""
         if not self._authorization.enabled:

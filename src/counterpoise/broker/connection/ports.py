@@ -9,12 +9,15 @@ from typing import Any, Protocol
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.transactions.coordinator import Coordinator, not_here
+from counterpoise.broker.transactions.ports import ParticipantOwner
 from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName
 from counterpoise.security.gate import OPEN_TO_ALL, Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
+from counterpoise.wire.events import EndOnParticipant
 from counterpoise.wire.values import Schema
 
 Handlers = dict[type[Any], Callable[[Any], None]]
@@ -89,6 +92,45 @@ def _never(namespace: NamespaceName, listener: Notify) -> StopListening:
     return _unsubscribed
 
 
+class Transactions(Protocol):
+    """The transaction coordinators of this broker."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there are transactions."""
+
+    @property
+    def open_max(self) -> int:
+        """How many transactions of a coordinator may be open; 0: no setting says."""
+
+    def find(self, number: int) -> Coordinator:
+        """A coordinator that is open here; `BrokerError` TransactionCoordinatorNotFound."""
+
+    async def connect(self, number: int) -> Coordinator:
+        """Open a coordinator that this broker owns; `BrokerError` where it does not."""
+
+
+class NoTransactions:
+    """What a broker has where transactionCoordinatorEnabled is false."""
+
+    enabled = False
+    open_max = 0
+
+    def find(self, number: int) -> Coordinator:
+        """There is none."""
+        raise not_here(number)
+
+    async def connect(self, number: int) -> Coordinator:
+        """There is none."""
+        raise not_here(number)
+
+    async def end(self, request: EndOnParticipant) -> None:
+        """As a topic that knows nothing of the transaction: done."""
+
+
+NO_TRANSACTIONS = NoTransactions()
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The broker, as its connections see it."""
@@ -100,6 +142,9 @@ class Services:
     on_topics_changed: OnTopicsChanged = _never
     security: Security = OPEN_TO_ALL
     """Who clients are, and what they may do."""
+    transactions: Transactions = NO_TRANSACTIONS
+    participants: ParticipantOwner = NO_TRANSACTIONS
+    """This broker's own topics, as coordinators of all brokers use them."""
     system_topics: SystemTopicGuard | None = None
     """Which of them write to the brokers' own topics; None: all."""
 

@@ -22,7 +22,13 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.wire import encode, encode_peers
 from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.events import CloseProducer, OpenProducer, Send, SendRefused
+from counterpoise.wire.events import (
+    CloseProducer,
+    OpenProducer,
+    Send,
+    SendRefused,
+    TransactionSend,
+)
 from counterpoise.wire.states import PeerChange
 
 _PENDING: Final = PauseReason.PENDING_PUBLISHES
@@ -170,6 +176,22 @@ class ClientProducers:
         attached.pending_bytes += size
         self._share.new += size
         attached.producer.publish((event,), size)
+
+    def send_in_transaction(self, event: TransactionSend) -> None:
+        """SEND: store an entry of a transaction."""
+        attached, send = self._attached[event.send.producer_id], event.send
+        size = len(send.entry)
+        attached.pending += 1
+        self._pending += 1
+        attached.pending_bytes += size
+        self._share.new += size
+        if self._services.transactions.enabled:
+            attached.producer.topic.publish_in_transaction(
+                attached.producer, event.transaction, send
+            )
+        else:
+            refusal = BrokerError(ServerError.NotAllowedError, "Transactions are not enabled.")
+            self.send_error(send.producer_id, send.sequence_id, refusal)
 
     def sends(self, run: Sequence[Send]) -> None:
         """A run of SENDs: as each of them alone, but counted once if they have one producer.

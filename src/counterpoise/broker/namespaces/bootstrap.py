@@ -11,19 +11,26 @@ from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.metadata import BadVersion
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
-from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE, TRANSACTION_COORDINATORS
 from counterpoise.names.topic import TopicName
 
 DEFAULT_NAMESPACE: Final = NamespaceName("public", "default")
 
 
 async def bootstrap(
-    policies: Policies, cluster_name: str, bundles: int, addresses: Addresses, *, extensible: bool
+    policies: Policies,
+    cluster_name: str,
+    bundles: int,
+    addresses: Addresses,
+    *,
+    extensible: bool,
+    coordinators: int = 0,
 ) -> None:
     """Create the cluster, and the tenants and namespaces that Pulsar's initialisation creates.
 
     ``bundles``: how many a namespace gets; ``extensible``: whether brokers run the extensible load
-    manager. Any broker may do it at any time: what is there already stays as it is.
+    manager; ``coordinators``: how many transaction coordinators there are. Any broker may do it at
+    any time: what is there already stays as it is.
     """
     urls = {
         "serviceUrl": addresses.web_url,
@@ -45,6 +52,10 @@ async def bootstrap(
         state = TopicName.parse(SERVICE_UNIT_STATE)
         if not await policies.topic_exists(state):
             await policies.create_topic(state)
+    if coordinators:
+        with contextlib.suppress(BadVersion):
+            assignment = TopicName.parse(TRANSACTION_COORDINATORS)
+            await policies.create_partitioned_topic(assignment, coordinators)
 
 
 async def create_namespace(

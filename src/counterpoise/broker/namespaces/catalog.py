@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from counterpoise.broker.base.by_turns import in_pieces
@@ -12,7 +13,7 @@ from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
-from counterpoise.metadata import BadVersion
+from counterpoise.metadata import BadVersion, NotFound
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
@@ -97,6 +98,20 @@ class TopicCatalog:
             if topic.partition_index < 0:
                 await self._policies.delete_topic_policies(topic)
             await self._policies.delete_topic(topic)
+
+    async def delete_if_unparted(self, topic: TopicName) -> None:
+        """Forget a partition's partitioned topic if none of its partitions is left."""
+        if topic.partition_index < 0:
+            return
+        whole = topic.partitioned_name
+        with store_errors_as_not_ready():
+            found = await self._policies.partitioned_topic(whole) or {}
+            for index in range(int(found.get("partitions") or 0)):
+                if await self._policies.topic_exists(whole.partition(index)):
+                    return
+            await self._policies.delete_topic_policies(whole)
+            with suppress(NotFound):
+                await self._policies.delete_partitioned_topic(whole)
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
         """How many partitions a topic has, 0 for an ordinary one.

@@ -23,7 +23,14 @@ _ANSWERS: Final = {
     _Type.PRODUCER_SUCCESS: "producer_success",
     _Type.LOOKUP_RESPONSE: "lookup_topic_response",
     _Type.GET_LAST_MESSAGE_ID_RESPONSE: "get_last_message_id_response",
+    _Type.END_TXN_ON_PARTITION_RESPONSE: "end_txn_on_partition_response",
+    _Type.END_TXN_ON_SUBSCRIPTION_RESPONSE: "end_txn_on_subscription_response",
 }
+
+
+_MAY_REFUSE: Final = frozenset(
+    (_Type.END_TXN_ON_PARTITION_RESPONSE, _Type.END_TXN_ON_SUBSCRIPTION_RESPONSE)
+)
 
 
 class PeerError(Exception):
@@ -163,8 +170,12 @@ class PeerConnection(asyncio.Protocol):
             refused = command.send_error
             self._refuse(self._unconfirmed.get(refused.sequence_id), refused.message)
         elif kind in _ANSWERS:
-            number = getattr(command, _ANSWERS[kind]).request_id
-            self._settle(self._waiting.get(number), command)
+            answer = getattr(command, _ANSWERS[kind])
+            waiting = self._waiting.get(answer.request_id)
+            if kind in _MAY_REFUSE and answer.HasField("error"):
+                self._refuse(waiting, answer.message)
+            else:
+                self._settle(waiting, command)
         elif kind == _Type.ERROR:
             # What refuses the connection itself answers no request.
             waiting = self._waiting.get(command.error.request_id, self._connected)

@@ -17,23 +17,21 @@ from typing import Final, NoReturn
 
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.base.cluster_key import PROPERTY, ClusterKey
-from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
+from counterpoise.broker.peers.connection import PeerConnection, PeerError
+from counterpoise.broker.peers.topic_owner import connect_to_owner
 from counterpoise.metadata import MetadataError
 from counterpoise.names.callbacks import MillisecondClock, Notify
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
 from counterpoise.wire import requests
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
-from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.proto.values_pb2 import KeyValue
 from counterpoise.wire.values import Schema
 
-_LookupType = commands.CommandLookupTopicResponse.LookupType
 _PRODUCER_ID: Final = 0
 _CONSUMER_ID: Final = 0
 _PERMITS: Final = 1000
-_REDIRECTS_MAX: Final = 8
 _SUBSCRIPTION: Final = "counterpoise"
 _KEEPER_ID: Final = 1
 KEEPER: Final = "__compaction"
@@ -173,7 +171,9 @@ class SystemTopicLink:
         self._opened = self._peer = None
 
     async def _open(self, url: str) -> None:
-        peer = await self._serving(url)
+        peer = self._opened = await connect_to_owner(
+            self.topic, url, self._timeout_s, self._security, self._receive, self._on_closed
+        )
         shown = await self._shown_key()
         opened = await peer.request(
             lambda number: requests.open_producer(
@@ -213,30 +213,6 @@ class SystemTopicLink:
         except MetadataError as error:
             raise PeerError(f"{self.topic}: the cluster's key cannot be read: {error}") from error
 
-    async def _serving(self, url: str) -> PeerConnection:
-        """Connect to the broker that serves the topic, asking others for it first."""
-        authoritative = False
-        for _ in range(_REDIRECTS_MAX):
-            peer = self._opened = await PeerConnection.open(
-                url, self._receive, self._on_closed, self._timeout_s, self._security
-            )
-            asked = authoritative
-            answer = await peer.request(
-                lambda number, asked=asked: requests.look_up(  # type: ignore[misc]
-                    self.topic, number, authoritative=asked
-                )
-            )
-            found = answer.lookup_topic_response
-            if found.response == _LookupType.Failed:
-                raise PeerError(f"{url} does not know who serves {self.topic}: {found.message}")
-            connect = found.response == _LookupType.Connect
-            there = _same_kind(url, found)
-            if connect and there == url:
-                return peer
-            peer.close()
-            url, authoritative = there, found.authoritative
-        raise PeerError(f"{self.topic}: sent from broker to broker {_REDIRECTS_MAX} times")
-
     def _on_closed(self, why: str) -> None:
         self._opened = self._peer = None
         if self._ended is not None and not self._ended.done():
@@ -257,15 +233,6 @@ class SystemTopicLink:
         if not self._caught_up:
             self._caught_up = True
             self._listener.on_caught_up()
-
-
-def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
-    """The address of an answer that speaks as the one that gave it: TLS, or in the clear."""
-    tls = url.startswith(TLS_SCHEME)
-    there: str = found.broker_service_url_tls if tls else found.broker_service_url
-    if not there:
-        raise PeerError(f"{url} sends on to a broker that does not speak {'TLS' if tls else 'it'}")
-    return there
 
 
 def read_entry(entry: bytes) -> SystemTopicMessage | None:

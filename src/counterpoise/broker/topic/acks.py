@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from counterpoise.broker.transactions.pending_acks import PendingAcks
 from counterpoise.storage.port import CursorState, Log, Position
+from counterpoise.wire.bit_words import bits_of, words_of
 
 _WIDTH = 512
 _FULL = (1 << _WIDTH) - 1
-_WORD_BITS = 64
-_WORD = (1 << _WORD_BITS) - 1
 
 
 class AckState:
@@ -23,13 +23,15 @@ class AckState:
     ``partial`` has, by index, the messages of a batch that are still to be acknowledged, as bits.
     """
 
-    __slots__ = ("_bits", "above", "mark", "partial")
+    __slots__ = ("_bits", "above", "mark", "partial", "withheld")
 
     def __init__(self, mark: int, acked: Iterable[tuple[int, int]] = ()) -> None:
         """``acked``: inclusive ranges, all of them after ``mark``."""
         self.mark = mark
         self.above = 0
         self.partial: dict[int, int] = {}
+        #: What open transactions acknowledge; None: none ever did.
+        self.withheld: PendingAcks | None = None
         self._bits: dict[int, int] = {}
         for first, last in acked:
             for index in range(max(first, mark + 1), last + 1):
@@ -69,7 +71,7 @@ class AckState:
         ``remaining``: those that one consumer has not acknowledged, as 64-bit words. With none
         left the entry is still to be acknowledged by `ack`.
         """
-        bits = sum((word & _WORD) << (_WORD_BITS * at) for at, word in enumerate(remaining))
+        bits = bits_of(remaining)
         if not self.is_acked(index):
             bits &= self.partial.get(index, bits)
             self.partial[index] = bits
@@ -82,8 +84,10 @@ class AckState:
         was acknowledged alone.
         """
         bits = self.partial.get(index, 0)
-        words = -(-bits.bit_length() // _WORD_BITS)
-        return [bits >> (_WORD_BITS * at) & _WORD for at in range(words)]
+        if self.withheld is not None:
+            pending, size = self.withheld.bits(index)
+            bits = (bits or (1 << size) - 1) & ~pending if pending else bits
+        return words_of(bits)
 
     def ack_range(self, first: int, last: int) -> bool:
         """Acknowledge ``first`` to ``last``; whether that changed anything."""
@@ -119,6 +123,17 @@ class AckState:
             return True
         block, at = divmod(index, _WIDTH)
         return bool(self._bits.get(block, 0) >> at & 1)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether entries above ``mark`` may be such that `skips` is true of them."""
+        return bool(self.above or self.withheld)
+
+    def skips(self, index: int) -> bool:
+        """Whether this entry is not to be delivered now: acknowledged, for good or pending."""
+        return self.is_acked(index) or (
+            self.withheld is not None and self.withheld.withholds(index)
+        )
 
     def unacked(self, number: int) -> int:
         """Index of the ``number``-th entry, from 1, that is not acknowledged."""

@@ -124,3 +124,10 @@ class Backlog:
         """When the oldest message was published."""
         slowest = min(self.subscriptions, key=lambda it: it.acks.unacked(1), default=None)
         return None if slowest is None else await earliest_in_backlog(slowest)
+
+
+def pass_over_trimmed(log: Log[Any], subscriptions: Iterable[LaggingSubscription]) -> None:
+    """Go on behind what was deleted: readers hold nothing back, as in Pulsar."""
+    for each in subscriptions:
+        if each.acks.mark < log.begin - 1:
+            each.advance(log.begin - 1)

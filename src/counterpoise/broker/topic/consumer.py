@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import last_batch_index
 from counterpoise.broker.topic.ports import Acked, ConsumerSink, SubscribeRequest
-from counterpoise.broker.topic.stored_message import last_message_id
-from counterpoise.broker.topic.subscription import Subscription
-from counterpoise.storage.port import Position
+from counterpoise.broker.topic.subscription import CUMULATIVE, Subscription
+from counterpoise.storage.port import NO_POSITION, Position
 from counterpoise.wire.encode_runs import Delivery
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import TransactionId
 
 
 class Consumer(Recipient):
@@ -37,7 +39,7 @@ class Consumer(Recipient):
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
         """As any recipient; of a batch that is partly acknowledged the client drops that part."""
         acks = self.subscription.acks
-        if acks.partial:
+        if acks.partial or acks.withheld:
             index = self.subscription.log.index
             deliveries = [(*it[:4], acks.ack_set(index((it[0], it[1])))) for it in deliveries]
         super().send(deliveries, messages, size)
@@ -65,6 +67,16 @@ class Consumer(Recipient):
         """Acknowledge everything up to an entry (up to inside it when ``ack_set`` is given)."""
         self.subscription.ack_cumulative(self, Position(ledger_id, entry_id), ack_set)
 
+    async def ack_in_transaction(
+        self, transaction: TransactionId, acked: Sequence[Acked], *, cumulative: bool
+    ) -> None:
+        """Acknowledge once the transaction is committed; raises `BrokerError`."""
+        if cumulative and self.subscription.type not in CUMULATIVE:
+            why = f"A {self.subscription.type.name} subscription has no cumulative acknowledgement"
+            raise BrokerError(ServerError.NotAllowedError, why)
+        transactions = self.subscription.in_transactions()
+        await transactions.acknowledge(self, transaction, acked, cumulative=cumulative)
+
     def redeliver(self, positions: Iterable[tuple[int, int]] | None = None) -> None:
         """Send the given unacknowledged entries again, or all of this consumer's."""
         self.subscription.redeliver(self, positions)
@@ -83,12 +95,26 @@ class Consumer(Recipient):
 
     async def last_batch_index(self) -> int:
         """Index of the last message inside the topic's last entry; -1 if that is no batch."""
-        return await last_batch_index(self.subscription.log)
+        log, last = self.subscription.log, self._last_index()
+        left = self.subscription.compacted.places(last) if self._is_compacted(last) else None
+        return max(left) if left else await last_batch_index(log, last)
 
     def last_message_id(self) -> tuple[Position, Position]:
         """The topic's last entry, and this subscription's mark-delete position."""
-        log = self.subscription.log
-        return last_message_id(log), log.position(self.subscription.acks.mark)
+        log, last = self.subscription.log, self._last_index()
+        at = log.position(last) if last >= log.begin else NO_POSITION
+        return at, log.position(self.subscription.acks.mark)
+
+    def _is_compacted(self, index: int) -> bool:
+        return self.request.read_compacted and index <= self.subscription.compacted.horizon
+
+    def _last_index(self) -> int:
+        """Index of the last entry that it can get; below the log's begin where there is none."""
+        last = self.subscription.last_index
+        if not self._is_compacted(last):
+            return last
+        left = self.subscription.compacted.last
+        return self.subscription.log.begin - 1 if left is None else left
 
     def close(self) -> None:
         """Detach; what it holds unacknowledged goes to the others."""

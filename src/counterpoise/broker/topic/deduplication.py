@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from enum import Enum, auto
 from itertools import islice
 from typing import Any, Final
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
+from counterpoise.storage.log_parts import parts_from
 from counterpoise.storage.port import CursorState, Log
 from counterpoise.wire.entry import BadEntry, metadata_of
 from counterpoise.wire.errors import ServerError
@@ -16,11 +18,8 @@ from counterpoise.wire.events import Send
 
 CURSOR: Final = "pulsar.dedup"
 """The cursor that keeps the sequence ids, as in Pulsar; no subscription may have its name."""
-SAVED_EVERY: Final = 1000
-"""Entries between two saves (``brokerDeduplicationEntriesInterval``): what a recovery reads."""
-PRODUCERS_MAX: Final = 10_000
-"""Producers that are remembered (``brokerDeduplicationMaxNumberOfProducers``)."""
-_READ_BYTES: Final = 1 << 20
+
+_DEFAULTS: Final = TopicOptions()
 
 
 class Sent(Enum):
@@ -35,22 +34,24 @@ class Sent(Enum):
 class Deduplication:
     """The highest sequence ids of a topic's producers: those given to the log, and those stored."""
 
-    def __init__(self, stored: Mapping[str, int]) -> None:
+    def __init__(self, stored: Mapping[str, int], options: TopicOptions = _DEFAULTS) -> None:
         self.stored = dict(stored)
+        self._options = options
+        #: When producers were last seen that are not attached, and when it was last looked.
+        self._left: dict[str, float] = {}
+        self._saved_s = 0.0
         self._given = dict(stored)
         self._unsaved = 0
 
     @classmethod
-    async def recover(cls, log: Log[Any]) -> Deduplication:
+    async def recover(cls, log: Log[Any], options: TopicOptions = _DEFAULTS) -> Deduplication:
         """What the log's cursor remembers, and what was stored after it was saved."""
         saved = log.cursors.get(CURSOR)
         ids = {} if saved is None else saved.properties.items()
-        found = cls({name: int(number) for name, number in dict(ids).items()})
-        index = log.begin if saved is None else log.index(saved.mark_delete) + 1
-        while index < log.end:
-            chunk = log.cached(index) or await log.read(index, _READ_BYTES)
-            for entry in chunk.entries[index - chunk.first :]:
-                index += 1
+        found = cls({name: int(number) for name, number in dict(ids).items()}, options)
+        begin = log.begin if saved is None else log.index(saved.mark_delete) + 1
+        async for _, entries in parts_from(log, begin):
+            for entry in entries:
                 try:
                     metadata = metadata_of(entry)
                 except BadEntry:
@@ -94,7 +95,29 @@ class Deduplication:
     def is_due(self, entries: int) -> bool:
         """Count entries that are stored; whether it is time to save."""
         self._unsaved += entries
-        return self._unsaved >= SAVED_EVERY
+        return self._unsaved >= self._options.dedup_entries
+
+    def save_when_old(self, log: Log[Any], now_s: float, every_s: int) -> None:
+        """Save what is not saved yet, if so many seconds have passed; 0 is never."""
+        if self._unsaved and every_s and now_s - self._saved_s >= every_s:
+            self._saved_s = now_s
+            self.save(log)
+
+    def forget_inactive(self, log: Log[Any], attached: Container[str], now_s: float) -> None:
+        """Forget the producers that were gone for longer than their time."""
+        most_s = self._options.dedup_inactive_minutes * 60
+        seen = {name: self._left.get(name, now_s) for name in self.stored if name not in attached}
+        gone = [name for name, since_s in seen.items() if now_s - since_s > most_s]
+        for name in gone:
+            self._forget(name)
+            del seen[name]
+        self._left = seen
+        if gone:
+            self.save(log)
+
+    def _forget(self, name: str) -> None:
+        if self._given.get(name) == self.stored.pop(name):
+            del self._given[name]
 
     def save(self, log: Log[Any]) -> None:
         """Save each producer's highest sequence id.
@@ -102,9 +125,8 @@ class Deduplication:
         Beyond the limit the producers are forgotten that have stored nothing for the longest time.
         """
         self._unsaved = 0
-        excess = max(len(self.stored) - PRODUCERS_MAX, 0)
+        excess = max(len(self.stored) - self._options.dedup_producers, 0)
         for name in [*islice(self.stored, excess)]:
-            if self._given.get(name) == self.stored.pop(name):
-                del self._given[name]
+            self._forget(name)
         properties = {name: str(number) for name, number in self.stored.items()}
         log.save_cursor(CursorState(CURSOR, log.position(log.end - 1), (), properties))

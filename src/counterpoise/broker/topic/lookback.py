@@ -94,11 +94,11 @@ async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
     return low
 
 
-async def last_batch_index(log: Log[Any]) -> int:
-    """Index of the last message inside the last entry; -1 if that is no batch, or there is none."""
-    if log.end == log.begin:
+async def last_batch_index(log: Log[Any], index: int) -> int:
+    """Index of the last message inside an entry; -1 if that is no batch, or there is none."""
+    if index < log.begin:
         return -1
-    metadata = await stored_metadata(log, log.end - 1)
+    metadata = await stored_metadata(log, index)
     if metadata is None:
         return -1
     return metadata.num_messages_in_batch - 1 if metadata.HasField("num_messages_in_batch") else -1

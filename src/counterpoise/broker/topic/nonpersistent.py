@@ -37,7 +37,8 @@ class NonPersistentTopic(Topic):
         """Subscriptions by name: those with a consumer."""
         return self._subscriptions
 
-    def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+    def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        """Pass entries on to consumers."""
         for _, sequence_id, highest, messages, _, entry in sends:
             self.meter_in.count(messages, len(entry))
             producer.meter.count(messages, len(entry))

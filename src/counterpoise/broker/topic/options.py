@@ -64,6 +64,77 @@ class TopicOptions:
     """What happens to a topic whose backlog is larger."""
     deduplicates: bool = option(False, "brokerDeduplicationEnabled")
     """Whether a topic stores once what a producer sends again, by its sequence id."""
+    delays: bool = option(True, "delayedDeliveryEnabled")
+    """Whether a message waits for the time that its producer asks for; else it goes at once."""
+    delay_tick_ms: int = option(1000, "delayedDeliveryTickTimeMillis", "ms", low=0, high=INT64_MAX)
+    """How much earlier it may be delivered than it asks for."""
+    delay_is_strict: bool = option(False, "isDelayedDeliveryDeliverAtTimeStrict")
+    """Whether it is never delivered earlier."""
+    delay_max_ms: int = option(0, "delayedDeliveryMaxDelayInMillis", "ms", low=0, high=INT64_MAX)
+    """How long a message may ask to wait, or it is refused; 0 is no limit."""
+    retention_minutes: int = option(0, "defaultRetentionTimeInMinutes", "minutes", low=-1)
+    """For how long messages are kept that every subscription has acknowledged; -1 is for ever."""
+    retention_megabytes: int = option(0, "defaultRetentionSizeInMB", "MB", low=-1)
+    """How much of them is kept; -1 is no limit."""
+    retention_check_s: int = option(120, "retentionCheckIntervalInSeconds", "s", low=1)
+    """How often the ledgers are deleted of which that has passed."""
+    deletes_inactive: bool = option(True, "brokerDeleteInactiveTopicsEnabled", dynamic=True)
+    """Whether a topic is deleted that no client has used for a while."""
+    inactive_check_s: int = option(
+        60, "brokerDeleteInactiveTopicsFrequencySeconds", "s", low=1, dynamic=True
+    )
+    """How often such topics are looked for."""
+    inactive_s: int | None = option(
+        None,
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+        "s",
+        low=0,
+        dynamic=True,
+        kind=int,
+        blank_is_none=True,
+    )
+    """After how long without a client; by default as often as they are looked for."""
+    inactive_mode: str = option(
+        "delete_when_no_subscriptions",
+        "brokerDeleteInactiveTopicsMode",
+        choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
+        dynamic=True,
+    )
+    """Whether subscriptions keep a topic, or only those that have a backlog."""
+    deletes_inactive_partitioned: bool = option(
+        False, "brokerDeleteInactivePartitionedTopicMetadataEnabled"
+    )
+    """Whether a partitioned topic goes when the last of its partitions was deleted so."""
+    subscription_minutes: int = option(0, "subscriptionExpirationTimeMinutes", "minutes", low=0)
+    """After how long a subscription without a consumer is deleted; 0 is never."""
+    subscription_check_minutes: int = option(
+        5, "subscriptionExpiryCheckIntervalInMinutes", "minutes", low=0
+    )
+    """How often such subscriptions are looked for; 0 is never."""
+    compaction_bytes: int = option(
+        0, "brokerServiceCompactionThresholdInBytes", "bytes", low=0, high=INT64_MAX
+    )
+    """After how many bytes a topic is compacted; 0: only on demand."""
+    compaction_check_s: int = option(
+        60, "brokerServiceCompactionMonitorIntervalInSeconds", "s", low=1
+    )
+    """How often it is looked whether a topic has grown by so much."""
+    keeps_keyless: bool = option(False, "topicCompactionRetainNullKey")
+    """Whether compaction keeps messages that have no key."""
+    dedup_entries: int = option(1000, "brokerDeduplicationEntriesInterval", "entries", low=1)
+    """Entries between two saves of the sequence ids: what a recovery reads."""
+    dedup_producers: int = option(
+        10_000, "brokerDeduplicationMaxNumberOfProducers", "producers", low=1
+    )
+    """How many producers are remembered."""
+    dedup_snapshot_s: int = option(120, "brokerDeduplicationSnapshotIntervalSeconds", "s", low=0)
+    """After how long the ids are saved that have changed; 0: by the number of entries alone."""
+    dedup_check_s: int = option(120, "brokerDeduplicationSnapshotFrequencyInSeconds", "s", low=0)
+    """How often it is looked whether that has passed; 0 is never."""
+    dedup_inactive_minutes: int = option(
+        360, "brokerDeduplicationProducerInactivityTimeoutMinutes", "minutes", low=1
+    )
+    """After how long a producer that has left is forgotten."""
     batch_index_acks: bool = option(False, "acknowledgmentAtBatchIndexLevelEnabled")
     """Whether messages of a batch are acknowledged one by one: what is delivered again lacks those
     that were."""

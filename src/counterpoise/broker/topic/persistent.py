@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState, restored_acks
-from counterpoise.broker.topic.backlog_quota import Backlog
+from counterpoise.broker.topic.backlog_quota import Backlog, pass_over_trimmed
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
+from counterpoise.broker.topic.deduplication import Deduplication
 from counterpoise.broker.topic.lookback import index_of, start_index
 from counterpoise.broker.topic.ports import (
     ConsumerSink,
@@ -18,13 +18,17 @@ from counterpoise.broker.topic.ports import (
     ProducerSink,
     SubscribeRequest,
 )
-from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.producer import Producer, refuse_all
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.stored_message import last_message_id
-from counterpoise.broker.topic.subscription import (
-    Subscription,
+from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.broker.topic.topic_compaction import COMPACTION, TopicCompaction
+from counterpoise.broker.topic.topic_rules import TopicRules
+from counterpoise.broker.topic.transactional import (
+    TransactionalTopic,
+    is_reserved,
+    require_subscription_name,
 )
-from counterpoise.broker.topic.topic import Topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import CursorState, EntryGroup, Log, Lost, Position, StorageError
 from counterpoise.wire.errors import ServerError
@@ -37,7 +41,7 @@ _log = logging.getLogger(__name__)
 Published = tuple[Producer, int, int]
 
 
-class PersistentTopic(Topic):
+class PersistentTopic(TransactionalTopic):
     """A topic whose messages are stored before they are acknowledged.
 
     ``on_lost`` is called when the log was fenced or broke: the topic has to be loaded again.
@@ -62,29 +66,38 @@ class PersistentTopic(Topic):
         self._looks = False
         #: What producers have stored, while the topic deduplicates.
         self._known: Deduplication | None = None
-
-    @property
-    def cached_bytes(self) -> int:
-        """See `Topic.cached_bytes`."""
-        return self.log.cached_bytes
+        self.compaction = TopicCompaction(self)
 
     def start(self, log: Log[Published], *, terminated: bool = False) -> None:
         """Begin with an open log: its durable subscriptions come back."""
         self.log = log
         self.terminated = terminated
         for state in log.cursors.values():
-            if state.name != CURSOR:
+            if not is_reserved(state.name):
                 self._add_subscription(state.name, restored_acks(log, state), state=state)
+                self._restore_acks(self._subscriptions[state.name])
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
         """Subscriptions by name."""
         return self._subscriptions
 
+    def apply(self, rules: TopicRules) -> None:
+        """As any topic; messages that are to be compacted are kept until they are."""
+        super().apply(rules)
+        if rules.compaction_bytes and COMPACTION not in self._subscriptions:
+            self._add_subscription(COMPACTION, AckState(self.log.begin - 1))
+
     def backlog(self) -> Backlog:
-        """What its durable subscriptions have not acknowledged."""
-        durable = [each for each in self._subscriptions.values() if each.durable]
+        """What its durable subscriptions, but that of compaction, have not acknowledged."""
+        subscriptions = self._subscriptions.values()
+        durable = [each for each in subscriptions if each.durable and each.name != COMPACTION]
         return Backlog(self.log, durable, self.commons.wall)
+
+    @property
+    def deduplication(self) -> Deduplication | None:
+        """The sequence ids of its producers, while it deduplicates."""
+        return self._known
 
     async def make_ready(self, request: ProducerRequest) -> None:
         """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""
@@ -94,7 +107,7 @@ class PersistentTopic(Topic):
             if not self.rules.deduplicates:
                 self._known = None
             elif self._known is None:
-                known = await Deduplication.recover(self.log)
+                known = await Deduplication.recover(self.log, self.commons.options)
                 self._known = self._known or known
         except StorageError as failure:
             # Another broker may have the topic by now, and may have deleted what is read here.
@@ -156,7 +169,10 @@ class PersistentTopic(Topic):
                         consumer.is_end_notified = True
                         consumer.sink.reached_end(consumer.consumer_id)
 
-    def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+    def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        """Store entries in a row."""
+        if self.transactions is not None and self.transactions.keeps(producer, sends):
+            return
         if self._known is not None:
             sends = self._known.admit(producer, sends)
         entries: list[bytes] = []
@@ -198,6 +214,8 @@ class PersistentTopic(Topic):
             begin = end
         if self._known is not None and self._known.is_due(count):
             self._known.save(self.log)
+        if self.transactions is not None:
+            self.transactions.committed(group)
         for subscription in self._subscriptions.values():
             subscription.wake()
 
@@ -207,17 +225,11 @@ class PersistentTopic(Topic):
         As in Pulsar: an error for each entry, then the producer is closed, since what it sent
         after them may not be stored before them.
         """
-        refusal = BrokerError(ServerError.PersistenceError, str(error))
         producers = {id(producer): producer for producer, _, _ in contexts}
-        for producer, sequence_id, _ in contexts:
-            if not producer.closed:
-                producer.sink.send_error(producer.producer_id, sequence_id, refusal)
         for producer in producers.values():
             if self._known is not None:
                 self._known.refuse(producer.name)
-            if not producer.closed:
-                producer.close()
-                producer.sink.close_producer(producer.producer_id, None)
+        refuse_all(BrokerError(ServerError.PersistenceError, str(error)), contexts)
 
     def lost(self, lost: Lost) -> None:
         """Stored entries cannot be read any more: subscriptions skip them (the log calls this)."""
@@ -229,6 +241,7 @@ class PersistentTopic(Topic):
         if self.closing:
             return
         self.closing = True
+        self.end_markers()
         for producer, _, _ in contexts:
             if producer.closed:
                 producer.sink.settled(producer, 1)
@@ -236,18 +249,18 @@ class PersistentTopic(Topic):
         self._on_lost(self, error)
 
     async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
-        if request.subscription == CURSOR:
-            why = "Subscription with reserved subscription name attempted"
-            raise BrokerError(ServerError.NotAllowedError, why)
-        if not request.subscription.strip():
-            # The code of Pulsar's NamingException.
-            raise BrokerError(ServerError.ProducerBusy, "Empty subscription name")
+        require_subscription_name(request.subscription)
         self.commons.limits.subscribe.admit(
             self.name, request.address, request.consumer_name, request.consumer_id
         )
+        if request.read_compacted:
+            await self.compaction.admit(request.type)
+            self.check_open()
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
-            self._admit_new(request)
+            if request.durable:
+                present = len(self._subscriptions)
+                self.rules.admit_created_by_consumer(self.name, request.subscription, present)
             acks = AckState(await start_index(self.log, request) - 1)
             self.check_open()
             # Another consumer may have created it while this waited for a read.
@@ -261,31 +274,16 @@ class PersistentTopic(Topic):
                 return subscription
         if subscription.durable is not request.durable:
             kind = "Durable" if subscription.durable else "NonDurable"
-            raise BrokerError(
-                ServerError.NotAllowedError,
-                f"{kind} subscription with the same name already exists: {subscription.name}",
-            )
+            why = f"{kind} subscription with the same name already exists: {subscription.name}"
+            raise BrokerError(ServerError.NotAllowedError, why)
         return subscription
-
-    def _admit_new(self, request: SubscribeRequest) -> None:
-        """Raise `BrokerError` unless a consumer may create the subscription that it asks for."""
-        if not request.durable:
-            return
-        if not self.rules.creates_subscriptions:
-            raise BrokerError(
-                ServerError.SubscriptionNotFound,
-                f"Subscription does not exist: {request.subscription} of {self.name}, and "
-                "consumers may not create it (allowAutoSubscriptionCreation)",
-            )
-        self.rules.admit_subscription(self.name, len(self._subscriptions))
 
     async def _saved(self) -> None:
         try:
             await self.log.cursors_saved()
         except StorageError as failure:
-            raise BrokerError(
-                ServerError.PersistenceError, f"The subscription could not be saved: {failure}"
-            ) from failure
+            why = f"The subscription could not be saved: {failure}"
+            raise BrokerError(ServerError.PersistenceError, why) from failure
         self.check_open()
 
     async def create_subscription(
@@ -298,6 +296,7 @@ class PersistentTopic(Topic):
 
         Once this returns it survives this broker.
         """
+        require_subscription_name(name)
         self.check_open()
         if name in self._subscriptions:
             raise BrokerError(ServerError.ConsumerBusy, f"Subscription {name} already exists")
@@ -332,15 +331,21 @@ class PersistentTopic(Topic):
             meter_out=self.meter_out,
             on_ended=self._subscription_ended,
             on_advanced=self._advanced,
+            compacted=self.compaction.view,
         )
         self._subscriptions[name] = subscription
         subscription.pass_over(self.log.lost)
+        if self.transactions is not None:
+            self.transactions.show(subscription)
         if subscription.durable and state is None:
             self.log.save_cursor(subscription.cursor_state())
         return subscription
 
     def _subscription_ended(self, name: str) -> None:
         self._subscriptions.pop(name, None)
+        self._last_used = self.commons.wall()
+        if name == COMPACTION:
+            self.compaction.forget()
 
     def _advanced(self) -> None:
         """Check all subscriptions, once for all that have advanced in this turn of the loop."""
@@ -350,23 +355,28 @@ class PersistentTopic(Topic):
 
     def _look(self) -> None:
         self._looks = False
-        self.trim()
+        marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
+        if marks and self.rules.lifetime.retention.keeps_nothing:
+            self._trim(min(marks) + 1)
         self._notify_of_end()
 
-    def trim(self) -> None:
-        """Delete ledgers that every durable subscription is done with.
-
-        As in Pulsar without retention; while there is no durable subscription nothing is deleted.
-        """
+    async def trim(self) -> None:
+        """Delete ledgers that no durable subscription needs and no retention keeps."""
         marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
-        if marks and not self.closing:
+        done, kept = min(marks, default=self.log.end - 1) + 1, self.rules.lifetime.retention
+        self._trim(await kept.first_kept(self.log, done, self.commons.wall()))
+
+    def _trim(self, before: int) -> None:
+        kept = self.compaction.kept_from()
+        if not self.closing:
             if self._known is not None:
                 self._known.save(self.log)
-            self.log.trim(min(marks) + 1)
-            for subscription in self._subscriptions.values():
-                # Readers hold nothing back, as in Pulsar: one that lags goes on behind the gap.
-                if subscription.acks.mark < self.log.begin - 1:
-                    subscription.advance(self.log.begin - 1)
+            self.log.trim(before if kept is None else min(before, kept))
+            pass_over_trimmed(self.log, self._subscriptions.values())
+
+    @property
+    def _entries(self) -> int:
+        return self.log.end - self.log.begin
 
     def last_message_id(self) -> Position:
         """Position of the last entry; (-1, -1) when the topic has none."""
@@ -376,15 +386,14 @@ class PersistentTopic(Topic):
         await self.log.drain()
 
     async def _close_storage(self) -> None:
-        # Acknowledgements that arrived until now are in what is saved.
         for subscription in self._subscriptions.values():
             subscription.save(whole=True)
             subscription.close()
         if self._known is not None:
             self._known.save(self.log)
+        self.end_markers()
         try:
             await self.log.close()
         except StorageError as error:
-            # A disk that is full or silent. The next owner finds every message, and of the
-            # acknowledgements those that were saved before.
+            # The next owner finds every message, and the acknowledgements that were saved before.
             _log.error("%s: %s; what was acknowledged last comes again", self.name, error)

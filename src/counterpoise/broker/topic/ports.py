@@ -202,3 +202,6 @@ class TopicMetadata(Protocol):
 
     async def delete(self, topic: TopicName) -> None:
         """Forget it."""
+
+    async def delete_if_unparted(self, topic: TopicName) -> None:
+        """Forget a partition's partitioned topic if none of its partitions is left."""

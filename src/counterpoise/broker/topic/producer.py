@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from counterpoise.broker.base.errors import BrokerError
@@ -13,7 +13,7 @@ from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
-from counterpoise.wire.values import AccessMode
+from counterpoise.wire.values import AccessMode, TransactionId
 
 
 class PublishedTo(Protocol):
@@ -23,6 +23,11 @@ class PublishedTo(Protocol):
 
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
         """Take entries in a row, of ``size`` bytes in all."""
+
+    def publish_in_transaction(
+        self, producer: Producer, transaction: TransactionId, send: Send
+    ) -> None:
+        """Take an entry of a transaction."""
 
     def remove_producer(self, producer: Producer) -> int:
         """Detach a producer; returns how many of its throttled entries are dropped."""
@@ -192,3 +197,19 @@ class ProducerSet:
         if self._waiting:
             return "Topic has producers that wait for exclusive access"
         return "Topic has existing shared producers"
+
+
+def refuse_all(error: BrokerError, published: Iterable[tuple[Producer, int, int]]) -> None:
+    """Answer entries that are not stored, and close their producers, as Pulsar does.
+
+    What a producer sent after them may not be stored before them.
+    """
+    refused: dict[int, Producer] = {}
+    for producer, sequence_id, _ in published:
+        refused[id(producer)] = producer
+        if not producer.closed:
+            producer.sink.send_error(producer.producer_id, sequence_id, error)
+    for producer in refused.values():
+        if not producer.closed:
+            producer.close()
+            producer.sink.close_producer(producer.producer_id, None)

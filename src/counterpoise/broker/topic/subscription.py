@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from itertools import islice
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.dispatch_flow import DispatchFlow
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.compacted_view import NOT_COMPACTED, CompactedView
 from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, DispatcherSpec
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
@@ -19,26 +19,26 @@ from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.broker.topic.subscription_cursor import SubscriptionCursor
+from counterpoise.broker.topic.subscription_transactions import (
+    PENDING_ACKS,
+    SubscriptionTransactions,
+)
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import CursorState, Log, Lost, Position
+from counterpoise.storage.port import Log, Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 
 CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""
 
-SAVE_WORK = 20
 SEEK_WORK = 100
-"""What it costs of a turn (`DeliveryTurns`) to save a cursor; and to move one, which disconnects
-its consumers."""
-
-SAVE_SECONDS = 1.0
-"""How long an acknowledgement may stay unsaved: what a crash makes consumers see again."""
+"""What it costs of a turn (`DeliveryTurns`) to move a cursor, which disconnects its consumers."""
 
 
-class Subscription:
+class Subscription(SubscriptionCursor):
     """A cursor over a topic's log and the consumers that share it.
 
     A durable subscription outlives its consumers and its broker; one that is not durable (a
@@ -58,20 +58,17 @@ class Subscription:
         meter_out: Meter,
         on_ended: Callable[[str], None],
         on_advanced: Notify,
+        compacted: CompactedView = NOT_COMPACTED,
     ) -> None:
         """``on_ended`` is called when the subscription is deleted or a reader has left.
 
-        ``on_advanced`` is called, now and then, after entries were acknowledged.
+        ``on_advanced`` is called, now and then, after entries were acknowledged; ``compacted`` is
+        what ``readCompacted`` consumers get.
         """
-        self.name = name
-        self.topic = topic
+        super().__init__(name, topic, log, acks, properties, commons, on_advanced, durable=durable)
         self.partition = topic.partition_index
-        self.log = log
-        self.acks = acks
-        self.durable = durable
-        self.properties = dict(properties)
-        #: When it was opened here.
-        self.created = time.time()
+        #: When it was opened here, and when it last had a consumer by the clock of messages.
+        self.created, self.last_used = time.time(), commons.wall()
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
         #: Its place among the dispatch limits, while it has a dispatcher.
@@ -79,16 +76,12 @@ class Subscription:
         self.clock = commons.clock
         self.meters = DeliveryMeters(commons.clock)
         self.topic_meter = meter_out
+        self.compacted = compacted
         self._on_ended = on_ended
-        self._on_advanced = on_advanced
-        self._commons = commons
-        self._dirty = False
-        #: What was saved last may lack some ranges.
-        self._curtailed = False
-        #: Acknowledgements come too late: the cursor is saved for its next owner.
-        self.closed = False
         self._awaited: asyncio.Future[None] | None = None
         self._sought = False
+        #: Acknowledgements of open transactions, once there were any.
+        self.transactions: SubscriptionTransactions | None = None
 
     @property
     def consumers(self) -> Collection[Recipient]:
@@ -99,11 +92,6 @@ class Subscription:
     def active(self) -> Recipient | None:
         """The consumer that gets all messages, where only one does."""
         return self.dispatcher.active if self.dispatcher is not None else None
-
-    @property
-    def backlog(self) -> int:
-        """Entries that are stored and not acknowledged."""
-        return self.acks.backlog(self.log.end)
 
     @property
     def delayed(self) -> int:
@@ -151,6 +139,8 @@ class Subscription:
             )
         )
         made.wall = commons.wall
+        made.compacted = self.compacted
+        made.stable_end = self.stable_end
         made.flow = self.flow = commons.limits.dispatch.join(self.topic, self.name, made)
         return made
 
@@ -165,6 +155,7 @@ class Subscription:
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
             return
         self.dispatcher.remove(consumer)
+        self.last_used = self._commons.wall()
         if not self.dispatcher.consumers:
             self.dispatcher.rewind(self.acks.mark + 1)
             if not self.durable:
@@ -192,10 +183,12 @@ class Subscription:
         end, was_held = log.end, 0
         for ledger_id, entry_id, ack_set in acks:
             index = log.index((ledger_id, entry_id))
+            if index >= end or log.position(index) != (ledger_id, entry_id):
+                continue  # it was trimmed, or never was: what comes next is not acknowledged
             if ack_set and (left := self._ack_part(index, ack_set)):
                 dispatcher.acked_part(consumer, index, left)
                 continue
-            if index < end and state.ack(index):
+            if state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
         consumer.acknowledged(was_held)
         if not self._dirty:
@@ -211,7 +204,9 @@ class Subscription:
         if self.type not in CUMULATIVE or self.dispatcher is None or self.closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
-        if ack_set and self._ack_part(index, ack_set):
+        if self.log.position(index) > position:
+            index -= 1  # it was trimmed, or never was
+        elif ack_set and self._ack_part(index, ack_set):
             index -= 1
         consumer.acknowledged(self.acks.ack_through(index))
         self.dispatcher.acked_through(index)
@@ -278,10 +273,6 @@ class Subscription:
         last = self.log.end - 1
         self.advance(last if count is None else min(self.backlog_entry(count), last))
 
-    def backlog_entry(self, number: int) -> int:
-        """Index of one entry of the backlog, counted from 1; the log's end if it has fewer."""
-        return min(self.acks.unacked(number), self.log.end)
-
     async def expire(self, before_ms: int) -> None:
         """Acknowledge every entry that was published before a time."""
         self._check_stored()
@@ -294,20 +285,20 @@ class Subscription:
         if self.dispatcher is not None:
             self.dispatcher.acked_through(index)
 
-    def note(self, properties: Mapping[str, str]) -> None:
-        """Replace its properties."""
-        self.properties = dict(properties)
-        self._touch()
-        self.save()
+    def set_stable_end(self, index: int) -> None:
+        """Deliver nothing from here on: a transaction is open that has a message here."""
+        self.stable_end = index
+        if self.dispatcher is not None:
+            self.dispatcher.stable_end = index
 
-    def pass_over(self, lost: Iterable[Lost]) -> None:
-        """Acknowledge entries that are lost and cannot be delivered."""
-        changed = False
-        for ledger_id, first, last in lost:
-            begin = self.log.index((ledger_id, first))
-            changed |= self.acks.ack_range(begin, begin + last - first)
-        if changed and not self._dirty:
-            self._touch()
+    def in_transactions(self) -> SubscriptionTransactions:
+        """What open transactions acknowledge; `BrokerError` for a reader's subscription."""
+        if not self.durable:
+            why = "The transaction is disabled: the subscription is not durable"
+            raise BrokerError(ServerError.NotAllowedError, why)
+        if self.transactions is None:
+            self.transactions = SubscriptionTransactions(self)
+        return self.transactions
 
     def _check_stored(self) -> None:
         if not self.topic.is_persistent:
@@ -318,6 +309,10 @@ class Subscription:
     def _reset(self, index: int) -> None:
         self.acks.reset(index - 1)
         self.pass_over(self.log.lost)
+        if self.hidden is not None:
+            self.hide(self.hidden.ranges())
+        if self.transactions is not None:
+            self.transactions.clear()
         self._touch()
         self.save()
         consumers = list(self.consumers)
@@ -349,39 +344,9 @@ class Subscription:
         self.close()
         if self.durable:
             self.log.drop_cursor(self.name)
+            if self.transactions is not None:
+                self.log.drop_cursor(self.name + PENDING_ACKS)
         self._on_ended(self.name)
-
-    def _touch(self) -> None:
-        """The cursor has moved: save it before long."""
-        self._dirty = True
-        asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_in_turn)
-
-    def _save_in_turn(self) -> None:
-        """Save, unless so many others were saved in this turn of the loop that the next will do."""
-        turns = self._commons.turns
-        if turns.left <= 0:
-            turns.wait(self._save_in_turn, "saving cursors")
-        else:
-            turns.spend(SAVE_WORK)
-            self.save()
-
-    def save(self, *, whole: bool = False) -> None:
-        """Hand the cursor to the log if it changed; ``whole``: with every acknowledged range."""
-        if self.closed or not (self._dirty or (whole and self._curtailed)):
-            return
-        self._dirty = False
-        if self.durable:
-            self.log.save_cursor(self.cursor_state(whole=whole))
-        self._on_advanced()
-
-    def cursor_state(self, *, whole: bool = False) -> CursorState:
-        """What another owner needs in order to go on here."""
-        position = self.log.position
-        most = None if whole else self._commons.options.saved_ranges
-        ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))
-        self._curtailed = len(ranges) == most
-        partial = tuple((position(at), tuple(self.acks.ack_set(at))) for at in self.acks.partial)
-        return CursorState(self.name, position(self.acks.mark), ranges, self.properties, partial)
 
     def stop(self) -> None:
         """Send nothing more, but still take acknowledgements."""

@@ -22,6 +22,7 @@ from counterpoise.broker.topic.ports import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.producer import Producer, ProducerSet
+from counterpoise.broker.topic.retention import CAUGHT_UP
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic_rules import TopicRules, rules_of
@@ -29,6 +30,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
+from counterpoise.wire.values import TransactionId
 
 _MESSAGES: Final = itemgetter(Send._fields.index("messages"))
 
@@ -53,6 +55,8 @@ class Topic(ABC):
         self.meter_in = Meter(commons.clock)
         self.meter_out = Meter(commons.clock)
         self.created = time.time()
+        #: When a client was last seen to use it, by the clock of its messages.
+        self._last_used = commons.wall()
         #: No client can attach any more: the topic is about to close.
         self.leaving = False
         self.closing = False
@@ -79,9 +83,29 @@ class Topic(ABC):
                 subscription.dispatcher.apply(rules)
 
     @property
+    def is_served(self) -> bool:
+        """Whether clients may use it here."""
+        return not (self.leaving or self.closing)
+
+    @property
     def is_active(self) -> bool:
         """Whether it has a producer or a subscription."""
         return bool(len(self.producers) or self.subscriptions)
+
+    def is_idle(self) -> bool:
+        """Whether it was not used for so long that its policies delete it (``checkGC``)."""
+        now, lifetime = self.commons.wall(), self.rules.lifetime
+        subscriptions = list(self.subscriptions.values())
+        if self.name.is_persistent and lifetime.inactivity.mode == CAUGHT_UP:
+            subscriptions = [each for each in subscriptions if each.backlog]
+        if len(self.producers) or subscriptions:
+            self._last_used = now
+        return lifetime.is_over(now - self._last_used, self._entries)
+
+    @property
+    def _entries(self) -> int:
+        """How many it stores."""
+        return 0
 
     @property
     def cached_bytes(self) -> int:
@@ -108,6 +132,7 @@ class Topic(ABC):
         """Detach a producer (`Producer.close` calls this); returns how many entries it drops."""
         held = self.commons.limits.detach(self, producer)
         self._remove(producer)
+        self._last_used = self.commons.wall()
         return held
 
     def _remove(self, producer: Producer) -> None:
@@ -132,8 +157,8 @@ class Topic(ABC):
         """
         if self.closing or producer.closed:
             return
-        if self.rules.message_bytes:
-            sends = self._within_size(producer, sends)
+        if self.rules.message_bytes or self.rules.delay_max_ms:
+            sends = self._admitted(producer, sends)
             size = sum(len(send.entry) for send in sends)
         if not producer.ready:
             refusal = BrokerError(
@@ -142,22 +167,28 @@ class Topic(ABC):
             for send in sends:
                 producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
         elif producer.flow is None:
-            self._accept(producer, sends)
+            self.accept(producer, sends)
         else:
             self._accept_within(producer.flow, producer, sends, size)
 
-    def _within_size(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that are no larger than ``maxMessageSize`` allows; the others are refused."""
-        most = self.rules.message_bytes
+    def publish_in_transaction(
+        self, producer: Producer, transaction: TransactionId, send: Send
+    ) -> None:
+        """Take an entry of a transaction (refused: what stores nothing has none)."""
+        why = f"{self.name} stores nothing: it takes no messages in transactions"
+        refusal = BrokerError(ServerError.NotAllowedError, why)
+        producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
+
+    def _admitted(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
+        """The entries that policies let through; the others are refused."""
+        admitted: list[Send] = []
         for send in sends:
-            if len(send.entry) > most:
-                refusal = BrokerError(
-                    ServerError.NotAllowedError,
-                    f"Exceed maximum message size: {len(send.entry)} bytes, at most {most} "
-                    f"(maxMessageSize of {self.name})",
-                )
+            refusal = self.rules.refuse(self.name, send.entry)
+            if refusal is None:
+                admitted.append(send)
+            else:
                 producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
-        return [send for send in sends if len(send.entry) <= most]
+        return admitted
 
     def _accept_within(
         self, flow: ProducerFlow, producer: Producer, sends: Sequence[Send], size: int
@@ -168,7 +199,7 @@ class Topic(ABC):
             # Each of them would pass alone.
             flow.free_messages -= messages
             flow.free_bytes -= size
-            self._accept(producer, sends)
+            self.accept(producer, sends)
             return
         passed: list[Send] = []
         for send in sends:
@@ -177,15 +208,15 @@ class Topic(ABC):
                 passed.append(send)
         if passed:
             # Once an entry is throttled, so are all after it: these are the first of the run.
-            self._accept(producer, passed)
+            self.accept(producer, passed)
 
     def _go_on(self, producer: Producer, send: Send) -> None:
         """Store an entry that was throttled, now that its limits admit it."""
         if not self.closing and not producer.closed:
-            self._accept(producer, [send])
+            self.accept(producer, [send])
 
     @abstractmethod
-    def _accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+    def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
         """Store or pass on entries in a row."""
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:

@@ -9,7 +9,16 @@ from typing import Any
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.backlog_quota import BacklogQuota, quotas_of
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.retention import (
+    UNUSED_KEPT,
+    Inactivity,
+    Retention,
+    TopicLifetime,
+    inactivity_of,
+    retention_of,
+)
 from counterpoise.names.topic import TopicName
+from counterpoise.wire.entry import delay_ms
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 
@@ -36,6 +45,18 @@ class TopicRules:
     """How large, and how old, the backlog may be."""
     deduplicates: bool = False
     """Whether what a producer sends again is stored once."""
+    dedup_snapshot_s: int = 0
+    """After how long producers' sequence ids are saved."""
+    compaction_bytes: int = 0
+    """After how many bytes the topic is compacted."""
+    delays: bool = True
+    """Whether messages wait for the time that they ask for (Shared and Key_Shared)."""
+    early_ms: int = 0
+    """How much earlier they may be delivered."""
+    delay_max_ms: int = 0
+    """How long a message may ask to wait."""
+    lifetime: TopicLifetime = UNUSED_KEPT
+    """How long what is not used is kept."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` unless one more producer may come."""
@@ -50,6 +71,23 @@ class TopicRules:
                 ServerError.ProducerBusy,
                 f"Topic reached max producers limit: {self.producers} (maxProducersPerTopic)",
             )
+
+    def refuse(self, topic: TopicName, entry: bytes) -> BrokerError | None:
+        """Why an entry may not be stored; None if it may."""
+        size = len(entry)
+        if 0 < self.message_bytes < size:
+            return BrokerError(
+                ServerError.NotAllowedError,
+                f"Exceed maximum message size: {size} bytes, at most {self.message_bytes} "
+                f"(maxMessageSize of {topic})",
+            )
+        if self.delays and topic.is_persistent and 0 < self.delay_max_ms < delay_ms(entry):
+            return BrokerError(
+                ServerError.NotAllowedError,
+                f"Exceeds max allowed delivery delay of {self.delay_max_ms} milliseconds "
+                f"(delayedDelivery of {topic})",
+            )
+        return None
 
     def admit_consumer(self, on_topic: int, on_subscription: int) -> None:
         """Raise `BrokerError` (ConsumerBusy) unless one more consumer may come."""
@@ -74,6 +112,16 @@ class TopicRules:
                 f"(subscriptionTypesEnabled: {', '.join(sorted(self.types))})",
             )
 
+    def admit_created_by_consumer(self, topic: TopicName, name: str, present: int) -> None:
+        """Raise `BrokerError` unless a consumer may create the subscription that it asks for."""
+        if not self.creates_subscriptions:
+            raise BrokerError(
+                ServerError.SubscriptionNotFound,
+                f"Subscription does not exist: {name} of {topic}, and consumers may not create it "
+                "(allowAutoSubscriptionCreation)",
+            )
+        self.admit_subscription(topic, present)
+
     def admit_subscription(self, topic: TopicName, present: int) -> None:
         """Raise `BrokerError` (NotAllowedError) unless one more subscription may be created."""
         if 0 < self.subscriptions <= present:
@@ -97,6 +145,8 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         found.get("subscriptionTypesEnabled"),
         found.get("autoSubscriptionCreationOverride"),
     )
+    delay = found.get("delayedDeliveryPolicies")
+    delay = delay if isinstance(delay, Mapping) else {}
     return TopicRules(
         limit("maxProducerPerTopic", options.max_producers),
         limit("maxConsumerPerTopic", options.max_consumers),
@@ -113,4 +163,21 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         limit("messageTTLInSeconds", options.ttl_s),
         quotas_of(found, BacklogQuota(options.quota_bytes, options.quota_policy)),
         bool(options.deduplicates if deduplicates is None else deduplicates),
+        dedup_snapshot_s=limit("deduplicationSnapshotIntervalSeconds", options.dedup_snapshot_s),
+        compaction_bytes=limit("compactionThreshold", options.compaction_bytes),
+        delays=options.delays if delay.get("active") is None else delay["active"] is True,
+        early_ms=0
+        if options.delay_is_strict
+        else int(delay.get("tickTime", options.delay_tick_ms)),
+        delay_max_ms=int(delay.get("maxDeliveryDelayInMillis") or options.delay_max_ms),
+        lifetime=TopicLifetime(
+            retention_of(found, Retention(options.retention_minutes, options.retention_megabytes)),
+            inactivity_of(found, _inactivity(options)),
+            limit("subscription_expiration_time_minutes", options.subscription_minutes),
+        ),
     )
+
+
+def _inactivity(options: TopicOptions) -> Inactivity:
+    after = options.inactive_check_s if options.inactive_s is None else options.inactive_s
+    return Inactivity(options.deletes_inactive, options.inactive_mode, after)

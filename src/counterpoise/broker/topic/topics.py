@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import secrets
@@ -27,6 +26,7 @@ from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import OwnedBundles, ServiceUrls, TopicMetadata
+from counterpoise.broker.topic.preparation import TopicPreparation
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_rules import rules_of
@@ -40,8 +40,6 @@ UNLOAD_TIMEOUT_S = 60.0
 """Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
 CLOSE_S = 10.0
 """How long a broker that stops waits for its topics, when the disk does not answer."""
-PREPARED_AT_ONCE = 8
-"""How many topics are prepared at a time: loading those of clients that are here goes before."""
 
 _DEFAULTS = TopicOptions()
 _log = logging.getLogger(__name__)
@@ -85,7 +83,6 @@ class TopicRegistry:
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
         self._loads = asyncio.Semaphore(options.loads_max)
-        self._preparations = asyncio.Semaphore(PREPARED_AT_ONCE)
         self._closing: set[asyncio.Task[None]] = set()
         self._deleting: dict[TopicName, asyncio.Task[None]] = {}
         # Producer names are unique in the cluster without a shared counter: every broker process
@@ -95,6 +92,7 @@ class TopicRegistry:
         self._policies, self._live = policies, live or (lambda: options)
         self.clock = RateClock(now)
         self.limits = limits or PublishLimits(owner, no_rates)
+        self._preparation = TopicPreparation(store, catalog, self.limits, policies, ids)
         self.wall = WallClock()
         self._commons = SharedByTopics(
             options, self.clock, DeliveryTurns(), self.limits, self._new_producer_name, self.wall
@@ -190,6 +188,7 @@ class TopicRegistry:
             with store_errors_as_not_ready():
                 log = await self._store.open(log_name(name), self._owner, topic, self._ids)
             topic.start(log, terminated=await self._catalog.terminated(name))
+            await topic.recover_transactions()
             try:
                 self._check_owned(name)
             except BrokerError:
@@ -226,23 +225,7 @@ class TopicRegistry:
         Returns how many were not reached within ``within_s`` seconds, if they are given.
         """
         wanted = [name for name in names if name not in self._topics]
-        left, done = iter(wanted), 0
-
-        async def work() -> None:
-            nonlocal done
-            for name in left:
-                async with self._preparations:
-                    await self._catalog.exists(name)
-                    await self.limits.prepare(name)
-                    if self._policies is not None:
-                        await self._policies(name)
-                    await self._store.prepare(log_name(name), self._ids)
-                done += 1
-
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await asyncio.gather(*(work() for _ in range(PREPARED_AT_ONCE)))
-        return len(wanted) - done
+        return await self._preparation.run(wanted, within_s)
 
     def _new_producer_name(self) -> str:
         return f"{self._name_prefix}-{next(self._names)}"
@@ -339,8 +322,10 @@ class TopicRegistry:
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
 
-    async def delete(self, name: TopicName, *, force: bool = False) -> None:
+    async def delete(self, name: TopicName, *, force: bool = False, if_idle: bool = False) -> None:
         """Delete a topic with all it stores; refused while it is in use unless forced.
+
+        ``if_idle``: only if its policies delete it by then (`Topic.is_idle`).
 
         It cannot be loaded meanwhile, since its log is about to go. A deletion goes on although
         the caller may be cancelled.
@@ -348,16 +333,18 @@ class TopicRegistry:
         if name in self._deleting:
             raise _being_deleted(name)
         deleting = self._background.start(
-            f"deleting {name}", self._delete(name, force=force), expected=(BrokerError,)
+            f"deleting {name}", self._delete(name, force, if_idle), expected=(BrokerError,)
         )
         self._deleting[name] = deleting
         deleting.add_done_callback(lambda _: self._deleting.pop(name, None))
         await asyncio.shield(deleting)
 
-    async def _delete(self, name: TopicName, *, force: bool) -> None:
+    async def _delete(self, name: TopicName, force: bool, if_idle: bool) -> None:
         if (loading := self._loading.get(name)) is not None:
             await asyncio.wait([loading])
         topic = self._topics.get(name)
+        if if_idle and (topic is None or topic.closing or not topic.is_idle()):
+            raise BrokerError(ServerError.NotAllowedError, f"{name} is in use again")
         if topic is not None:
             if (attached := topic.attached_clients()) and not force:
                 why = f"Topic has {attached} connected producers/consumers"
@@ -370,6 +357,8 @@ class TopicRegistry:
             except StorageError as error:
                 raise BrokerError(ServerError.PersistenceError, str(error)) from error
             await self._catalog.delete(name)
+            if if_idle and self._live().deletes_inactive_partitioned:
+                await self._catalog.delete_if_unparted(name)
 
     async def close(self) -> None:
         """Unload everything, for a broker that stops; a silent disk is waited for only so long."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
@@ -12,37 +16,128 @@ from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.topic.backlog_quota import EVICTION
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topic_compaction import COMPACTION
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.names.system_topics import SYSTEM_TOPICS, is_system_topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import StorageError
 
 log = logging.getLogger(__name__)
 
 
+_PAUSE_S: Final = 60
+
+
+class _Look(Protocol):
+    """One look at all topics."""
+
+    async def __call__(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What is done to all topics every so many seconds; 0 is never."""
+
+    every_s: int
+    look: _Look
+
+
 class TopicUpkeep:
     """Looks at every loaded topic at the intervals of ``broker.conf``."""
 
-    def __init__(
-        self, topics: Mapping[TopicName, Topic], options: LiveOptions[TopicOptions]
-    ) -> None:
-        self._topics = topics
+    def __init__(self, registry: TopicRegistry, options: LiveOptions[TopicOptions]) -> None:
+        self._registry = registry
         self._options = options
 
     def start(self, background: BackgroundTasks) -> None:
         """Begin; topics without such policies cost a glance."""
-        background.keep("backlog quotas", self._keep_quotas)
-        background.keep("message expiry", self._expire_messages)
+        for name in self._rounds():
+            background.keep(name, partial(self._go_round, name))
 
-    async def _keep_quotas(self) -> None:
-        while True:
-            await asyncio.sleep(self._options().quota_check_s)
-            if self._options().quota_checks:
-                await self.check_quotas()
+    def _rounds(self) -> Mapping[str, _Round]:
+        """What is looked at, each at an interval of its own, by the options as they are now."""
+        options = self._options()
+        minute = 60
+        return {
+            "subscription expiry": _Round(
+                options.subscription_check_minutes * minute, self.expire_subscriptions
+            ),
+            "message expiry": _Round(options.expiry_check_minutes * minute, self.expire_messages),
+            "backlog quotas": _Round(
+                options.quota_check_s if options.quota_checks else 0, self.check_quotas
+            ),
+            "compaction": _Round(options.compaction_check_s, self.compact),
+            "retention": _Round(options.retention_check_s, self.trim),
+            "inactive topics": _Round(options.inactive_check_s, self.delete_inactive),
+            "sequence ids": _Round(options.dedup_check_s, self.save_sequence_ids),
+            "inactive producers": _Round(
+                options.dedup_inactive_minutes * minute // 3, self.forget_producers
+            ),
+        }
 
-    async def _expire_messages(self) -> None:
+    async def _go_round(self, name: str) -> None:
         while True:
-            await asyncio.sleep(self._options().expiry_check_minutes * 60)
-            await self.expire_messages()
+            every_s = self._rounds()[name].every_s
+            await asyncio.sleep(every_s or _PAUSE_S)
+            if every_s:
+                await self._rounds()[name].look()
+
+    async def look_at_all(self) -> None:
+        """Do now all that is done from time to time: the clock was put forward."""
+        for each in self._rounds().values():
+            if each.every_s:
+                await each.look()
+
+    async def expire_subscriptions(self) -> None:
+        """Delete subscriptions that had no consumer for ``subscriptionExpirationTime``."""
+        for topic in self._stored():
+            minutes, now = topic.rules.lifetime.subscription_minutes, topic.commons.wall()
+            for each in list(topic.subscriptions.values()) if minutes else ():
+                is_used = each.consumers or each.name == COMPACTION
+                if not is_used and now - each.last_used > minutes * 60:
+                    log.info("%s: %s is deleted: it had no consumer", topic.name, each.name)
+                    each.end()
+
+    async def save_sequence_ids(self) -> None:
+        """Save those of producers where ``deduplicationSnapshotInterval`` has passed."""
+        for topic in self._stored():
+            if (known := topic.deduplication) is not None:
+                now = topic.commons.wall()
+                known.save_when_old(topic.log, now, topic.rules.dedup_snapshot_s)
+
+    async def forget_producers(self) -> None:
+        """Forget those that were gone for as long as the broker remembers them."""
+        for topic in self._stored():
+            if (known := topic.deduplication) is not None:
+                known.forget_inactive(topic.log, topic.producers.by_name, topic.commons.wall())
+
+    async def trim(self) -> None:
+        """Delete the ledgers that neither a subscription nor a ``retention`` keeps any longer."""
+        for topic in self._stored():
+            try:
+                await topic.trim()
+            except StorageError as error:
+                log.warning("%s: its retention cannot be checked: %s", topic.name, error)
+
+    async def delete_inactive(self) -> None:
+        """Delete each topic that was not used for as long as ``inactiveTopicPolicies`` say."""
+        if not self._options().deletes_inactive:
+            return
+        for topic in list(self._registry.loaded.values()):
+            if not topic.closing and not _is_kept(topic.name) and topic.is_idle():
+                try:
+                    await self._registry.delete(topic.name, if_idle=True)
+                    log.info("%s is deleted: it was not in use (inactiveTopicPolicies)", topic.name)
+                except BrokerError as error:
+                    log.info("%s is inactive and stays: %s", topic.name, error)
+
+    async def compact(self) -> None:
+        """Compact each topic that has grown by its ``compactionThreshold``."""
+        for topic in self._stored():
+            least, compaction = topic.rules.compaction_bytes, topic.compaction
+            if least and not compaction.is_running and compaction.grown_by() > least:
+                with contextlib.suppress(BrokerError):  # it is logged, and tried again
+                    await compaction.compact()
 
     async def check_quotas(self) -> None:
         """Act upon each backlog that exceeds its quota, as its policy says (``BacklogQuota``)."""
@@ -70,5 +165,11 @@ class TopicUpkeep:
                 log.warning("%s: messages cannot be expired: %s", topic.name, error)
 
     def _stored(self) -> list[PersistentTopic]:
-        found = [it for it in self._topics.values() if isinstance(it, PersistentTopic)]
+        found = [it for it in self._registry.loaded.values() if isinstance(it, PersistentTopic)]
         return [each for each in found if not each.closing]
+
+
+def _is_kept(name: TopicName) -> bool:
+    """Whether brokers use a topic themselves, be it idle or not."""
+    is_own = name.namespace_name.bound_broker is not None or str(name) in SYSTEM_TOPICS
+    return is_own or is_system_topic(name)

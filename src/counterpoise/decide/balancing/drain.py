@@ -16,7 +16,7 @@ import numpy as np
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.policies import PlacementDraft, PlacementPolicies
 from counterpoise.decide.balancing.projection import Projection
-from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
 from counterpoise.decide.filters.facts import UNKNOWN
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
@@ -112,7 +112,8 @@ class EmptyBroker:
                 "{source} is being emptied",
             )  # fmt: skip
             now_ms = view.now_ms
-            moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen)))
+            part = part_of(snapshot.view, bundle)
+            moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen), part))
             projection = projection.after(decision)
             draft.enter(decision, view)
         return Round.of(snapshot.view, self.name, moves, stuck, memory)

@@ -53,9 +53,15 @@ class Move:
 
     def done(self, ended_at_ms: int) -> "MoveOutcome":
         """The outcome once the destination owns the bundle."""
+        return self.ended(MoveStatus.MOVED, self.destination, self.poll_id, ended_at_ms)
+
+    def ended(
+        self, status: "MoveStatus", owner: str, began_ms: int, ended_ms: int, error: str = ""
+    ) -> "MoveOutcome":
+        """The outcome of an attempt."""
         return MoveOutcome(
             self.id, self.poll_id, self.bundle, self.source, self.destination,
-            MoveStatus.MOVED, self.destination, self.poll_id, ended_at_ms,
+            status, owner, began_ms, ended_ms, error,
         )  # fmt: skip
 
 

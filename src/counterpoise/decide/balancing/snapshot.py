@@ -73,7 +73,7 @@ def answering_brokers(state: FoldState) -> frozenset[str]:
 
 
 def part_of(view: ClusterView, bundle: str) -> float:
-    """How much of the cluster's bytes/s a bundle carries, by its short average.
+    """How much of the cluster's bytes/s a bundle carries, by its short average; 0 where unknown.
 
     A broker whose figure is no number has no say in what the others' bundles are a part of.
     """
@@ -81,4 +81,5 @@ def part_of(view: ClusterView, bundle: str) -> float:
     row, whole = view.bundle_index(bundle), float(carried[np.isfinite(carried)].sum())
     if row is None or whole <= 0:
         return 0.0
-    return view.bundle.short.throughput_of(row) / whole
+    part = view.bundle.short.throughput_of(row) / whole
+    return part if np.isfinite(part) else 0.0

@@ -24,11 +24,12 @@ KINDS = {
     "outliers": "brokers are even, but for one in thirty that carries far more (P#20059)",
     "even-counts": "all brokers have as many bundles, a fifth of them the hot ones (P#8492)",
     "dominated": "three bundles carry more than a broker each, the others wander for hours",
+    "closed-loop": "one bundle carries 1.387 times the mean broker's load, the others wander",
     "system-topics": "a tenth of the bundles is a system namespace's: no traffic, one broker",
 }
 NOISY = "constant"
-DOMINANT = (1.387, 1.2, 1.05)
-"""What each of three bundles carries, as a part of the mean broker's load."""
+DOMINANT = {"dominated": (1.387, 1.2, 1.05), "closed-loop": (1.387,)}
+"""By kind: what each of its largest bundles carries, as a part of the mean broker's load."""
 WANDERS = 0.2
 """How far each of a bundle's three waves goes, as a power of e."""
 SYSTEM_NAMESPACE = "pulsar/system"
@@ -134,7 +135,7 @@ class SyntheticTrace:
             turn = np.floor(minute / 10)
             hits = np.modf(made.phase * 1e4 + turn * made.stride)[0]
             factor = factor * np.where(hits < 1 / 72, 10.0, 0.9)
-        if self.kind == "dominated":
+        if self.kind in DOMINANT:
             factor = factor * made.wandering(minute)
         through = made.base * factor
         if self.kind == "hot-bundle":
@@ -170,7 +171,7 @@ class _Made:
     def __init__(self, trace: SyntheticTrace) -> None:
         rng = np.random.default_rng((trace.seed, 1))
         count = trace.count_of_bundles
-        sigma = {"heavy-tailed": 2.0, "dominated": 1.5}.get(trace.kind, 0.7)
+        sigma = {"heavy-tailed": 2.0, "dominated": 1.5, "closed-loop": 1.2}.get(trace.kind, 0.7)
         weight = rng.lognormal(0.0, sigma, count)
         if trace.kind == "giant-bundle":
             weight = rng.permutation(1.0 / np.arange(1, count + 1))
@@ -180,12 +181,13 @@ class _Made:
         if trace.kind == "giant-bundle":
             weight[weight.argmax()] = 0.0
             weight[weight.argmin()] = 1.4 * weight.sum() / (trace.count_of_brokers - 1.4)
-        elif trace.kind == "dominated":
+        elif trace.kind in DOMINANT:
             # Shares of a broker's load, whatever the others carry: the largest is the floor.
-            few = rng.choice(count, len(DOMINANT), replace=False)
+            shares = DOMINANT[trace.kind]
+            few = rng.choice(count, len(shares), replace=False)
             weight[few] = 0.0
-            weight *= (trace.count_of_brokers - sum(DOMINANT)) / weight.sum()
-            weight[few] = DOMINANT
+            weight *= (trace.count_of_brokers - sum(shares)) / weight.sum()
+            weight[few] = shares
         else:
             weight = np.minimum(weight, weight.sum() / trace.count_of_brokers / 3)
         total = trace.usage * trace.bytes_most * trace.count_of_brokers

@@ -18,6 +18,8 @@ from counterpoise.load.measured import Measured
 from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
 from counterpoise.load.rows import POLL, ReportRows
 from counterpoise.names.load_managers import EXTENSIBLE
+from counterpoise.names.namespace import is_left_in_place
+from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.collect import extensible, modular
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -27,7 +29,7 @@ from counterpoise.pipeline.collect.admin import (
 )
 from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
-from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS, serves_lookups
+from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, lookup_fault
 from counterpoise.pipeline.collect.where import is_broker, web_address
 from counterpoise.pipeline.collect.words import line, said
 
@@ -77,6 +79,7 @@ class Collector:
         self._clock_ms = clock_ms
         self._last_poll = after_poll
         self._known: dict[str, _Known] = {}
+        self._in_use = ""
         # One: more would only contend for the interpreter, with the event loop among them.
         self._parsers = ThreadPoolExecutor(1, "parse-reports")
 
@@ -89,6 +92,7 @@ class Collector:
         except ClusterUnreachableError as error:
             return await self._rows(poll_id, str(error), [])
         self._known = {name: known for name, known in self._known.items() if name in brokers}
+        self._in_use = self._name_in_use()
         self._beside.keep(brokers)
         those = self._in_turn(broker for broker in brokers if broker not in self._beside)
         seen = await asyncio.gather(*(self._seen(broker, self._admin) for broker in those))
@@ -97,6 +101,19 @@ class Collector:
             fetched.append(self._answered(broker, answer))
         fetched.sort(key=lambda one: one.broker)
         return await self._rows(poll_id, "", fetched)
+
+    def _name_in_use(self) -> str:
+        """A name in a bundle that has load, under the extensible manager; empty if none is known.
+
+        It has an owner, or clients look for one just now: a lookup changes nothing for them.
+        """
+        for known in self._known.values():
+            if known.topics is not None and not known.topics.idle:
+                bundles = known.topics.bundles
+                for bundle in bundles["bundle"][bundles["msg_rate_in"] > 0].tolist():
+                    if not is_left_in_place(bundle.rpartition("/")[0]):
+                        return name_in(bundle)
+        return ""
 
     def _in_turn(self, brokers: Iterable[str]) -> list[str]:
         """Brokers that were slow the last time first: asked last, they would hold up the poll."""
@@ -143,11 +160,15 @@ class Collector:
 
     async def _seen(self, broker: str, admin: Admin) -> Fetched | Hung:
         """What a broker says, or why it cannot be read."""
-        serving = asyncio.create_task(serves_lookups(admin, self._address(broker), broker))
+        serving = asyncio.create_task(
+            lookup_fault(admin, self._address(broker), broker, self._in_use)
+        )
         try:
             measured = await self._measured(broker, admin)
-            if not await serving:
-                return Hung(SERVES_NO_LOOKUPS, SERVES_NO_LOOKUPS)
+            if fault := await serving:
+                if fault == CHANNEL_NOT_STARTED:  # it said so at once
+                    return Fetched(broker, self._clock_ms(), Gap(fault))
+                return Hung(fault, fault)
         except TimeoutError:
             return Hung(f"no answer within {self._timeout_s:g} s")
         except (*UNREADABLE, LoadDataError) as error:

@@ -6,7 +6,7 @@ from typing import Final
 
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.identity import version_of
-from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS, serves_lookups
+from counterpoise.pipeline.collect.serving import lookup_fault
 from counterpoise.pipeline.collect.words import said
 
 _STARTED: Final = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})?\s+(\S+)", re.MULTILINE)
@@ -39,6 +39,6 @@ async def health_of(admin: Admin, address: str, broker: str) -> BrokerHealth:
     trouble = ""
     if not version:
         trouble = f"{broker} does not say its version"
-    elif not await serves_lookups(admin, address, broker):
-        trouble = f"{broker}: {SERVES_NO_LOOKUPS}"
+    elif fault := await lookup_fault(admin, address, broker):
+        trouble = f"{broker}: {fault}"
     return BrokerHealth(started_ms, version, trouble)

@@ -1,33 +1,50 @@
-"""Whether a broker serves lookups: one that answers can have lost its metadata thread.
+"""Whether a broker serves lookups: one that answers can serve none.
 
 A broker of Apache Pulsar whose metadata thread is blocked answers whatever needs no read of its
-metadata store, its load report among it, and serves no lookup until it is restarted.
+metadata store, its load report among it, and serves no lookup until it is restarted. One of the
+extensible manager whose bundle state channel has not started answers them for its own namespaces.
 """
 
+from contextlib import suppress
+from http import HTTPStatus
 from secrets import token_hex
 from typing import Final
 
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
+from counterpoise.pipeline.collect.where import lookup_url
 
 SERVES_NO_LOOKUPS: Final = (
     "it answers, and serves no lookups: it reads nothing from its metadata store until it is "
     "restarted"
 )
+CHANNEL_NOT_STARTED: Final = (
+    "it answers, and serves no lookups: its bundle state channel (loadbalancer-service-unit-state) "
+    "has not started; if that lasts for minutes, restart it"
+)
+LOOKUP_FAULTS: Final = frozenset({SERVES_NO_LOOKUPS, CHANNEL_NOT_STARTED})
 PROBE: Final = "counterpoise-asks-"
 """How the name of a topic begins that is looked up and is never created."""
+_NOT_STARTED: Final = b"Invalid channel state"
+"""What the extensible manager answers then (`ServiceUnitStateChannelImpl.getOwnerAsync`)."""
 
 
-async def serves_lookups(admin: Admin, address: str, broker: str) -> bool:
-    """Whether a broker answers a lookup, whatever it says, within the time of `admin`.
+async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = "") -> str:
+    """Why a broker answers no lookups within the time of `admin`; empty if it does.
 
     The topic is one that no broker has heard of, so no cache answers, in the broker's own heartbeat
-    namespace, which no other broker can have: nothing is created and nothing is assigned.
+    namespace, which no other broker can have: nothing is created and nothing is assigned. That
+    needs no bundle state channel: `in_use`, a topic name of a bundle that has load, does.
     """
     topic = f"persistent/pulsar/{broker}/{PROBE}{token_hex(8)}"
     try:
         await admin.ask(f"{address}/lookup/v2/topic/{topic}")
     except TimeoutError:
-        return False
+        return SERVES_NO_LOOKUPS
     except UNREADABLE:
-        return True  # it is the report that says why the broker cannot be read
-    return True
+        return ""  # it is the report that says why the broker cannot be read
+    if in_use:
+        with suppress(*UNREADABLE):  # a bundle that is just being moved keeps a lookup waiting
+            reply = await admin.ask(lookup_url(address, in_use))
+            if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR and _NOT_STARTED in reply.body:
+                return CHANNEL_NOT_STARTED
+    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from urllib.parse import quote
 
 _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 
@@ -27,3 +28,8 @@ def web_address(broker: str, addresses: Sequence[str]) -> str:
 def is_broker(name: str) -> bool:
     """Whether a listed name can be a broker's, `host:port`."""
     return _BROKER.fullmatch(name) is not None
+
+
+def lookup_url(address: str, topic: str) -> str:
+    """The URL of a topic's lookup at the admin API with this address."""
+    return f"{address}/lookup/v2/topic/{quote(topic.replace('://', '/', 1))}"

@@ -158,9 +158,8 @@ class WebhookNotifier:
         if not dropped:
             return notice
         self._dropped = 0
-        return replace(
-            notice, sentence=f"{notice.sentence} ({dropped:,} notices before it were too many)"
-        )
+        before = "1 notice before it was" if dropped == 1 else f"{dropped:,} notices before it were"
+        return replace(notice, sentence=f"{notice.sentence} ({before} too many)")
 
     async def _send(self, notice: Notice) -> None:
         try:

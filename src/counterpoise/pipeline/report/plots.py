@@ -184,7 +184,11 @@ def _time_axis(axes: Any, shown: RecordedDays) -> None:
 
 
 def share_text(part: float) -> str:
-    """A part as a percentage that says more than 0 where it is more."""
+    """A part as a percentage that is 0 only of nothing, and 100 only of all."""
+    if 0 < part < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= part < 1:
+        return ">99.9%"
     return f"{part:.1%}" if 0 < part < 0.095 or 0.905 < part < 1 else f"{part:.0%}"
 
 

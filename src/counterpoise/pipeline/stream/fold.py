@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from counterpoise.load.fold import DEFAULT_OPTIONS, FoldOptions, FoldState, fold
+from counterpoise.load.fold import FoldState, fold
 from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.tables.data_files import DataFile
 from counterpoise.pipeline.tables.history import TablesWriter
@@ -48,7 +48,6 @@ class FoldBatch:
     before: tuple[DataFile, ...]
     """The states behind which the slice comes, by shard; none where nothing was folded yet."""
     shards: int
-    options: FoldOptions
 
 
 def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
@@ -57,7 +56,7 @@ def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
     if batch.before:
         before = read_state(batch.location, batch.before[shard])
     rows = read_shard(batch.location, batch.part, shard, batch.shards)
-    after = fold(before, rows, batch.options)
+    after = fold(before, rows)
     up_to = batch.part.up_to
     return write_state(batch.location, after, up_to=up_to, shard=shard, shards=batch.shards)
 
@@ -111,7 +110,6 @@ class ReportFold:
         shards: int,
         most_rows: int = ROWS_MOST,
         every_ms: int = 0,
-        options: FoldOptions = DEFAULT_OPTIONS,
     ) -> None:
         """A batch has `most_rows` rows at most, unless a single file has more.
 
@@ -122,7 +120,6 @@ class ReportFold:
         self._shards = shards
         self._most_rows = most_rows
         self._every_ms = every_ms
-        self._options = options
         self.states = resharded(writer, shards)
         """The newest; None where nothing was folded yet."""
 
@@ -138,7 +135,7 @@ class ReportFold:
         if part is None:
             return None
         before = self.states.files if self.states else ()
-        batch = FoldBatch(self._writer.location, part, before, self._shards, self._options)
+        batch = FoldBatch(self._writer.location, part, before, self._shards)
         files = self._tasks.run(batch)
         commit_states(self._writer, files, part.up_to)
         self.states = FoldedStates(part.up_to, tuple(files))

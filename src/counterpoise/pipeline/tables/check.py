@@ -62,7 +62,11 @@ def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
         if any(name.startswith(f"{table}/") for name in logs):
             continue
         files = reader.files(table)
-        damaged += [file for file in files if not _is_readable(location, file)]
+        unreadable = [file for file in files if not _is_readable(location, file)]
+        if unreadable:
+            # A writer may have replaced a file, and deleted it, while this read on.
+            named = set(reader.files(table))
+            damaged += [file for file in unreadable if file in named]
         ahead += [file for file in files if file.first_poll > now_ms + CLOCKS_DIFFER_MS]
         days = len({file.day for file in files})
         rows, size = sum(file.rows for file in files), sum(file.size for file in files)

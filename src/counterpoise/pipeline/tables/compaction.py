@@ -37,7 +37,6 @@ def compact(
     up_to_poll: int,
     at_least: int = PER_LEVEL,
     keep: int = 0,
-    end_day: bool = True,
 ) -> int:
     """Compact a table's files up to this poll, and give the number of files that went away.
 
@@ -50,7 +49,7 @@ def compact(
     gone = 0
     for day, of_day in groupby(small, key=lambda file: file.day):
         those = list(of_day)
-        if end_day and day != today:
+        if day != today:
             gone += _merge_all(writer, table, those) if len(those) > 1 else 0
             continue
         for level in sorted({file.level for file in those}):

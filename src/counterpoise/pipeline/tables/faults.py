@@ -11,7 +11,8 @@ _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure", "Generic S3", "Gene
 """What `pyarrow`'s file systems and delta-rs say of a service's refusals and silence."""
 _OUTAGE = re.compile(
     r"NETWORK_CONNECTION|UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|REQUEST_TIMEOUT|status 5\d\d"
-    r"|DEADLINE_EXCEEDED|after \d+ retries|error sending request|50\d [A-Z][a-z]+"
+    r"|DEADLINE_EXCEEDED|after \d+ retries|error sending request|operation timed out"
+    r"|50\d [A-Z][a-z]+"
 )
 """What they say of a service that is not there just now, and of no mistake of ours."""
 _LOOK = "see that address and keys are right, and that the store answers"

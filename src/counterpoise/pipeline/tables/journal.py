@@ -7,14 +7,13 @@ are one commit, and so are there together or not at all.
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from counterpoise.decide.balancing.approval import PastMove
-from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, Round, RoundMemory
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
@@ -22,6 +21,7 @@ from counterpoise.pipeline.tables.journal_rows import (
     PART,
     decision_row,
     move_of,
+    outcome_of,
     outcome_row,
     rejection_of,
     rejection_row,
@@ -33,7 +33,7 @@ DECIDED = "counterpoise-round"
 """The application transaction whose version is the poll of the newest round."""
 ENDED = "counterpoise-round-ended"
 """That of the newest round that was recorded to its end."""
-DECIDED_BEFORE_MS = 600_000
+_DECIDED_BEFORE_MS = 600_000
 """A move ends sooner than this after it was decided: decisions of so long before are read, too."""
 _FILES_AT_HAND = 64
 _ROWS_AT_HAND = 5_000
@@ -106,23 +106,25 @@ class Journal:
         poll_id = int(move_id.partition("-")[0])
         outcomes = self.rows(JournalKind.OUTCOME, after=poll_id - 1, up_to=poll_id)
         found = [row for row in outcomes if row["id"] == move_id]
-        if not found:
-            return None
-        known = {each.name: found[-1][each.name] for each in fields(MoveOutcome)}
-        return MoveOutcome(**{**known, "status": MoveStatus(found[-1]["status"])})
+        return outcome_of(found[-1]) if found else None
 
     def moved_since(self, since_ms: int) -> list[PastMove]:
         """Each move that was carried out and ended since; in milliseconds since 1970."""
-        after = since_ms - DECIDED_BEFORE_MS
+        after = since_ms - _DECIDED_BEFORE_MS
         parts = {
             row["id"]: json.loads(row["figures"]).get(PART, 0.0)
             for row in self.rows(JournalKind.DECISION, after=after)
         }
         return [
             PastMove(int(row["ended_at_ms"]), parts.get(row["id"], 0.0))
-            for row in self.rows(JournalKind.OUTCOME, after=after)
-            if row["carried_out"] and row["ended_at_ms"] >= since_ms
+            for row in self.ended_since(since_ms)
+            if row["carried_out"]
         ]
+
+    def ended_since(self, since_ms: int) -> list[JournalRow]:
+        """The outcome of each move that ended since; in milliseconds since 1970."""
+        outcomes = self.rows(JournalKind.OUTCOME, after=since_ms - _DECIDED_BEFORE_MS)
+        return [row for row in outcomes if row["ended_at_ms"] >= since_ms]
 
     def rows(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[JournalRow]:
         """The rows of these kinds, of polls behind `after` and up to `up_to`, oldest first."""

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from counterpoise.decide.balancing.basis import MoveBasis
-from counterpoise.decide.balancing.moves import Move, MoveOutcome
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.pipeline.tables.schema import OUTCOME, JournalKind
 
@@ -83,3 +84,9 @@ def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
         "started_at": outcome.started_at_ms,
         "ended_at": outcome.ended_at_ms,
     }
+
+
+def outcome_of(row: Mapping[str, Any]) -> MoveOutcome:
+    """The outcome of a row."""
+    known = {each.name: row[each.name] for each in fields(MoveOutcome)}
+    return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})

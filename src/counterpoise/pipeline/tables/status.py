@@ -12,7 +12,6 @@ from counterpoise.pipeline.tables.control import Control, read_control
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.reports import newest_poll, read_reports
-from counterpoise.pipeline.tables.schema import JournalKind
 
 HOUR_MS = 3_600_000
 FAILURES_MOST = 10
@@ -97,11 +96,7 @@ class BalancerStatus:
 def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
     """The status at a time; raises `HistoryFaultError` for a damaged file."""
     hour, journal = now_ms - HOUR_MS, Journal(reader)
-    rows = [
-        row
-        for row in journal.rows(JournalKind.OUTCOME, after=hour - 1)
-        if row["ended_at_ms"] >= hour
-    ]
+    rows = journal.ended_since(hour)
     withheld = [row for row in rows if row["status"] == MoveStatus.WITHHELD.value]
     failed = [row for row in rows if row["status"] == MoveStatus.FAILED.value]
     failed.sort(key=lambda row: -int(row["ended_at_ms"]))

@@ -107,10 +107,10 @@ class Metrics:
     def health(self) -> str:
         """Why it is not well, as a sentence; empty when it is."""
         age_ms = self._clock_ms() - (self._last_ms or self._began_ms)
+        if not self._last_ms:
+            return f"no look at the cluster was kept in {age_ms / 1000:.0f} s since the start"
         if age_ms <= self._late_after_ms:
             return ""
-        if not self._last_ms:
-            return f"no look at the cluster was kept in {age_ms / 1000:.0f} s"
         return f"the last look at the cluster was kept {age_ms / 1000:.0f} s ago"
 
     def text(self) -> bytes:

@@ -11,7 +11,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin
 from counterpoise.pipeline.collect.leader import leader_by
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
-from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
+from counterpoise.pipeline.collect.serving import LOOKUP_FAULTS
 from counterpoise.pipeline.collect.settings import settings_of
 from counterpoise.pipeline.collect.shedder import sheds
 from counterpoise.pipeline.collect.where import web_address
@@ -68,7 +68,7 @@ class Looker:
             brokers=tuple(sorted({*answering, *silent})),
             silent=silent,
             without_lookups=frozenset(
-                broker for broker, note in silent.items() if note == SERVES_NO_LOOKUPS
+                broker for broker, note in silent.items() if note in LOOKUP_FAULTS
             ),
             owned=owned,
             carried=dict(

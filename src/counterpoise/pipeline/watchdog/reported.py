@@ -68,10 +68,12 @@ class Reported:
         reported: dict[str, list[str]] = {}
         for broker, bundle in zip(rows["broker"][mine], rows["bundle"][mine], strict=True):
             reported.setdefault(broker, []).append(bundle)
-        brokers = rows["broker"][rows["kind"] == BROKER].tolist()
+        those = rows["kind"] == BROKER
+        answers = zip(rows["broker"][those].tolist(), rows["fresh"][those].tolist(), strict=True)
+        before = self._by_broker
         self._by_broker = {
-            broker: tuple(reported.get(broker, self._by_broker.get(broker, ())))
-            for broker in brokers
+            broker: tuple(reported.get(broker, ())) if fresh else before.get(broker, ())
+            for broker, fresh in answers
         }
         for each in self._bundles.values():
             each.reporters = ()

@@ -99,7 +99,7 @@ class FileLog(GroupLog[C]):
             )
         except OSError as error:
             # As after a failed write: whatever is written next is preceded by the state.
-            if self._submitted is None:
+            if not self._submitted:
                 self._broken = True
             else:
                 self._unsettled = error

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from counterpoise.bookkeeper.client_port import LedgerClient
 from counterpoise.bookkeeper.cursors import (
     NO_LEDGER,
     CursorNode,
@@ -60,6 +61,31 @@ class StoredCursor:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+async def latest_positions(
+    client: LedgerClient, node: CursorNode
+) -> tuple[CursorPositions, BookKeeperError | None]:
+    """A cursor's last state, or its node's and why there is none later.
+
+    Its ledger is recovered. Raises `BookKeeperError` where that may be read another time.
+    """
+    if node.ledger == NO_LEDGER:
+        return node.positions, None
+    try:
+        return await _last_state(client, node.ledger) or node.positions, None
+    except (NoSuchLedger, UnreadableNode, EntryUnreadable) as error:
+        if isinstance(error, EntryUnreadable) and not error.lost:
+            raise
+        return node.positions, error
+
+
+async def _last_state(client: LedgerClient, ledger: int) -> CursorPositions | None:
+    reader = await client.recover(ledger)
+    if reader.last_entry < 0:
+        return None
+    (payload,) = await reader.read(reader.last_entry, reader.last_entry)
+    return parse_positions(f"entry {ledger}:{reader.last_entry}", payload)
+
+
 class CursorKeeper:
     """Saves cursors for the owner of a log. What it reports as saved, the next owner finds.
 
@@ -76,11 +102,18 @@ class CursorKeeper:
         self._owned = owned
         self._stored: dict[str, StoredCursor] = {}
 
-    async def load(self) -> dict[str, CursorState]:
-        """Read every cursor, and fence the former owner's ledgers of them."""
+    async def load(self, expected: Sequence[str] = ()) -> dict[str, CursorState]:
+        """Read every cursor, and fence the former owner's ledgers of them.
+
+        ``expected``: nodes that there were a moment ago, which are read beside their list.
+        """
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be read"):
-            names = await cursor_names(self._metadata, self._owned.name)
-            found = await asyncio.gather(*(self._load(name) for name in names))
+            names, known = await asyncio.gather(
+                cursor_names(self._metadata, self._owned.name),
+                asyncio.gather(*map(self._load, expected)),
+            )
+            others = [name for name in names if name not in expected]
+            found = [*known, *await asyncio.gather(*map(self._load, others))]
         self._stored = {each.node.name: each for each in found if each is not None}
         return {name: each.saved for name, each in self._stored.items() if each.saved is not None}
 
@@ -88,15 +121,8 @@ class CursorKeeper:
         path = f"{self._owned.path}/{name}"
         stored = await self._metadata.get(path)
         while stored is not None:
-            node, missing = parse_cursor_node(path, stored.value), None
-            positions = node.positions
-            if node.ledger != NO_LEDGER:
-                try:
-                    positions = await self._last_state(node.ledger) or positions
-                except (NoSuchLedger, UnreadableNode, EntryUnreadable) as error:
-                    if isinstance(error, EntryUnreadable) and not error.lost:
-                        raise
-                    missing = error
+            node = parse_cursor_node(path, stored.value)
+            positions, missing = await latest_positions(self._client, node)
             # The former owner may have changed the node and deleted the ledger meanwhile.
             again = await self._metadata.get(path) if missing is not None else stored
             if again == stored:
@@ -107,13 +133,6 @@ class CursorKeeper:
                 return StoredCursor(path, node, stored.version, stored.value, found)
             stored = again
         return None
-
-    async def _last_state(self, ledger: int) -> CursorPositions | None:
-        reader = await self._client.recover(ledger)
-        if reader.last_entry < 0:
-            return None
-        (payload,) = await reader.read(reader.last_entry, reader.last_entry)
-        return parse_positions(f"entry {ledger}:{reader.last_entry}", payload)
 
     async def save(self, wanted: Mapping[str, CursorState]) -> None:
         """Store each cursor that differs from what is stored, and drop those that are not wanted.
@@ -242,24 +261,33 @@ class CursorKeeper:
             await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})
 
     async def close(self, wanted: Mapping[str, CursorState]) -> None:
-        """Save all, and put each state that is small enough into its node."""
+        """Save all, and put each state that is small enough into its node.
+
+        Then `discard_unused` deletes the ledgers that no node names any more.
+        """
         await self.save(wanted)
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
             await self._owned.check_mine()
             await asyncio.gather(*(self._settle(each) for each in self._stored.values()))
             # A successor that read a node before it was changed needs the ledger that it names.
             await self._owned.check_mine()
-            await asyncio.gather(*(self._discard(each.unused) for each in self._stored.values()))
+
+    async def discard_unused(self) -> None:
+        """Delete the ledgers of cursors that are in their nodes."""
+        await asyncio.gather(*(self._discard(each.unused) for each in self._stored.values()))
 
     async def _settle(self, stored: StoredCursor) -> None:
         """Put a cursor's state into its node, if it is not too large."""
         async with stored.turn:
             if stored.saved is None or stored.writer is None:
                 return
-            with contextlib.suppress(BookKeeperError):
-                await stored.writer.close()
-            if self._fits_node(stored.saved):
-                await self._write_node(stored, stored.saved, NO_LEDGER)
+            closing = asyncio.create_task(stored.writer.close())
+            try:
+                if self._fits_node(stored.saved):
+                    await self._write_node(stored, stored.saved, NO_LEDGER)
+            finally:
+                with contextlib.suppress(BookKeeperError):
+                    await closing
 
     async def delete(self) -> None:
         """Delete every cursor that was loaded, with its ledger."""

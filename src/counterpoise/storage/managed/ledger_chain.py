@@ -18,6 +18,37 @@ from counterpoise.storage.port import LogFencedError, StorageError
 _log = logging.getLogger(__name__)
 
 
+async def create_ledger(
+    client: LedgerClient, name: str, purpose: Mapping[str, bytes], now: Clock
+) -> CurrentLedger:
+    """A ledger for a log, which does not list it yet; raises `StorageError`."""
+    made = CurrentLedger(now())
+    try:
+        made.writer = await client.create(purpose, made)
+    except BookKeeperError as error:
+        raise StorageError(f"{name}: no ledger can be created: {error}") from error
+    return made
+
+
+async def delete_unlisted(client: LedgerClient, ledger: CurrentLedger) -> None:
+    """Delete a ledger that was created and that no log lists."""
+    await _end(ledger)
+    await _delete(client, ledger.ledger_id)
+
+
+async def _end(ledger: CurrentLedger) -> None:
+    ledger.is_over = True
+    with contextlib.suppress(BookKeeperError):
+        await ledger.writer.close()
+
+
+async def _delete(client: LedgerClient, ledger_id: int) -> None:
+    try:
+        await client.delete(ledger_id)
+    except BookKeeperError as error:
+        _log.warning("ledger %d is left as an orphan: %s", ledger_id, error)
+
+
 class LedgerChain:
     """Creates, lists and deletes ledgers, for the owner of a log."""
 
@@ -54,14 +85,8 @@ class LedgerChain:
             self._dropped.add(self._next.ledger_id)
             self._next = None
         if self._next is None:
-            made = CurrentLedger(self._now())
-            try:
-                made.writer = await self._client.create(self._purpose, made)
-            except BookKeeperError as error:
-                raise StorageError(
-                    f"{self.owned.name}: no ledger can be created: {error}"
-                ) from error
-            self._next = made
+            name = self.owned.name
+            self._next = await create_ledger(self._client, name, self._purpose, self._now)
         return self._next
 
     async def settle(self, ledger: CurrentLedger, committed: int) -> int:
@@ -101,6 +126,7 @@ class LedgerChain:
     ) -> None:
         """List what a former owner left, and the next ledger; ``empty`` ones are deleted."""
         async with self._listing:
+            self._next = following
             self._dropped.update(empty)
             closed = [
                 each if each.closed_ms else self._closed(each.ledger, each.entries, each.size)
@@ -119,7 +145,7 @@ class LedgerChain:
         await self.owned.list_ledgers([*kept, written])
         self.closed = kept
         dropped, self._dropped = self._dropped, set()
-        await asyncio.gather(*map(self._delete, dropped))
+        await asyncio.gather(*(_delete(self._client, each) for each in dropped))
 
     def drop(self, ledger_ids: Iterable[int]) -> None:
         """Leave these out of the list when it changes next, and delete them."""
@@ -130,14 +156,6 @@ class LedgerChain:
         async with self._listing:
             if self._dropped:
                 await self._list(self.closed, self.current)
-
-    async def _delete(self, ledger_id: int) -> None:
-        try:
-            await self._client.delete(ledger_id)
-        except BookKeeperError as error:
-            _log.warning(
-                "%s: ledger %d is left as an orphan: %s", self.owned.name, ledger_id, error
-            )
 
     async def close(self, committed: int) -> bool:
         """Close the current ledger; whether the next owner finds it so without recovery.
@@ -167,9 +185,6 @@ class LedgerChain:
         following, self._next = self._next, None
         if following is None:
             return
-        following.is_over = True
-        with contextlib.suppress(BookKeeperError):
-            await following.writer.close()
         listed = True
         with contextlib.suppress(StorageError):
             try:
@@ -177,8 +192,10 @@ class LedgerChain:
                 listed = self.owned.lists(following.ledger_id)
             except LogFencedError:
                 listed = False
-        if not listed:
-            await self._delete(following.ledger_id)
+        if listed:
+            await _end(following)
+        else:
+            await delete_unlisted(self._client, following)
 
     async def abandon(self) -> None:
         """Write nothing more."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 from collections.abc import Coroutine
@@ -32,6 +31,9 @@ from counterpoise.storage.port import (
 C = TypeVar("C")
 _log = logging.getLogger(__name__)
 
+GROUPS_IN_FLIGHT = 64
+"""A group's entries reach the bookies while those before it wait for their answers."""
+
 RETRY_S = 10.0
 """How long a full ledger is written on where no other could be created."""
 
@@ -39,9 +41,12 @@ RETRY_S = 10.0
 class ManagedLog(GroupLog[C]):
     """Groups go to the current ledger, an entry of BookKeeper's for each of theirs.
 
-    When it takes no more, whatever the reason, its end is settled, another one is listed, and what
+    Several are in flight; they are committed in order, as the ledger confirms their entries. When
+    it takes no more, whatever the reason, its end is settled, another one is listed, and what
     was not confirmed is sent again, in order. Only another owner's list ends the log.
     """
+
+    groups_in_flight = GROUPS_IN_FLIGHT
 
     def __init__(
         self,
@@ -64,11 +69,15 @@ class ManagedLog(GroupLog[C]):
         self._saved_at = -math.inf
         self._saving = asyncio.Lock()
         self._not_before = 0.0
-        #: The group that the current ledger was given, and how many of its entries.
-        self._sending: EntryGroup[C] | None = None
+        #: How many of the groups in flight, the first ones, the current ledger was given, how many
+        #: entries and bytes of them in all, and how many of these it took.
         self._given = 0
-        #: How many entries at the front of the group in flight the ledger that ended may have.
+        self._given_entries = 0
+        self._given_size = 0
+        self._taken = 0
+        #: How many entries at the front of those in flight the ledger that ended may have.
         self._undecided = 0
+        self._is_rolling = False
         chain.current.events = self
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
@@ -77,10 +86,20 @@ class ManagedLog(GroupLog[C]):
         task.add_done_callback(self._tasks.discard)
 
     def _begin(self, group: EntryGroup[C]) -> None:
-        if self._chain.current.is_over or self._is_due():
-            self._keep(self._begin_in_next(group))
-        else:
-            super()._begin(group)
+        self._give()
+
+    def _give(self) -> None:
+        """Give the current ledger what it was not given of the groups in flight.
+
+        Where another ledger has to begin first: once the current one has confirmed what it has.
+        """
+        while not self._is_rolling and self._given < len(self._submitted):
+            if self._chain.current.is_over or self._is_due():
+                if self._chain.current.is_over or not self._given:
+                    self._is_rolling = True
+                    self._keep(self._begin_next())
+                return
+            super()._begin(self._submitted[self._given])
 
     def _committed(self) -> int:
         """How many entries of the current ledger are committed."""
@@ -88,14 +107,15 @@ class ManagedLog(GroupLog[C]):
         return last.entries if last.ledger_id == self._chain.current.ledger_id else 0
 
     def _is_due(self) -> bool:
-        context, entries, size = self._context, self._committed(), self._index.last.size
-        now = context.now()
+        context, entries, now = self._context, self._committed(), self._context.now()
+        size = (self._index.last.size if entries else 0) + self._given_size
+        entries += self._given_entries
         if not entries or now < self._not_before:
             return False
         age = now - self._chain.current.begun
         return context.options.is_due(entries, size, age, context.ledger_bytes)
 
-    async def _begin_in_next(self, group: EntryGroup[C]) -> None:
+    async def _begin_next(self) -> None:
         try:
             await self._roll_over()
         except LogFencedError as error:
@@ -105,9 +125,9 @@ class ManagedLog(GroupLog[C]):
         except Exception as error:
             _log.exception("%s: the next ledger could not begin", self.name)
             self._refuse(StorageError(f"{self.name}: {error!r}"))
-        else:
-            if self._submitted is group:
-                super()._begin(group)
+        finally:
+            self._is_rolling = False
+        self._give()
 
     async def _roll_over(self) -> None:
         chain, ended = self._chain, self._chain.current
@@ -123,72 +143,98 @@ class ManagedLog(GroupLog[C]):
         # Sent, not confirmed, and stored all the same: another client has closed the ledger there.
         committed = self._committed()
         found = await chain.settle(ended, committed) - committed
-        group = self._submitted
-        adopted = min(found, self._undecided) if group is not None else 0
-        added = sum(map(len, group.entries[:adopted])) if group is not None else 0
+        heads = self._cut_off(min(found, self._undecided), ended.ledger_id)
+        adopted = sum(len(each.entries) for each in heads)
         size = self._index.last.size if committed else 0
-        await chain.list_next(following, committed + adopted, size + added)
+        size += sum(each.size for each in heads)
+        await chain.list_next(following, committed + adopted, size)
         chain.current.events = self
         self._reads.forget([ended.ledger_id])
         self._undecided = 0
-        if self._submitted is group and group is not None and adopted > 0:
-            group.ledger_id, group.first_entry = ended.ledger_id, committed
-            self._written_first(group, adopted)
+        for each in heads:
+            # What was refused while the list was written is not stored for its callers.
+            if self._submitted and self._submitted[0] is each:
+                self._written(each)
 
-    def _written_first(self, group: EntryGroup[C], count: int) -> None:
-        """The first entries of a group are stored for good; those that follow are sent again."""
-        head: EntryGroup[C] = EntryGroup()
-        head.ledger_id, head.first_entry = group.ledger_id, group.first_entry
-        head.entries, head.messages = group.entries[:count], group.messages[:count]
-        head.contexts = group.contexts[:count]
-        again = self._gathering
-        again.entries[:0], again.messages[:0] = group.entries[count:], group.messages[count:]
-        again.contexts[:0] = group.contexts[count:]
-        head.size = sum(map(len, head.entries))
-        self._written(head)
+    def _cut_off(self, count: int, ledger_id: int) -> list[EntryGroup[C]]:
+        """The first entries in flight, placed in a ledger behind what it has, as groups of theirs.
+
+        A group of which only some are among them is cut in two.
+        """
+        heads: list[EntryGroup[C]] = []
+        at = self._committed()
+        while count > 0 and len(heads) < len(self._submitted):
+            group = self._submitted[len(heads)]
+            if len(group.entries) > count:
+                group = self._cut(len(heads), count)
+            group.ledger_id, group.first_entry = ledger_id, at
+            group.size = sum(map(len, group.entries))
+            heads.append(group)
+            at, count = at + len(group.entries), count - len(group.entries)
+        return heads
+
+    def _cut(self, place: int, count: int) -> EntryGroup[C]:
+        """Make two groups of one in flight; gives the first, which has so many entries."""
+        rest, head = self._submitted[place], EntryGroup[C]()
+        head.entries, rest.entries = rest.entries[:count], rest.entries[count:]
+        head.messages, rest.messages = rest.messages[:count], rest.messages[count:]
+        head.contexts, rest.contexts = rest.contexts[:count], rest.contexts[count:]
+        self._submitted.insert(place, head)
+        return head
 
     def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
-        return self._chain.current.ledger_id, self._committed()
+        return self._chain.current.ledger_id, self._committed() + self._given_entries
 
     def _write(self, group: EntryGroup[C]) -> None:
         ledger = self._chain.current
         group.size = sum(map(len, group.entries))
-        self._sending, self._given = group, 0
+        self._count_given(group, 1)
         try:
             for entry in group.entries:
                 ledger.writer.add(entry)
-                self._given += 1
+                self._taken += 1
         except LedgerOver as error:
             ledger.ended(error)
 
+    def _count_given(self, group: EntryGroup[C], sign: int) -> None:
+        self._given += sign
+        self._given_entries += sign * len(group.entries)
+        self._given_size += sign * group.size
+
+    def _give_nothing(self) -> None:
+        self._given = self._given_entries = self._given_size = self._taken = 0
+
     def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
         """See `LedgerEvents.ledger_confirmed`."""
-        group = self._sending
-        if (
-            ledger is self._chain.current
-            and group is not None
-            and last >= group.first_entry + len(group.entries) - 1
-        ):
-            self._sending = None
+        if ledger is not self._chain.current:
+            return
+        while self._given:
+            group = self._submitted[0]
+            if last < group.first_entry + len(group.entries) - 1:
+                break
+            self._count_given(group, -1)
+            self._taken -= len(group.entries)
             self._written(group)
+        self._give()
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
         """See `LedgerEvents.ledger_ended`: all goes on in another ledger."""
         if ledger is not self._chain.current or self._error is not None:
             return
         _log.warning("%s: ledger %d ended: %s", self.name, ledger.ledger_id, error)
-        group, self._sending = self._sending, None
-        if group is None:
-            return
-        confirmed = max(0, ledger.writer.last_confirmed - group.first_entry + 1)
-        self._undecided = self._given - confirmed
-        if confirmed:
-            self._written_first(group, confirmed)
-        else:
-            self._begin(group)
+        confirmed = min(ledger.writer.last_confirmed + 1 - self._committed(), self._taken)
+        self._undecided = self._taken - confirmed
+        self._give_nothing()
+        for each in self._cut_off(confirmed, ledger.ledger_id):
+            self._written(each)
+        self._give()
 
     def _drop_waiting(self) -> list[C]:
-        self._sending, self._undecided = None, 0
+        if self._given:
+            # What was refused may be in the ledger all the same: nothing may follow it there.
+            self._chain.current.is_over = True
+        self._give_nothing()
+        self._undecided = 0
         return super()._drop_waiting()
 
     def _remember(self, group: EntryGroup[C]) -> None:
@@ -268,13 +314,27 @@ class ManagedLog(GroupLog[C]):
                 raise
 
     async def _write_final_state(self) -> None:
-        with contextlib.suppress(LogFencedError):
-            async with self._saving:
-                await self._keeper.close(dict(self._cursors))
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            if await self._chain.close(self._committed()):
-                await self._context.mark_released(self.name, self._chain.owned.version)
+        cursors, ledgers = await asyncio.gather(
+            self._close_cursors(), self._close_ledgers(), return_exceptions=True
+        )
+        for found in (cursors, ledgers):
+            if isinstance(found, BaseException) and not isinstance(found, LogFencedError):
+                raise found
+        if cursors is None:
+            steps = [self._keeper.discard_unused()]
+            if ledgers is True:
+                version = self._chain.owned.version
+                steps.append(self._context.mark_released(self.name, version))
+            await asyncio.gather(*steps)
+
+    async def _close_cursors(self) -> None:
+        async with self._saving:
+            await self._keeper.close(dict(self._cursors))
+
+    async def _close_ledgers(self) -> bool:
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        return await self._chain.close(self._committed())
 
     async def _release(self) -> None:
         if self._save_timer is not None:

@@ -9,19 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from counterpoise.bookkeeper.client_port import LedgerClient
-from counterpoise.bookkeeper.cursors import COMPACTION_CURSOR, cursor_names, read_cursor_node
-from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
+from counterpoise.bookkeeper.cursors import (
+    COMPACTED_LEDGER,
+    COMPACTION_CURSOR,
+    NO_LEDGER,
+    CursorNode,
+    cursor_names,
+    read_cursor_node,
+)
+from counterpoise.bookkeeper.errors import (
+    BookKeeperError,
+    NoSuchLedger,
+)
 from counterpoise.bookkeeper.managed_ledgers import ROOT, ListedLedger, parse_managed_ledger
-from counterpoise.metadata import BadVersion, MetadataError, MetadataStore
+from counterpoise.metadata import BadVersion, MetadataError
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
+from counterpoise.names.topic import url_encoded
 from counterpoise.storage.managed.context import ManagedContext
-from counterpoise.storage.managed.cursor_keeper import CursorKeeper
-from counterpoise.storage.managed.ledger_chain import LedgerChain
+from counterpoise.storage.managed.cursor_keeper import CursorKeeper, latest_positions
+from counterpoise.storage.managed.ledger_chain import (
+    LedgerChain,
+    create_ledger,
+    delete_unlisted,
+)
 from counterpoise.storage.managed.purpose import messages_purpose
 from counterpoise.storage.managed.topic_node import OwnedNode
 from counterpoise.storage.port import CursorState, StorageError
@@ -31,7 +46,7 @@ REPLICATORS: Final = "pulsar.repl"
 
 
 class UnsupportedLog(StorageError):
-    """A log with a feature of Pulsar's that is not supported here. Nothing of it was changed."""
+    """A log with a feature of Pulsar's that is not supported here. Its messages were left alone."""
 
     def __init__(self, name: str, feature: str) -> None:
         super().__init__(
@@ -51,54 +66,85 @@ class TakenOver:
 
 async def take_over(context: ManagedContext, name: str, owner: str) -> TakenOver:
     """Take a log over, or create it; raises `StorageError`."""
-    stored = await _node(context.metadata, name)
-    owned = OwnedNode(context.metadata, context.ledgers_root, name, stored.value, stored.version)
     purpose = messages_purpose(name, owner)
-    chain = LedgerChain(context.client, owned, purpose, context.now, context.wall)
-    creating = asyncio.create_task(chain.create_next())
+    client = context.client
+    # It takes the longest, and needs nothing of what is read meanwhile.
+    creating = asyncio.create_task(create_ledger(client, name, purpose, context.now))
     try:
-        found = await _recovered(context.client, name, stored.value)
-        following = await creating
+        stored, cursors = await _node(context, name)
+        # The cursors' ledgers as well, so that little is left to do when they are read at last.
+        found, _ = await asyncio.gather(
+            _recovered(client, name, stored.value),
+            asyncio.gather(*(_recover_cursor(client, each) for each in cursors)),
+        )
+        await asyncio.wait([creating])
+        following = creating.result()
+    except BaseException:
+        await asyncio.wait([creating])
+        if creating.exception() is None:
+            await delete_unlisted(client, creating.result())
+        raise
+    owned = OwnedNode(context.metadata, context.ledgers_root, name, stored.value, stored.version)
+    chain = LedgerChain(client, owned, purpose, context.now, context.wall)
+    try:
         kept = [each for each in found if each.entries]
         empty = [each.ledger for each in found if not each.entries]
         await chain.begin(following, kept, empty)
         keeper = CursorKeeper(context, owned)
-        return TakenOver(chain, keeper, await keeper.load())
+        names = [url_encoded(each.name) for each in cursors]
+        return TakenOver(chain, keeper, await keeper.load(names))
     except BaseException:
-        with contextlib.suppress(StorageError):
-            await creating
         await chain.abandon()
         raise
 
 
-async def _node(metadata: MetadataStore, name: str) -> Stored:
-    """The log's node, created where there is none; refused where Pulsar's features are used."""
-    path = f"{ROOT}/{name}"
+async def _node(context: ManagedContext, name: str) -> tuple[Stored, list[CursorNode]]:
+    """The log's node, created where there is none, and the nodes of its cursors.
+
+    Refused where Pulsar's features are used.
+    """
+    metadata, path = context.metadata, f"{ROOT}/{name}"
     try:
         while True:
-            stored = await metadata.get(path)
+            stored, cursors = await asyncio.gather(metadata.get(path), cursor_names(metadata, name))
             if stored is not None:
-                await _check_supported(metadata, name, stored.value)
-                return stored
+                return stored, await _supported_cursors(context, name, stored.value, cursors)
             with contextlib.suppress(BadVersion):
                 await metadata.put(path, b"", expected_version=MUST_NOT_EXIST)
     except (MetadataError, BookKeeperError) as error:
         raise StorageError(f"{path} cannot be read: {error}") from error
 
 
-async def _check_supported(metadata: MetadataStore, name: str, value: bytes) -> None:
+async def _supported_cursors(
+    context: ManagedContext, name: str, value: bytes, cursors: Sequence[str]
+) -> list[CursorNode]:
     if any(each.offloading for each in parse_managed_ledger(name, value).ledgers):
         raise UnsupportedLog(name, "ledgers in long-term storage (OffloadContext)")
-    nodes = [read_cursor_node(metadata, name, each) for each in await cursor_names(metadata, name)]
-    for node in await asyncio.gather(*nodes):
-        if node is None:
-            continue
-        if node.name == COMPACTION_CURSOR:
+    nodes = [read_cursor_node(context.metadata, name, each) for each in cursors]
+    found = [node for node in await asyncio.gather(*nodes) if node is not None]
+    for node in found:
+        if node.name == COMPACTION_CURSOR and await _names_compacted_ledger(context.client, node):
             raise UnsupportedLog(name, f"a compacted ledger (its cursor {node.name})")
         if node.name.startswith(REPLICATORS):
             raise UnsupportedLog(name, f"geo-replication (its cursor {node.name})")
         if node.delayed_ledgers:
             raise UnsupportedLog(name, f"an index of delayed messages (its cursor {node.name})")
+    return found
+
+
+async def _names_compacted_ledger(client: LedgerClient, node: CursorNode) -> bool:
+    """Whether Pulsar has compacted the topic; the cursor alone says that it may be compacted."""
+    latest, _ = await latest_positions(client, node)
+    # What the node has may be in use still.
+    names = {name for name, _ in (*node.positions.numbers, *latest.numbers)}
+    return COMPACTED_LEDGER in names
+
+
+async def _recover_cursor(client: LedgerClient, node: CursorNode) -> None:
+    """Recover a cursor's ledger; that it fails is noticed when the cursor is read."""
+    if node.ledger != NO_LEDGER:
+        with contextlib.suppress(BookKeeperError):
+            await client.recover(node.ledger)
 
 
 async def _recovered(client: LedgerClient, name: str, value: bytes) -> list[ListedLedger]:

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class BaseCommand(_message.Message):
-    __slots__ = ("type", "connect", "connected", "subscribe", "producer", "send", "send_receipt", "send_error", "message", "ack", "flow", "unsubscribe", "success", "error", "close_producer", "close_consumer", "producer_success", "ping", "pong", "redeliver_unacknowledged_messages", "partition_metadata", "partition_metadata_response", "lookup_topic", "lookup_topic_response", "consumer_stats", "consumer_stats_response", "reached_end_of_topic", "seek", "get_last_message_id", "get_last_message_id_response", "active_consumer_change", "get_topics_of_namespace", "get_topics_of_namespace_response", "get_schema", "get_schema_response", "auth_challenge", "auth_response", "ack_response", "get_or_create_schema", "get_or_create_schema_response", "new_txn", "add_partition_to_txn", "add_subscription_to_txn", "end_txn", "end_txn_on_partition", "end_txn_on_subscription", "tc_client_connect_request", "watch_topic_list", "watch_topic_list_success", "watch_topic_update", "watch_topic_list_close", "topic_migrated")
+    __slots__ = ("type", "connect", "connected", "subscribe", "producer", "send", "send_receipt", "send_error", "message", "ack", "flow", "unsubscribe", "success", "error", "close_producer", "close_consumer", "producer_success", "ping", "pong", "redeliver_unacknowledged_messages", "partition_metadata", "partition_metadata_response", "lookup_topic", "lookup_topic_response", "consumer_stats", "consumer_stats_response", "reached_end_of_topic", "seek", "get_last_message_id", "get_last_message_id_response", "active_consumer_change", "get_topics_of_namespace", "get_topics_of_namespace_response", "get_schema", "get_schema_response", "auth_challenge", "auth_response", "ack_response", "get_or_create_schema", "get_or_create_schema_response", "new_txn", "new_txn_response", "add_partition_to_txn", "add_partition_to_txn_response", "add_subscription_to_txn", "add_subscription_to_txn_response", "end_txn", "end_txn_response", "end_txn_on_partition", "end_txn_on_partition_response", "end_txn_on_subscription", "end_txn_on_subscription_response", "tc_client_connect_request", "tc_client_connect_response", "watch_topic_list", "watch_topic_list_success", "watch_topic_update", "watch_topic_list_close", "topic_migrated")
     class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CONNECT: _ClassVar[BaseCommand.Type]
@@ -51,12 +51,19 @@ class BaseCommand(_message.Message):
         GET_OR_CREATE_SCHEMA: _ClassVar[BaseCommand.Type]
         GET_OR_CREATE_SCHEMA_RESPONSE: _ClassVar[BaseCommand.Type]
         NEW_TXN: _ClassVar[BaseCommand.Type]
+        NEW_TXN_RESPONSE: _ClassVar[BaseCommand.Type]
         ADD_PARTITION_TO_TXN: _ClassVar[BaseCommand.Type]
+        ADD_PARTITION_TO_TXN_RESPONSE: _ClassVar[BaseCommand.Type]
         ADD_SUBSCRIPTION_TO_TXN: _ClassVar[BaseCommand.Type]
+        ADD_SUBSCRIPTION_TO_TXN_RESPONSE: _ClassVar[BaseCommand.Type]
         END_TXN: _ClassVar[BaseCommand.Type]
+        END_TXN_RESPONSE: _ClassVar[BaseCommand.Type]
         END_TXN_ON_PARTITION: _ClassVar[BaseCommand.Type]
+        END_TXN_ON_PARTITION_RESPONSE: _ClassVar[BaseCommand.Type]
         END_TXN_ON_SUBSCRIPTION: _ClassVar[BaseCommand.Type]
+        END_TXN_ON_SUBSCRIPTION_RESPONSE: _ClassVar[BaseCommand.Type]
         TC_CLIENT_CONNECT_REQUEST: _ClassVar[BaseCommand.Type]
+        TC_CLIENT_CONNECT_RESPONSE: _ClassVar[BaseCommand.Type]
         WATCH_TOPIC_LIST: _ClassVar[BaseCommand.Type]
         WATCH_TOPIC_LIST_SUCCESS: _ClassVar[BaseCommand.Type]
         WATCH_TOPIC_UPDATE: _ClassVar[BaseCommand.Type]
@@ -102,12 +109,19 @@ class BaseCommand(_message.Message):
     GET_OR_CREATE_SCHEMA: BaseCommand.Type
     GET_OR_CREATE_SCHEMA_RESPONSE: BaseCommand.Type
     NEW_TXN: BaseCommand.Type
+    NEW_TXN_RESPONSE: BaseCommand.Type
     ADD_PARTITION_TO_TXN: BaseCommand.Type
+    ADD_PARTITION_TO_TXN_RESPONSE: BaseCommand.Type
     ADD_SUBSCRIPTION_TO_TXN: BaseCommand.Type
+    ADD_SUBSCRIPTION_TO_TXN_RESPONSE: BaseCommand.Type
     END_TXN: BaseCommand.Type
+    END_TXN_RESPONSE: BaseCommand.Type
     END_TXN_ON_PARTITION: BaseCommand.Type
+    END_TXN_ON_PARTITION_RESPONSE: BaseCommand.Type
     END_TXN_ON_SUBSCRIPTION: BaseCommand.Type
+    END_TXN_ON_SUBSCRIPTION_RESPONSE: BaseCommand.Type
     TC_CLIENT_CONNECT_REQUEST: BaseCommand.Type
+    TC_CLIENT_CONNECT_RESPONSE: BaseCommand.Type
     WATCH_TOPIC_LIST: BaseCommand.Type
     WATCH_TOPIC_LIST_SUCCESS: BaseCommand.Type
     WATCH_TOPIC_UPDATE: BaseCommand.Type
@@ -154,12 +168,19 @@ class BaseCommand(_message.Message):
     GET_OR_CREATE_SCHEMA_FIELD_NUMBER: _ClassVar[int]
     GET_OR_CREATE_SCHEMA_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     NEW_TXN_FIELD_NUMBER: _ClassVar[int]
+    NEW_TXN_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     ADD_PARTITION_TO_TXN_FIELD_NUMBER: _ClassVar[int]
+    ADD_PARTITION_TO_TXN_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     ADD_SUBSCRIPTION_TO_TXN_FIELD_NUMBER: _ClassVar[int]
+    ADD_SUBSCRIPTION_TO_TXN_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     END_TXN_FIELD_NUMBER: _ClassVar[int]
+    END_TXN_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     END_TXN_ON_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    END_TXN_ON_PARTITION_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     END_TXN_ON_SUBSCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    END_TXN_ON_SUBSCRIPTION_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     TC_CLIENT_CONNECT_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    TC_CLIENT_CONNECT_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     WATCH_TOPIC_LIST_FIELD_NUMBER: _ClassVar[int]
     WATCH_TOPIC_LIST_SUCCESS_FIELD_NUMBER: _ClassVar[int]
     WATCH_TOPIC_UPDATE_FIELD_NUMBER: _ClassVar[int]
@@ -206,15 +227,22 @@ class BaseCommand(_message.Message):
     get_or_create_schema: _commands_pb2.CommandGetOrCreateSchema
     get_or_create_schema_response: _commands_pb2.CommandGetOrCreateSchemaResponse
     new_txn: _commands_pb2.CommandNewTxn
+    new_txn_response: _commands_pb2.CommandNewTxnResponse
     add_partition_to_txn: _commands_pb2.CommandAddPartitionToTxn
+    add_partition_to_txn_response: _commands_pb2.CommandAddPartitionToTxnResponse
     add_subscription_to_txn: _commands_pb2.CommandAddSubscriptionToTxn
+    add_subscription_to_txn_response: _commands_pb2.CommandAddSubscriptionToTxnResponse
     end_txn: _commands_pb2.CommandEndTxn
+    end_txn_response: _commands_pb2.CommandEndTxnResponse
     end_txn_on_partition: _commands_pb2.CommandEndTxnOnPartition
+    end_txn_on_partition_response: _commands_pb2.CommandEndTxnOnPartitionResponse
     end_txn_on_subscription: _commands_pb2.CommandEndTxnOnSubscription
+    end_txn_on_subscription_response: _commands_pb2.CommandEndTxnOnSubscriptionResponse
     tc_client_connect_request: _commands_pb2.CommandTcClientConnectRequest
+    tc_client_connect_response: _commands_pb2.CommandTcClientConnectResponse
     watch_topic_list: _commands_pb2.CommandWatchTopicList
     watch_topic_list_success: _commands_pb2.CommandWatchTopicListSuccess
     watch_topic_update: _commands_pb2.CommandWatchTopicUpdate
     watch_topic_list_close: _commands_pb2.CommandWatchTopicListClose
     topic_migrated: _commands_pb2.CommandTopicMigrated
-    def __init__(self, type: _Optional[_Union[BaseCommand.Type, str]] = ..., connect: _Optional[_Union[_commands_pb2.CommandConnect, _Mapping]] = ..., connected: _Optional[_Union[_commands_pb2.CommandConnected, _Mapping]] = ..., subscribe: _Optional[_Union[_commands_pb2.CommandSubscribe, _Mapping]] = ..., producer: _Optional[_Union[_commands_pb2.CommandProducer, _Mapping]] = ..., send: _Optional[_Union[_commands_pb2.CommandSend, _Mapping]] = ..., send_receipt: _Optional[_Union[_commands_pb2.CommandSendReceipt, _Mapping]] = ..., send_error: _Optional[_Union[_commands_pb2.CommandSendError, _Mapping]] = ..., message: _Optional[_Union[_commands_pb2.CommandMessage, _Mapping]] = ..., ack: _Optional[_Union[_commands_pb2.CommandAck, _Mapping]] = ..., flow: _Optional[_Union[_commands_pb2.CommandFlow, _Mapping]] = ..., unsubscribe: _Optional[_Union[_commands_pb2.CommandUnsubscribe, _Mapping]] = ..., success: _Optional[_Union[_commands_pb2.CommandSuccess, _Mapping]] = ..., error: _Optional[_Union[_commands_pb2.CommandError, _Mapping]] = ..., close_producer: _Optional[_Union[_commands_pb2.CommandCloseProducer, _Mapping]] = ..., close_consumer: _Optional[_Union[_commands_pb2.CommandCloseConsumer, _Mapping]] = ..., producer_success: _Optional[_Union[_commands_pb2.CommandProducerSuccess, _Mapping]] = ..., ping: _Optional[_Union[_commands_pb2.CommandPing, _Mapping]] = ..., pong: _Optional[_Union[_commands_pb2.CommandPong, _Mapping]] = ..., redeliver_unacknowledged_messages: _Optional[_Union[_commands_pb2.CommandRedeliverUnacknowledgedMessages, _Mapping]] = ..., partition_metadata: _Optional[_Union[_commands_pb2.CommandPartitionedTopicMetadata, _Mapping]] = ..., partition_metadata_response: _Optional[_Union[_commands_pb2.CommandPartitionedTopicMetadataResponse, _Mapping]] = ..., lookup_topic: _Optional[_Union[_commands_pb2.CommandLookupTopic, _Mapping]] = ..., lookup_topic_response: _Optional[_Union[_commands_pb2.CommandLookupTopicResponse, _Mapping]] = ..., consumer_stats: _Optional[_Union[_commands_pb2.CommandConsumerStats, _Mapping]] = ..., consumer_stats_response: _Optional[_Union[_commands_pb2.CommandConsumerStatsResponse, _Mapping]] = ..., reached_end_of_topic: _Optional[_Union[_commands_pb2.CommandReachedEndOfTopic, _Mapping]] = ..., seek: _Optional[_Union[_commands_pb2.CommandSeek, _Mapping]] = ..., get_last_message_id: _Optional[_Union[_commands_pb2.CommandGetLastMessageId, _Mapping]] = ..., get_last_message_id_response: _Optional[_Union[_commands_pb2.CommandGetLastMessageIdResponse, _Mapping]] = ..., active_consumer_change: _Optional[_Union[_commands_pb2.CommandActiveConsumerChange, _Mapping]] = ..., get_topics_of_namespace: _Optional[_Union[_commands_pb2.CommandGetTopicsOfNamespace, _Mapping]] = ..., get_topics_of_namespace_response: _Optional[_Union[_commands_pb2.CommandGetTopicsOfNamespaceResponse, _Mapping]] = ..., get_schema: _Optional[_Union[_commands_pb2.CommandGetSchema, _Mapping]] = ..., get_schema_response: _Optional[_Union[_commands_pb2.CommandGetSchemaResponse, _Mapping]] = ..., auth_challenge: _Optional[_Union[_commands_pb2.CommandAuthChallenge, _Mapping]] = ..., auth_response: _Optional[_Union[_commands_pb2.CommandAuthResponse, _Mapping]] = ..., ack_response: _Optional[_Union[_commands_pb2.CommandAckResponse, _Mapping]] = ..., get_or_create_schema: _Optional[_Union[_commands_pb2.CommandGetOrCreateSchema, _Mapping]] = ..., get_or_create_schema_response: _Optional[_Union[_commands_pb2.CommandGetOrCreateSchemaResponse, _Mapping]] = ..., new_txn: _Optional[_Union[_commands_pb2.CommandNewTxn, _Mapping]] = ..., add_partition_to_txn: _Optional[_Union[_commands_pb2.CommandAddPartitionToTxn, _Mapping]] = ..., add_subscription_to_txn: _Optional[_Union[_commands_pb2.CommandAddSubscriptionToTxn, _Mapping]] = ..., end_txn: _Optional[_Union[_commands_pb2.CommandEndTxn, _Mapping]] = ..., end_txn_on_partition: _Optional[_Union[_commands_pb2.CommandEndTxnOnPartition, _Mapping]] = ..., end_txn_on_subscription: _Optional[_Union[_commands_pb2.CommandEndTxnOnSubscription, _Mapping]] = ..., tc_client_connect_request: _Optional[_Union[_commands_pb2.CommandTcClientConnectRequest, _Mapping]] = ..., watch_topic_list: _Optional[_Union[_commands_pb2.CommandWatchTopicList, _Mapping]] = ..., watch_topic_list_success: _Optional[_Union[_commands_pb2.CommandWatchTopicListSuccess, _Mapping]] = ..., watch_topic_update: _Optional[_Union[_commands_pb2.CommandWatchTopicUpdate, _Mapping]] = ..., watch_topic_list_close: _Optional[_Union[_commands_pb2.CommandWatchTopicListClose, _Mapping]] = ..., topic_migrated: _Optional[_Union[_commands_pb2.CommandTopicMigrated, _Mapping]] = ...) -> None: ...
+    def __init__(self, type: _Optional[_Union[BaseCommand.Type, str]] = ..., connect: _Optional[_Union[_commands_pb2.CommandConnect, _Mapping]] = ..., connected: _Optional[_Union[_commands_pb2.CommandConnected, _Mapping]] = ..., subscribe: _Optional[_Union[_commands_pb2.CommandSubscribe, _Mapping]] = ..., producer: _Optional[_Union[_commands_pb2.CommandProducer, _Mapping]] = ..., send: _Optional[_Union[_commands_pb2.CommandSend, _Mapping]] = ..., send_receipt: _Optional[_Union[_commands_pb2.CommandSendReceipt, _Mapping]] = ..., send_error: _Optional[_Union[_commands_pb2.CommandSendError, _Mapping]] = ..., message: _Optional[_Union[_commands_pb2.CommandMessage, _Mapping]] = ..., ack: _Optional[_Union[_commands_pb2.CommandAck, _Mapping]] = ..., flow: _Optional[_Union[_commands_pb2.CommandFlow, _Mapping]] = ..., unsubscribe: _Optional[_Union[_commands_pb2.CommandUnsubscribe, _Mapping]] = ..., success: _Optional[_Union[_commands_pb2.CommandSuccess, _Mapping]] = ..., error: _Optional[_Union[_commands_pb2.CommandError, _Mapping]] = ..., close_producer: _Optional[_Union[_commands_pb2.CommandCloseProducer, _Mapping]] = ..., close_consumer: _Optional[_Union[_commands_pb2.CommandCloseConsumer, _Mapping]] = ..., producer_success: _Optional[_Union[_commands_pb2.CommandProducerSuccess, _Mapping]] = ..., ping: _Optional[_Union[_commands_pb2.CommandPing, _Mapping]] = ..., pong: _Optional[_Union[_commands_pb2.CommandPong, _Mapping]] = ..., redeliver_unacknowledged_messages: _Optional[_Union[_commands_pb2.CommandRedeliverUnacknowledgedMessages, _Mapping]] = ..., partition_metadata: _Optional[_Union[_commands_pb2.CommandPartitionedTopicMetadata, _Mapping]] = ..., partition_metadata_response: _Optional[_Union[_commands_pb2.CommandPartitionedTopicMetadataResponse, _Mapping]] = ..., lookup_topic: _Optional[_Union[_commands_pb2.CommandLookupTopic, _Mapping]] = ..., lookup_topic_response: _Optional[_Union[_commands_pb2.CommandLookupTopicResponse, _Mapping]] = ..., consumer_stats: _Optional[_Union[_commands_pb2.CommandConsumerStats, _Mapping]] = ..., consumer_stats_response: _Optional[_Union[_commands_pb2.CommandConsumerStatsResponse, _Mapping]] = ..., reached_end_of_topic: _Optional[_Union[_commands_pb2.CommandReachedEndOfTopic, _Mapping]] = ..., seek: _Optional[_Union[_commands_pb2.CommandSeek, _Mapping]] = ..., get_last_message_id: _Optional[_Union[_commands_pb2.CommandGetLastMessageId, _Mapping]] = ..., get_last_message_id_response: _Optional[_Union[_commands_pb2.CommandGetLastMessageIdResponse, _Mapping]] = ..., active_consumer_change: _Optional[_Union[_commands_pb2.CommandActiveConsumerChange, _Mapping]] = ..., get_topics_of_namespace: _Optional[_Union[_commands_pb2.CommandGetTopicsOfNamespace, _Mapping]] = ..., get_topics_of_namespace_response: _Optional[_Union[_commands_pb2.CommandGetTopicsOfNamespaceResponse, _Mapping]] = ..., get_schema: _Optional[_Union[_commands_pb2.CommandGetSchema, _Mapping]] = ..., get_schema_response: _Optional[_Union[_commands_pb2.CommandGetSchemaResponse, _Mapping]] = ..., auth_challenge: _Optional[_Union[_commands_pb2.CommandAuthChallenge, _Mapping]] = ..., auth_response: _Optional[_Union[_commands_pb2.CommandAuthResponse, _Mapping]] = ..., ack_response: _Optional[_Union[_commands_pb2.CommandAckResponse, _Mapping]] = ..., get_or_create_schema: _Optional[_Union[_commands_pb2.CommandGetOrCreateSchema, _Mapping]] = ..., get_or_create_schema_response: _Optional[_Union[_commands_pb2.CommandGetOrCreateSchemaResponse, _Mapping]] = ..., new_txn: _Optional[_Union[_commands_pb2.CommandNewTxn, _Mapping]] = ..., new_txn_response: _Optional[_Union[_commands_pb2.CommandNewTxnResponse, _Mapping]] = ..., add_partition_to_txn: _Optional[_Union[_commands_pb2.CommandAddPartitionToTxn, _Mapping]] = ..., add_partition_to_txn_response: _Optional[_Union[_commands_pb2.CommandAddPartitionToTxnResponse, _Mapping]] = ..., add_subscription_to_txn: _Optional[_Union[_commands_pb2.CommandAddSubscriptionToTxn, _Mapping]] = ..., add_subscription_to_txn_response: _Optional[_Union[_commands_pb2.CommandAddSubscriptionToTxnResponse, _Mapping]] = ..., end_txn: _Optional[_Union[_commands_pb2.CommandEndTxn, _Mapping]] = ..., end_txn_response: _Optional[_Union[_commands_pb2.CommandEndTxnResponse, _Mapping]] = ..., end_txn_on_partition: _Optional[_Union[_commands_pb2.CommandEndTxnOnPartition, _Mapping]] = ..., end_txn_on_partition_response: _Optional[_Union[_commands_pb2.CommandEndTxnOnPartitionResponse, _Mapping]] = ..., end_txn_on_subscription: _Optional[_Union[_commands_pb2.CommandEndTxnOnSubscription, _Mapping]] = ..., end_txn_on_subscription_response: _Optional[_Union[_commands_pb2.CommandEndTxnOnSubscriptionResponse, _Mapping]] = ..., tc_client_connect_request: _Optional[_Union[_commands_pb2.CommandTcClientConnectRequest, _Mapping]] = ..., tc_client_connect_response: _Optional[_Union[_commands_pb2.CommandTcClientConnectResponse, _Mapping]] = ..., watch_topic_list: _Optional[_Union[_commands_pb2.CommandWatchTopicList, _Mapping]] = ..., watch_topic_list_success: _Optional[_Union[_commands_pb2.CommandWatchTopicListSuccess, _Mapping]] = ..., watch_topic_update: _Optional[_Union[_commands_pb2.CommandWatchTopicUpdate, _Mapping]] = ..., watch_topic_list_close: _Optional[_Union[_commands_pb2.CommandWatchTopicListClose, _Mapping]] = ..., topic_migrated: _Optional[_Union[_commands_pb2.CommandTopicMigrated, _Mapping]] = ...) -> None: ...

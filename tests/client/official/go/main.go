@@ -5,8 +5,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -24,6 +28,16 @@ type request struct {
 	Payload  string  `json:"payload"`
 	Count    int     `json:"count"`
 	WithinS  float64 `json:"within_s"`
+	Keep     bool    `json:"keep"`
+	Method   string  `json:"method"`
+	Body     string  `json:"body"`
+}
+
+func (r request) within(otherwise time.Duration) time.Duration {
+	if r.WithinS == 0 {
+		return otherwise
+	}
+	return time.Duration(r.WithinS * float64(time.Second))
 }
 
 type driver struct {
@@ -40,7 +54,7 @@ func (d *driver) connect(r request) (any, error) {
 		TLSTrustCertsFilePath: r.Trust,
 		TLSValidateHostname:   r.Trust != "",
 		ListenerName:          r.Listener,
-		OperationTimeout:      time.Duration(r.WithinS * float64(time.Second)),
+		OperationTimeout:      r.within(30 * time.Second),
 		Logger:                plog.NewLoggerWithLogrus(quiet),
 	}
 	if r.Token != nil {
@@ -56,7 +70,9 @@ func (d *driver) connect(r request) (any, error) {
 func (d *driver) produce(r request) (any, error) {
 	producer := d.producers[r.Topic]
 	if producer == nil {
-		made, err := d.client.CreateProducer(pulsar.ProducerOptions{Topic: r.Topic, DisableBatching: true})
+		made, err := d.client.CreateProducer(pulsar.ProducerOptions{
+			Topic: r.Topic, DisableBatching: true, SendTimeout: r.within(30 * time.Second),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +103,7 @@ func (d *driver) subscribe(r request) (any, error) {
 
 func (d *driver) consume(r request) (any, error) {
 	found := []string{}
-	limit, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	limit, cancel := context.WithTimeout(context.Background(), r.within(30*time.Second))
 	defer cancel()
 	for len(found) < r.Count {
 		message, err := d.consumers[r.Topic].Receive(limit)
@@ -95,11 +111,50 @@ func (d *driver) consume(r request) (any, error) {
 			return nil, err
 		}
 		found = append(found, string(message.Payload()))
+		if r.Keep {
+			continue
+		}
 		if err := d.consumers[r.Topic].Ack(message); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+func (d *driver) unsubscribe(r request) (any, error) {
+	return nil, d.consumers[r.Topic].Unsubscribe()
+}
+
+func (d *driver) rewind(r request) (any, error) {
+	return nil, d.consumers[r.Topic].SeekByTime(time.UnixMilli(1))
+}
+
+func (d *driver) last(r request) (any, error) {
+	ids, err := d.consumers[r.Topic].GetLastMessageIDs()
+	if err == nil && len(ids) != 1 {
+		err = errors.New("a topic without partitions has one last message")
+	}
+	return nil, err
+}
+
+func (d *driver) partitions(r request) (any, error) {
+	found, err := d.client.TopicPartitions(r.Topic)
+	return len(found), err
+}
+
+func (d *driver) http(r request) (any, error) {
+	asked, err := http.NewRequest(r.Method, r.URL, strings.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	asked.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(asked)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return map[string]any{"status": answer.StatusCode, "text": string(text)}, err
 }
 
 func (d *driver) close(request) (any, error) {
@@ -113,7 +168,8 @@ func main() {
 	d := &driver{}
 	verbs := map[string]func(request) (any, error){
 		"connect": d.connect, "produce": d.produce, "subscribe": d.subscribe,
-		"consume": d.consume, "close": d.close,
+		"consume": d.consume, "unsubscribe": d.unsubscribe, "rewind": d.rewind, "last": d.last,
+		"partitions": d.partitions, "http": d.http, "close": d.close,
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<24)

@@ -167,6 +167,20 @@ def test_a_broker_of_unknown_capacity_counts_as_the_median_of_the_others(
     assert found[:, 1].tolist() == pytest.approx([*known, middle])
 
 
+def test_a_saturated_broker_is_taken_for_no_larger_one_than_what_it_carries() -> None:
+    """It uses no more than all of its processor, whatever its clients want of it."""
+    cluster = Cluster([0] * 4, constant(np.zeros(4)), 5)
+    remembered = np.full((5, 3), np.nan)
+    remembered[4, 0] = 120.0
+    view = cluster.view()
+    usage = np.zeros((5, 5), np.float32)
+    usage[:, 0] = [50.0, 40.0, 100.0, 100.0, 100.0]
+    wanted = np.array([50.0, 40.0, 180.0, 55.0, 180.0])
+    broker = replace(view.broker, usage=usage, traffic=replace(view.broker.traffic, rate_in=wanted))
+    found = capacities(replace(view, broker=broker), np.ones(5), remembered)
+    assert found[:, 0].tolist() == pytest.approx([100.0, 100.0, 100.0, 55.0, 120.0])
+
+
 @dataclass
 class Unmeasured(Cluster):
     """Brokers that report no use of anything, and send on what they receive."""

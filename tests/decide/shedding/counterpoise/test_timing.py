@@ -59,6 +59,24 @@ def test_moves_of_several_brokers_that_are_equally_full_are_made_together() -> N
     assert both.use.max() - made.steps[0].fullest == pytest.approx(0.0)
 
 
+# Each of 4 brokers has a mean of 1: of the first only small bundles can go, the second has 1.3.
+SMALL = steady([1.4, *[0.01] * 8, *[0.02] * 4, 0.8, 0.5, 0.57, 0.57], [*[0] * 13, 1, 1, 2, 3], 4)
+# The second of 6 cannot be emptied, so what the first gives wins too little; the third has 1.25.
+EQUAL = steady([1.45, 0.05, 1.5, 0.8, 0.45, 0.5833, 0.5833, 0.5834], [0, 0, 1, 2, 2, 3, 4, 5], 6)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "bundle", "price"), [(SMALL, 14, 0.05), (EQUAL, 4, 0.055)], ids=["small", "equal"]
+)
+def test_moves_that_win_too_little_keep_no_other_broker_from_giving(
+    brokers: LoadColumns, bundle: int, price: float
+) -> None:
+    """The fullest broker gives first, and what it can give does not pay."""
+    made = bought(brokers, cheap(price), [0.0] * brokers.use.shape[2])
+    assert [step.bundle for step in made.steps] == [bundle]
+    assert made.needed == pytest.approx(price)
+
+
 def test_what_is_won_by_chance_is_not_bought() -> None:
     """What the first broker may carry less, and the third more, is won by chance."""
     assert bought(UNEVEN, cheap(0.05), [0.1, 0.0, 0.0]).steps

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from counterpoise.pipeline.backtest.optimum.bound import least_imbalance
 from counterpoise.pipeline.backtest.optimum.floor import Windows, least_fullest, windows_of
 from counterpoise.pipeline.backtest.optimum.players import frontier
-from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.pipeline.backtest.synthetic import DOMINANT, SyntheticTrace
 from tests.pipeline.backtest.test_simulate import Plain
 
 FEW = settings(deadline=None, max_examples=60)
@@ -111,8 +111,11 @@ def test_players_are_above_the_bound_and_a_dearer_move_is_made_less_often() -> N
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_dominated_cluster_is_as_uneven_as_its_largest_bundle(seed: int) -> None:
-    windows = windows_of(SyntheticTrace("dominated", seed, 10, 200, 2.0), 1)
+@pytest.mark.parametrize(("kind", "shares"), DOMINANT.items())
+def test_a_cluster_with_giants_is_as_uneven_as_the_largest(
+    kind: str, shares: tuple[float, ...], seed: int
+) -> None:
+    windows = windows_of(SyntheticTrace(kind, seed, 10, 200, 2.0), 1)
     largest = np.sort(windows.load[0])[::-1]
-    assert largest[:3] == pytest.approx([1.387, 1.2, 1.05], abs=0.04)
-    assert windows.least[0] == pytest.approx(largest[0], abs=0.02)
+    assert largest[: len(shares)] == pytest.approx(shares, abs=0.04)
+    assert windows.least[0] == pytest.approx(1.387, abs=0.02)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.limits.dispatch_flow import DeliveryBudget, Unlimited
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.compacted_view import NOT_COMPACTED
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.entry_reader import EntryReader
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Log
+
+NO_TRANSACTION: Final = sys.maxsize
+"""No transaction is open: all entries may be delivered."""
 
 BURST_BYTES = 1 << 20
 """A burst ends after this many bytes, so that one consumer cannot fill a connection's buffer."""
@@ -40,9 +45,18 @@ class Dispatcher(ABC):
         self._waits = False
         #: What dispatch limits leave it; the subscription replaces it.
         self.flow: DeliveryBudget = Unlimited()
+        #: Where the first message of an open transaction is; the subscription sets it.
+        self.stable_end = NO_TRANSACTION
         #: By what delayed messages are due; the subscription replaces it.
         self.wall = WallClock()
+        #: What ``readCompacted`` consumers get; the subscription replaces it.
+        self.compacted = NOT_COMPACTED
         self._feed = EntryReader(log, self.dispatch)
+
+    @property
+    def end(self) -> int:
+        """Index after the last entry that may be delivered."""
+        return min(self.log.end, self.stable_end)
 
     @property
     def behind(self) -> int:
@@ -107,6 +121,10 @@ class Dispatcher(ABC):
     @abstractmethod
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
         """Send unacknowledged entries again: these, or all the consumer holds."""
+
+    @abstractmethod
+    def deliver_again(self, indexes: Sequence[int]) -> None:
+        """Entries (at least one) are unacknowledged after all: their transaction was aborted."""
 
     @abstractmethod
     def acked(self, recipient: Recipient, index: int) -> int:

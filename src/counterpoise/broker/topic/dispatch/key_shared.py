@@ -142,7 +142,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if recipient.ready and self._lanes.get(recipient) and not self._serve_lane(recipient):
                 return
         while (
-            self.read_index < self.log.end
+            self.read_index < self.end
             and self._waiting_count < self._look_ahead
             and self.unacked < self._max_unacked
             and turns.left > 0
@@ -180,7 +180,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if not waiting or waiting[0] != index:
                 heappop(lane)
                 continue
-            acked = self.acks.is_acked(index)
+            acked = self.acks.skips(index)
             chunk = None if acked else self._feed.at(index)
             if chunk is None and not acked:
                 have = False
@@ -215,15 +215,15 @@ class KeySharedDispatcher(SharedDispatcher):
         bursts: dict[Recipient, _Burst] = {}
         slot_of, waiting, most = self.selector.slot, self._waiting, self._max_unacked
         is_open, holder = self._open, self._holder
-        check = self.acks.above or begin <= self.acks.mark
-        stop = min(first + len(entries), self.log.end, begin + BURST_ENTRIES)
+        check = self.acks.has_gaps or begin <= self.acks.mark
+        stop = min(first + len(entries), self.end, begin + BURST_ENTRIES)
         for index in range(begin, stop):
             if not is_open or self._waiting_count >= self._look_ahead or self.unacked >= most:
                 break
             if sent >= free or size >= room:
                 break
             self.read_index = index + 1
-            if check and self.acks.is_acked(index):
+            if check and self.acks.skips(index):
                 continue
             entry = entries[index - first]
             self._slots[index] = slot = slot_of(key_of(entry))

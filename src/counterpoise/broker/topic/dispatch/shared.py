@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -17,13 +17,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
-from counterpoise.wire.entry import BadEntry, metadata_of
-
-_DELIVER_AT_TAG = b"\x98\x01"
-"""How field 19 (``deliver_at_time``) of the message metadata begins; rarely there by chance."""
-
-_METADATA_BYTES = 4096
-"""Where to look for it: a larger metadata would have to have enormous properties."""
+from counterpoise.wire.entry import DELIVER_AT_TAG, METADATA_BYTES, BadEntry, metadata_of
 
 _NO_LIMIT = sys.maxsize
 
@@ -59,6 +53,7 @@ class SharedDispatcher(Dispatcher):
         """Follow a change of policies: consumers that were blocked may go on."""
         self._max_unacked_consumer = rules.unacked_of_consumer or _NO_LIMIT
         self._max_unacked = rules.unacked_of_subscription or _NO_LIMIT
+        self._delays, self._early_ms = rules.delays, rules.early_ms
         for each in self.consumers:
             if each.blocked and each.unacked < self._max_unacked_consumer:
                 each.blocked = False
@@ -117,9 +112,19 @@ class SharedDispatcher(Dispatcher):
                 self.give_back(index)
         self.dispatch()
 
+    def deliver_again(self, indexes: Sequence[int]) -> None:
+        """See `Dispatcher.deliver_again`."""
+        for index in indexes:
+            holder = self._holder.get(index)
+            if holder is not None:
+                self._forget(holder, index, holder.pending.pop(index))
+            if index < self.read_index:
+                self.give_back(index)
+        self.dispatch()
+
     def give_back(self, index: int) -> None:
         """Queue an entry for another delivery."""
-        if self.acks.is_acked(index):
+        if self.acks.skips(index):
             return
         self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
         self.replay(index)
@@ -191,7 +196,7 @@ class SharedDispatcher(Dispatcher):
         """Send what permits allow: what came back first, then what was never sent."""
         turns = self.turns
         while (
-            (self._replay or self.read_index < self.log.end)
+            (self._replay or self.read_index < self.end)
             and self.unacked < self._max_unacked
             and turns.left > 0
         ):
@@ -235,13 +240,13 @@ class SharedDispatcher(Dispatcher):
         first, entries, counts = chunk.first, chunk.entries, chunk.messages
         ledger_id, entry_id = self.log.position(index)
         shift = entry_id - index
-        stop = min(first + len(entries), self.log.end, index + BURST_ENTRIES)
-        check = self.acks.above or index <= self.acks.mark
+        stop = min(first + len(entries), self.end, index + BURST_ENTRIES)
+        check = self.acks.has_gaps or index <= self.acks.mark
         pending, holder = recipient.pending, self._holder
         while index < stop and left > 0 and size < self._burst_bytes:
             entry = entries[index - first]
-            if (check and self.acks.is_acked(index)) or (
-                entry.find(_DELIVER_AT_TAG, 0, _METADATA_BYTES) >= 0
+            if (check and self.acks.skips(index)) or (
+                entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) >= 0
                 and self._is_delayed(entry, index)
             ):
                 index += 1
@@ -264,7 +269,7 @@ class SharedDispatcher(Dispatcher):
         while self._replay and left > 0 and size < self._burst_bytes and looked < BURST_ENTRIES:
             looked += 1
             index = self._replay[0]
-            if self.acks.is_acked(index):
+            if self.acks.skips(index):
                 self._replay_set.discard(heappop(self._replay))
                 continue
             chunk = self._feed.at(index)
@@ -294,13 +299,13 @@ class SharedDispatcher(Dispatcher):
 
     def _is_delayed(self, entry: bytes, index: int) -> bool:
         """Whether the entry asks for a later delivery (PIP-26); then it waits for its time."""
-        if entry.find(_DELIVER_AT_TAG, 0, _METADATA_BYTES) < 0:
+        if not self._delays or entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) < 0:
             return False
         try:
             due = metadata_of(entry).deliver_at_time
         except BadEntry:
             return False
-        if due <= self.wall() * 1000:
+        if due <= self.wall() * 1000 + self._early_ms:
             return False
         heappush(self._delayed, (due, index))
         if self._delayed[0] == (due, index):
@@ -320,7 +325,7 @@ class SharedDispatcher(Dispatcher):
         self._arm()
 
     def _due(self) -> None:
-        now = self.wall() * 1000
+        now = self.wall() * 1000 + self._early_ms
         for _ in range(BURST_ENTRIES):
             if not self._delayed or self._delayed[0][0] > now:
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
@@ -99,12 +99,17 @@ class SingleActiveDispatcher(Dispatcher):
         """The cursor may have overtaken the reader."""
         self.read_index = max(self.read_index, index + 1)
 
+    def deliver_again(self, indexes: Sequence[int]) -> None:
+        """See `Dispatcher.deliver_again`: what was delivered since comes again as well."""
+        self.read_index = min(self.read_index, *indexes)
+        self.dispatch()
+
     def _deliver(self) -> None:
         """Send the active consumer what it has permits for."""
         recipient = self._serving
         if recipient is None:
             return
-        end, turns = self.log.end, self.turns
+        end, turns = self.end, self.turns
         while self.read_index < end and turns.left > 0 and recipient.ready:
             if not self._send_burst(recipient, end):
                 return
@@ -114,6 +119,8 @@ class SingleActiveDispatcher(Dispatcher):
         if free <= 0:
             return False
         index = self.read_index
+        if index <= self.compacted.horizon and recipient.request.read_compacted:
+            return self._send_compacted(recipient, free, min(BURST_BYTES, room))
         chunk = self._feed.at(index)
         if chunk is None:
             return False
@@ -122,13 +129,13 @@ class SingleActiveDispatcher(Dispatcher):
         start = index - chunk.first
         stop = min(len(chunk.entries), end - chunk.first, start + BURST_ENTRIES)
         shift = entry_id - start
-        check = self.acks.above or index <= self.acks.mark
+        check = self.acks.has_gaps or index <= self.acks.mark
         permits, size = min(recipient.permits, free), 0
         had = permits
         burst: list[Delivery] = []
         at = start
         for at in range(start, stop):
-            if check and self.acks.is_acked(chunk.first + at):
+            if check and self.acks.skips(chunk.first + at):
                 continue
             entry = chunk.entries[at]
             burst.append((ledger_id, at + shift, 0, entry, ()))
@@ -143,6 +150,35 @@ class SingleActiveDispatcher(Dispatcher):
             recipient.permits -= messages
             self.flow.took(messages, len(burst), size)
             recipient.send(burst, messages, size)
+        return True
+
+    def _send_compacted(self, recipient: Recipient, free: int, most: int) -> bool:
+        """Send entries that compaction has left; the others up to its horizon are passed over."""
+        view, log, acks = self.compacted, self.log, self.acks
+        index = self.read_index = view.following(self.read_index)
+        chunk = self._feed.at(index) if index <= view.horizon else None
+        if chunk is None:
+            return index > view.horizon
+        burst: list[Delivery] = []
+        permits, size, looked_at = min(recipient.permits, free), 0, 0
+        had, end = permits, chunk.first + len(chunk.entries)
+        while index <= view.horizon and index < end and looked_at < BURST_ENTRIES:
+            looked_at += 1
+            entry = chunk.entries[index - chunk.first]
+            if entry and not acks.skips(index):
+                entry = view.shown(index, entry)
+                burst.append((*log.position(index), 0, entry, ()))
+                permits -= chunk.messages[index - chunk.first]
+                size += len(entry)
+            index = view.following(index + 1)
+            if permits <= 0 or size >= most:
+                break
+        self.read_index = index
+        self.turns.spend(looked_at, size)
+        if burst:
+            recipient.permits -= had - permits
+            self.flow.took(had - permits, len(burst), size)
+            recipient.send(burst, had - permits, size)
         return True
 
     def _choose(self) -> bool:

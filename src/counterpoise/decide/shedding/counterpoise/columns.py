@@ -14,6 +14,8 @@ from counterpoise.load.view import ClusterView, Masks
 _USAGE = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 _LEAST_USED = 0.02
 """Below this a use says too little about what a broker can carry."""
+_SATURATED = 0.99
+"""From this on a use is at its end, whatever the broker's clients want of it."""
 _ILL, _WELL = 0.5, 0.8
 """What bundles carry ÷ their forecast: of an ill broker at most, and of the others at least."""
 _FEWEST, _MOST_OF_THEM = 4, 0.75
@@ -90,10 +92,11 @@ def _served(owner: Indices) -> Masks | slice:
 def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats:
     """What each broker can carry of each figure, from what it carries and how much that uses.
 
-    Messages/s stand for the processor. Where a use is too small to say, or no number, what was
-    ``remembered`` counts (0 or NaN: nothing), else the median of the others; 0 where a figure has
-    no weight or no broker says anything. Brokers of one host report what the host uses, or each its
-    own part of that: either way they are equal parts of what it can carry.
+    Messages/s stand for the processor. Where a use is too small to say, at its end or no number,
+    what was ``remembered`` counts (0 or NaN: nothing), else the median of the others; 0 where a
+    figure has no weight or no broker says anything. A saturated broker looks larger the more it has
+    to do: it can carry that at most. Brokers of one host report what the host uses, or each its own
+    part of that: either way they are equal parts of what it can carry.
     """
     traffic = view.broker.traffic
     carried = _evened_by_host(
@@ -101,18 +104,21 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
         view.brokers,
     )
     with np.errstate(all="ignore"):
-        reported = view.broker.usage[:, _USAGE].astype(np.float64) * weights[list(_USAGE)] / 100.0
-        known_use = np.where(np.isfinite(reported), reported, 0.0)
-        use = _evened_by_host(known_use, view.brokers)
+        reported = view.broker.usage[:, _USAGE].astype(np.float64) / 100.0
+        part = _evened_by_host(np.where(np.isfinite(reported), reported, 0.0), view.brokers)
+        use = part * weights[list(_USAGE)]
         seen = carried / use
     seen[~((use > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
+    most = np.where((part >= _SATURATED) & (seen > 0), seen, np.inf)
+    seen[part >= _SATURATED] = np.nan
     # A tenth of what is new: a use is measured over another span than the traffic.
     remembered = np.where(remembered > 0, remembered, np.nan)
     known = np.where(np.isnan(remembered), seen, 0.9 * remembered + 0.1 * seen)
     known = np.where(np.isnan(known), remembered, known)
     middle = _median(known)
     known = np.where(np.isnan(known) | (np.abs(known - middle) < 0.15 * middle), middle, known)
-    return np.nan_to_num(known, nan=0.0)
+    found: Floats = np.minimum(np.nan_to_num(known, nan=0.0), most)
+    return found
 
 
 def _evened_by_host(carried: Floats, brokers: Sequence[str]) -> Floats:

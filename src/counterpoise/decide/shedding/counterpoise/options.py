@@ -11,7 +11,7 @@ class CounterpoiseOptions:
     """What Counterpoise reads."""
 
     move_price: float = option(
-        0.3, "counterpoiseMovePrice", "imbalance hours of one broker", low=0.0, dynamic=True
+        0.25, "counterpoiseMovePrice", "imbalance hours of one broker", low=0.0, dynamic=True
     )
     """What a move must win: one broker this much above the mean, for an hour, is worth one."""
     horizon_minutes: int = option(60, "counterpoiseHorizonMinutes", "minutes", low=1, dynamic=True)

@@ -112,7 +112,8 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
         if source < 0:
             break
         rows = movable[starts[source] : starts[source + 1]]
-        made = _best(cluster, use, top, source, _candidates(rows[free[rows]], size))
+        rows = rows[free[rows] & (size[rows] * _most_won(cluster, top[:, source]) > prices.lasting)]
+        made = _best(cluster, use, top, source, _candidates(rows, size))
         if made is None:
             barren.append(source)
             if len(barren) >= STALE:
@@ -128,7 +129,39 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
         best, before = max(best, over), step
         if over < best - HOPE * prices.lasting:
             break
-    return Found(tuple(steps), *start)
+    return Found(_without_vain(cluster, steps, (use, top), prices), *start)
+
+
+def _without_vain(
+    cluster: LoadColumns, steps: list[Step], after: tuple[Floats, Floats], prices: Prices
+) -> tuple[Step, ...]:
+    """The steps that win their price once all others are made, in their order.
+
+    Of a fullest broker that cannot get below another's load, say one with a bundle larger than a
+    broker's share, a search takes bundles that win next to nothing before it gets to the others.
+    """
+    use, top = after
+    weight, filling = cluster.weight, cluster.filling
+    now = float(objective(top, weight, filling).sum())
+    kept = []
+    for step in reversed(steps):
+        back = (step.bundle, step.destination, step.source)
+        carry(cluster, use, top, back)
+        without = float(objective(top, weight, filling).sum())
+        if without - now > prices.lasting:
+            carry(cluster, use, top, step[:3])
+            kept.append(step)
+        else:
+            now = without
+    if len(kept) == len(steps):
+        return tuple(steps)
+    use = cluster.use.copy()
+    top = use.max(axis=0, initial=0.0)
+    made = []
+    for step in reversed(kept):
+        carry(cluster, use, top, step[:3])
+        made.append(Step(*step[:3], *_position(objective(top, weight, filling), weight @ top)))
+    return tuple(made)
 
 
 def carry(cluster: LoadColumns, use: Floats, top: Floats, move: tuple[int, int, int]) -> None:
@@ -150,6 +183,14 @@ def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:
     above[barren] = 0.0
     fullest = int(above.argmax()) if len(above) else -1
     return fullest if fullest >= 0 and above[fullest] > 0.0 else -1
+
+
+def _most_won(cluster: LoadColumns, top: Floats) -> float:
+    """What a unit of load that leaves a broker lowers the objective by, whatever else moves.
+
+    The broker may be the fullest, and its square counts; what fills a broker counts once more.
+    """
+    return 1.0 + 2.0 * float((top - 1.0).clip(0.0).max()) + float(cluster.filling.any())
 
 
 def _best(

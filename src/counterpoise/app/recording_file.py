@@ -1,0 +1,82 @@
+"""The file in which ``counterpoise up --record`` keeps what clients do."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from counterpoise.app.errors import UserError
+from counterpoise.faults.recording import HEADER, RecordKind, TrafficRecord
+
+RECORD_MIB: Final = 1024
+_log = logging.getLogger(__name__)
+
+
+class RecordingFile:
+    """See `TrafficRecorder`; each record is written at once, so that a kill costs the last one."""
+
+    def __init__(self, path: Path, limit_mib: int = RECORD_MIB) -> None:
+        """Make the file, readable by its owner alone; raises `UserError` when it exists."""
+        if limit_mib < 1:
+            raise UserError(f"a recording of {limit_mib} MiB: allow it at least 1.")
+        self._path = path
+        self._left = limit_mib * 1024 * 1024 - len(HEADER)
+        self._numbers = itertools.count(1)
+        self._began = time.monotonic_ns()
+        try:
+            # Unbuffered: what was written survives the process.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+            self._file.write(HEADER)
+        except OSError as error:
+            raise UserError(
+                f"cannot record to {path}: {error.strerror}. Choose a file that does not exist."
+            ) from None
+
+    def opened(self) -> int:
+        """See `TrafficRecorder`."""
+        number = next(self._numbers)
+        self._write(RecordKind.OPENED, number)
+        return number
+
+    def came(self, connection: int, frame: bytes) -> None:
+        """See `TrafficRecorder`."""
+        self._write(RecordKind.FROM_CLIENT, connection, frame)
+
+    def left(self, connection: int, command: bytes) -> None:
+        """See `TrafficRecorder`."""
+        self._write(RecordKind.TO_CLIENT, connection, command)
+
+    def closed(self, connection: int) -> None:
+        """See `TrafficRecorder`."""
+        self._write(RecordKind.CLOSED, connection)
+
+    def close(self) -> None:
+        """Record nothing more."""
+        self._file.close()
+
+    def _write(self, kind: RecordKind, connection: int, data: bytes = b"") -> None:
+        if self._file.closed:
+            return
+        at_us = (time.monotonic_ns() - self._began) // 1000
+        record = TrafficRecord(kind, connection, at_us, data).to_bytes()
+        self._left -= len(record)
+        if self._left < 0:
+            self._stop("it is as large as --record-mib allows")
+            return
+        try:
+            written = self._file.write(record)
+        except OSError as error:
+            self._stop(str(error))
+            return
+        if written != len(record):
+            self._stop("the disk took a part of a record only")
+
+    def _stop(self, why: str) -> None:
+        """Clients come first: the cluster goes on without a recording."""
+        self._file.close()
+        _log.warning("Recording to %s stops here: %s. The cluster goes on.", self._path, why)

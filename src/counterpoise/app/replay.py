@@ -1,0 +1,182 @@
+"""Does again what a recording says that clients did, and compares what brokers answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from counterpoise.app.replayed_answers import Answer, AnswerKey, AnswerLog, answer_of
+from counterpoise.faults.recording import RecordKind, TrafficRecord
+from counterpoise.wire.encode import PONG, frame_of
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.proto.values_pb2 import MessageIdData
+from counterpoise.wire.requests import cut_frames, frames_in
+
+_CHUNK: Final = 1 << 16
+_KEEP_ALIVE: Final = (BaseCommand.PING, BaseCommand.PONG)
+_NAMING_MESSAGES: Final = (
+    BaseCommand.ACK,
+    BaseCommand.SEEK,
+    BaseCommand.SUBSCRIBE,
+    BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Where and how a recording is replayed."""
+
+    host: str
+    port: int
+    speed: float | None
+    """1: with the pauses between commands that there were; None: as soon as answers allow."""
+    patience_s: float
+    """How long an answer that came then is waited for."""
+
+
+class ReplayedConnection:
+    """A recorded connection, open again: sends commands, collects answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.log = AnswerLog()
+        self._reader = reader
+        self._writer = writer
+        self._changed = asyncio.Event()
+        self._reading = asyncio.create_task(self._read())
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame; one to a broker that closed the connection is counted."""
+        if self._reading.done():
+            self.log.unsent += 1
+            return
+        self._writer.write(frame)
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def wait_for(self, key: AnswerKey, within_s: float) -> None:
+        """Wait until as many answers of this kind came as then, without those given up already."""
+        log = self.log
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while log.missing(key) and not self._reading.done():
+                    self._changed.clear()
+                    await self._changed.wait()
+        log.give_up(key)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        self._reading.cancel()
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _read(self) -> None:
+        buffer = bytearray()
+        try:
+            while data := await self._reader.read(_CHUNK):
+                buffer += data
+                for command, _ in frames_in(buffer):
+                    if command.type == BaseCommand.PING:
+                        self._writer.write(PONG)
+                    elif (answer := answer_of(command)) is not None:
+                        self.log.now[answer.key].append(answer)
+                self._changed.set()
+        except ConnectionError:
+            pass
+        finally:
+            self._changed.set()
+
+
+@dataclass(slots=True)
+class Replay:
+    """One run of a recording against one broker."""
+
+    options: ReplayOptions
+    logs: dict[int, AnswerLog] = field(default_factory=dict)
+    commands: int = 0
+    _open: dict[int, ReplayedConnection] = field(default_factory=dict)
+    #: Where each message is now, by where it was then.
+    positions: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    async def run(self, records: Iterable[TrafficRecord]) -> None:
+        """Replay all of them in their order; raises `OSError` when no broker is there."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            for record in records:
+                if self.options.speed is not None:
+                    due = began + record.at_us / 1e6 / self.options.speed
+                    await asyncio.sleep(max(0.0, due - loop.time()))
+                await self._take(record)
+        finally:
+            for connection in self._open.values():
+                await connection.close()
+
+    async def _take(self, record: TrafficRecord) -> None:
+        if record.kind is RecordKind.OPENED:
+            streams = await asyncio.open_connection(self.options.host, self.options.port)
+            opened = self._open[record.connection] = ReplayedConnection(*streams)
+            self.logs[record.connection] = opened.log
+            return
+        connection = self._open.get(record.connection)
+        if connection is None:
+            return
+        if record.kind is RecordKind.CLOSED:
+            await self._open.pop(record.connection).close()
+        elif record.kind is RecordKind.FROM_CLIENT:
+            frame = self._again(record.data, connection.log)
+            if frame:
+                self.commands += 1
+                await connection.send(frame)
+        else:
+            answer = answer_of(BaseCommand.FromString(record.data))
+            if answer is not None:
+                connection.log.then[answer.key].append(answer)
+                await connection.wait_for(answer.key, self.options.patience_s)
+                self._pair(answer, connection.log)
+
+    def _again(self, frame: bytes, log: AnswerLog) -> bytes:
+        """A client's frame with the positions that its messages have now; empty: not to be sent."""
+        [(command, _)] = cut_frames(frame)
+        log.name_peers(command)
+        if command.type in _KEEP_ALIVE:
+            return b""
+        if command.type not in _NAMING_MESSAGES:
+            return frame
+        for position in _positions_in(command):
+            new = self.positions.get((position.ledger_id, position.entry_id))
+            if new is not None:
+                position.ledger_id, position.entry_id = new
+        return frame_of(command)
+
+    def _pair(self, then: Answer, log: AnswerLog) -> None:
+        """Note where a message is now, if it came again: receipts are sure, deliveries are not."""
+        now = log.counterpart(then.key)
+        if now is None or now.position is None or then.position is None:
+            return
+        if then.key[0] == "send":
+            self.positions[then.position] = now.position
+        else:
+            self.positions.setdefault(then.position, now.position)
+
+    def differences(self) -> list[str]:
+        """What brokers answered otherwise than then, a sentence each."""
+        found: list[str] = []
+        for number, log in sorted(self.logs.items()):
+            sentences = log.differences(self.positions)
+            found.extend(f"connection {number}: {sentence}" for sentence in sentences)
+        return found
+
+
+def _positions_in(command: BaseCommand) -> Iterator[MessageIdData]:
+    if command.type == BaseCommand.ACK:
+        yield from command.ack.message_id
+    elif command.type == BaseCommand.SEEK and command.seek.HasField("message_id"):
+        yield command.seek.message_id
+    elif command.type == BaseCommand.SUBSCRIBE and command.subscribe.HasField("start_message_id"):
+        yield command.subscribe.start_message_id
+    elif command.type == BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES:
+        yield from command.redeliver_unacknowledged_messages.message_ids

@@ -1,0 +1,47 @@
+"""When servers that ended are started again."""
+
+from __future__ import annotations
+
+from counterpoise.app.supervisor import BACK_OFF_FIRST_S, BACK_OFF_MOST_S, STEADY_AFTER_S
+from counterpoise.names.callbacks import Clock
+
+
+class RestartSchedule:
+    """Starts that are due, by the server's name.
+
+    One that ran steadily is started again at once; otherwise after a pause, which doubles with
+    each start that did not last.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """``clock``: seconds."""
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._pause_s: dict[str, float] = {}
+        self._begun: dict[str, float] = {}
+
+    def started(self, name: str) -> None:
+        """It runs."""
+        self._begun[name] = self._clock()
+
+    def ended(self, name: str) -> float:
+        """It ended, or did not start; gives the seconds until it is due."""
+        now, begun = self._clock(), self._begun.pop(name, None)
+        pause = self._pause_s.get(name, 0.0)
+        if begun is not None and now - begun > STEADY_AFTER_S:
+            pause = 0.0
+        self._pause_s[name] = min(max(2 * pause, BACK_OFF_FIRST_S), BACK_OFF_MOST_S)
+        self._due[name] = now + pause
+        return pause
+
+    def wait_s(self) -> float | None:
+        """Seconds until the next is due; None where there is none."""
+        return max(0.0, min(self._due.values()) - self._clock()) if self._due else None
+
+    def take_due(self) -> list[str]:
+        """Those to be started now."""
+        now = self._clock()
+        due = [name for name, at in self._due.items() if at <= now]
+        for name in due:
+            del self._due[name]
+        return due

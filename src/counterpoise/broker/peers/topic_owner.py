@@ -1,0 +1,60 @@
+"""Connects to the broker that serves a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
+from counterpoise.security.client import ANONYMOUS, ClientSecurity
+from counterpoise.wire import requests
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+
+_LookupType = commands.CommandLookupTopicResponse.LookupType
+_REDIRECTS_MAX: Final = 8
+
+
+async def connect_to_owner(
+    topic: str,
+    url: str,
+    timeout_s: float,
+    security: ClientSecurity = ANONYMOUS,
+    on_message: Callable[[BaseCommand, bytes], None] = lambda _command, _entry: None,
+    on_closed: Callable[[str], None] = lambda _: None,
+) -> PeerConnection:
+    """Ask a broker, and those that it names, for the topic's owner; raises `PeerError`.
+
+    ``timeout_s`` bounds each connection; the other two are `PeerConnection.open`'s.
+    """
+    authoritative = False
+    for _ in range(_REDIRECTS_MAX):
+        peer = await PeerConnection.open(url, on_message, on_closed, timeout_s, security)
+        try:
+            asked = authoritative
+            answer = await peer.request(
+                lambda number, asked=asked: requests.look_up(  # type: ignore[misc]
+                    topic, number, authoritative=asked
+                )
+            )
+            found = answer.lookup_topic_response
+            if found.response == _LookupType.Failed:
+                raise PeerError(f"{url} does not know who serves {topic}: {found.message}")
+            there = _same_kind(url, found)
+        except BaseException:
+            peer.close()
+            raise
+        if found.response == _LookupType.Connect and there == url:
+            return peer
+        peer.close()
+        url, authoritative = there, found.authoritative
+    raise PeerError(f"{topic}: sent from broker to broker {_REDIRECTS_MAX} times")
+
+
+def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
+    """The address of an answer that speaks as the one that gave it: TLS, or in the clear."""
+    tls = url.startswith(TLS_SCHEME)
+    there: str = found.broker_service_url_tls if tls else found.broker_service_url
+    if not there:
+        raise PeerError(f"{url} sends on to a broker that does not speak {'TLS' if tls else 'it'}")
+    return there

@@ -1,0 +1,141 @@
+"""What is left of a topic after compaction: the last value under each key, at its own position.
+
+Pulsar writes it to a ledger of its own. Here it is a view of the topic's own ledgers, which are
+kept from the oldest value that counts; what lies between is passed over (docs/DIFFERENCES.md).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Final
+
+from counterpoise.wire.batch import batched_messages, compacted_batch, is_batch
+from counterpoise.wire.entry import BadEntry, metadata_of, split
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+
+Survivors = Mapping[int, frozenset[int] | None]
+"""By the index of an entry, the places of its messages that count; None for the whole entry."""
+
+
+class CompactedView:
+    """The entries that a ``readCompacted`` consumer gets up to ``horizon``."""
+
+    __slots__ = ("_indexes", "_survivors", "horizon")
+
+    def __init__(self) -> None:
+        #: Index of the last entry that was compacted; -1 before the first compaction.
+        self.horizon = -1
+        self._survivors: Survivors = {}
+        self._indexes: list[int] = []
+
+    def replace(self, horizon: int, survivors: Survivors) -> None:
+        """A compaction has gone through all entries up to ``horizon``."""
+        self.horizon = horizon
+        self._survivors = survivors
+        self._indexes = sorted(survivors)
+
+    @property
+    def entries(self) -> int:
+        """How many entries are left."""
+        return len(self._indexes)
+
+    @property
+    def first(self) -> int:
+        """Index of the oldest entry that is left; the one after the horizon if there is none."""
+        return self._indexes[0] if self._indexes else self.horizon + 1
+
+    @property
+    def last(self) -> int | None:
+        """Index of the newest entry that is left."""
+        return self._indexes[-1] if self._indexes else None
+
+    def following(self, index: int) -> int:
+        """Index of the first entry that is left at or after ``index``, or after the horizon."""
+        at = bisect_left(self._indexes, index)
+        return self._indexes[at] if at < len(self._indexes) else self.horizon + 1
+
+    def places(self, index: int) -> frozenset[int] | None:
+        """The messages of a batch that are left; None where that is no batch."""
+        return self._survivors.get(index)
+
+    def shown(self, index: int, entry: bytes) -> bytes:
+        """An entry without the messages that do not count any more."""
+        places = self._survivors.get(index)
+        return entry if places is None else compacted_batch(entry, places)
+
+
+NOT_COMPACTED: Final = CompactedView()
+"""The view of a topic that is not compacted."""
+
+
+class LatestValues:
+    """The last value under each key of the entries that were added, oldest first.
+
+    A message without a payload removes its key. One without a key is dropped, unless
+    ``keeps_keyless`` (``topicCompactionRetainNullKey``). An entry that no client could read either
+    is left out; a batch of a compression that brokers do not know is kept as it is.
+    """
+
+    def __init__(self, *, keeps_keyless: bool) -> None:
+        self._keeps_keyless = keeps_keyless
+        self._of_key: dict[str, tuple[int, int]] = {}
+        self._kept: list[tuple[int, int]] = []
+        #: Messages that were added.
+        self.messages = 0
+
+    def add(self, index: int, entry: bytes) -> None:
+        """The next entry; an empty one is lost."""
+        try:
+            metadata = metadata_of(entry) if entry else None
+        except BadEntry:
+            return
+        if metadata is None or metadata.HasField("marker_type"):
+            return
+        payload = split(entry)[1]
+        if is_batch(metadata) and not metadata.encryption_keys:
+            self._add_batch(index, metadata, payload)
+            return
+        self.messages += 1
+        size = metadata.uncompressed_size if metadata.compression else len(payload)
+        key = metadata.partition_key if metadata.HasField("partition_key") else None
+        self._note((index, -1), key, has_value=bool(size) and not metadata.null_value)
+
+    def _add_batch(self, index: int, metadata: MessageMetadata, payload: memoryview) -> None:
+        self.messages += metadata.num_messages_in_batch
+        try:
+            messages = batched_messages(metadata, payload)
+        except BadEntry:
+            self._kept.append((index, -1))
+            return
+        for place, (single, value) in enumerate(messages):
+            if not single.compacted_out:
+                key = single.partition_key if single.HasField("partition_key") else None
+                has_value = bool(value) and not single.null_value
+                self._note((index, place), key, has_value=has_value)
+
+    def _note(self, at: tuple[int, int], key: str | None, *, has_value: bool) -> None:
+        if key is None:
+            if self._keeps_keyless:
+                self._kept.append(at)
+        elif has_value:
+            self._of_key[key] = at
+        else:
+            self._of_key.pop(key, None)
+
+    @property
+    def survivors(self) -> Survivors:
+        """What is left."""
+        whole: dict[int, frozenset[int] | None] = {}
+        places: dict[int, set[int]] = {}
+        for index, place in (*self._kept, *self._of_key.values()):
+            if place < 0:
+                whole[index] = None
+            else:
+                places.setdefault(index, set()).add(place)
+        return whole | {index: frozenset(found) for index, found in places.items()}
+
+    @property
+    def left(self) -> int:
+        """How many messages are left."""
+        return len(self._kept) + len(self._of_key)

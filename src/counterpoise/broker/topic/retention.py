@@ -1,0 +1,112 @@
+"""How long a topic is kept: its acknowledged messages, and the topic itself.
+
+Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` of Pulsar 4.0.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from counterpoise.broker.topic.lookback import stored_metadata
+from counterpoise.storage.port import Log
+
+NO_SUBSCRIPTIONS: Final = "delete_when_no_subscriptions"
+CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
+
+
+class Retention(NamedTuple):
+    """What is kept of the messages that every subscription has acknowledged; -1 is all of it.
+
+    A ledger goes once it is older than the one or more than the other is kept without it.
+    """
+
+    minutes: int = 0
+    megabytes: int = 0
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether a ledger may go as soon as it is acknowledged."""
+        return self.minutes == 0 or self.megabytes == 0
+
+    async def first_kept(self, log: Log[Any], done: int, now_s: float) -> int:
+        """Index before which ledgers may go, of those that all subscriptions are done with.
+
+        ``done``: the first index that a subscription needs. A ledger is as old as the publish time
+        of its last entry.
+        """
+        if self.keeps_nothing:
+            return done
+        index, left = log.begin, log.size
+        for ledger in log.ledgers[:-1]:
+            left -= ledger.size
+            end = index + ledger.entries
+            if end > done:
+                break
+            is_excess = 0 <= self.megabytes << 20 <= left
+            if not is_excess and ledger.entries and not await self._is_old(log, end - 1, now_s):
+                break
+            index = end
+        return index
+
+    async def _is_old(self, log: Log[Any], last: int, now_s: float) -> bool:
+        if self.minutes < 0:
+            return False
+        metadata = await stored_metadata(log, last)
+        return metadata is None or now_s - metadata.publish_time / 1000 > self.minutes * 60
+
+
+class Inactivity(NamedTuple):
+    """When a topic that no client uses is deleted (``InactiveTopicPolicies``)."""
+
+    is_deleted: bool = False
+    mode: str = NO_SUBSCRIPTIONS
+    seconds: int = 60
+
+
+NO_RETENTION: Final = Retention()
+NEVER_DELETED: Final = Inactivity()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLifetime:
+    """How long a topic, what it stores, and its subscriptions are kept while they are not used."""
+
+    retention: Retention = NO_RETENTION
+    inactivity: Inactivity = NEVER_DELETED
+    subscription_minutes: int = 0
+    """After how long a subscription without a consumer is deleted; 0 is never."""
+
+    def is_over(self, idle_s: float, entries: int) -> bool:
+        """Whether a topic is to be deleted that was not used for so long."""
+        if not self.inactivity.is_deleted or idle_s < self.inactivity.seconds:
+            return False
+        minutes = self.retention.minutes
+        return not entries or 0 <= minutes * 60 <= idle_s
+
+
+UNUSED_KEPT: Final = TopicLifetime()
+"""Nothing is deleted but messages that are acknowledged."""
+
+
+def retention_of(policies: Mapping[str, Any], default: Retention) -> Retention:
+    """The policy ``retentionPolicies``, or the broker's settings."""
+    said = policies.get("retentionPolicies")
+    if not isinstance(said, Mapping):
+        return default
+    return Retention(
+        int(said.get("retentionTimeInMinutes") or 0), int(said.get("retentionSizeInMB") or 0)
+    )
+
+
+def inactivity_of(policies: Mapping[str, Any], default: Inactivity) -> Inactivity:
+    """The policy ``inactiveTopicPolicies``, or the broker's settings."""
+    said = policies.get("inactiveTopicPolicies")
+    if not isinstance(said, Mapping):
+        return default
+    return Inactivity(
+        said.get("deleteWhileInactive") is True,
+        str(said.get("inactiveTopicDeleteMode") or default.mode),
+        int(said.get("maxInactiveDurationSeconds") or 0),
+    )

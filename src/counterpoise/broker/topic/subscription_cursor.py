@@ -1,0 +1,130 @@
+"""How far a subscription has come: acknowledgements that are saved now and then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.dispatcher import NO_TRANSACTION
+from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.names.callbacks import Notify
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import CursorState, Log, Lost
+
+SAVE_WORK = 20
+"""What it costs of a turn (`DeliveryTurns`) to save a cursor."""
+
+SAVE_SECONDS = 1.0
+"""How long an acknowledgement may stay unsaved: what a crash makes consumers see again."""
+
+
+class SubscriptionCursor:
+    """A subscription's place in its topic's log; kept in the log if it is durable."""
+
+    def __init__(
+        self,
+        name: str,
+        topic: TopicName,
+        log: Log[Any],
+        acks: AckState,
+        properties: Mapping[str, str],
+        commons: SharedByTopics,
+        on_advanced: Notify,
+        *,
+        durable: bool,
+    ) -> None:
+        """``on_advanced`` is called, now and then, after entries were acknowledged."""
+        self.name = name
+        self.topic = topic
+        self.log = log
+        self.acks = acks
+        self.durable = durable
+        self.properties = dict(properties)
+        self._on_advanced = on_advanced
+        self._commons = commons
+        self._dirty = False
+        #: What was saved last may lack some ranges.
+        self._curtailed = False
+        #: Acknowledgements come too late: the cursor is saved for its next owner.
+        self.closed = False
+        #: What is never delivered: markers of transactions and aborted messages. None: nothing.
+        self.hidden: AckState | None = None
+        #: Where the first message of an open transaction is.
+        self.stable_end = NO_TRANSACTION
+
+    @property
+    def backlog(self) -> int:
+        """Entries that are stored and not acknowledged."""
+        return self.acks.backlog(self.log.end)
+
+    def backlog_entry(self, number: int) -> int:
+        """Index of one entry of the backlog, counted from 1; the log's end if it has fewer."""
+        return min(self.acks.unacked(number), self.log.end)
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last entry that may be delivered; the one before the log's, if none."""
+        last = min(self.log.end, self.stable_end) - 1
+        while self.hidden is not None and last >= self.log.begin and self.hidden.is_acked(last):
+            last -= 1
+        return last
+
+    def note(self, properties: Mapping[str, str]) -> None:
+        """Replace its properties."""
+        self.properties = dict(properties)
+        self._touch()
+        self.save()
+
+    def pass_over(self, lost: Iterable[Lost]) -> None:
+        """Acknowledge entries that are lost and cannot be delivered."""
+        begins = ((self.log.index((it.ledger_id, it.first)), it.entries) for it in lost)
+        self.hide((begin, begin + count - 1) for begin, count in begins)
+
+    def hide(self, stretches: Iterable[tuple[int, int]]) -> None:
+        """Acknowledge entries that are never delivered, from the first index to the last."""
+        changed = False
+        for first, last in stretches:
+            changed |= self.acks.ack_range(first, last)
+        if changed and not self._dirty:
+            self._touch()
+
+    async def saved(self) -> None:
+        """Save the cursor with all that is acknowledged; raises `StorageError`."""
+        self._dirty = True
+        self.save(whole=True)
+        await self.log.cursors_saved()
+
+    def _touch(self) -> None:
+        """The cursor has moved: save it before long."""
+        self._dirty = True
+        asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_in_turn)
+
+    def _save_in_turn(self) -> None:
+        """Save, unless so many others were saved in this turn of the loop that the next will do."""
+        turns = self._commons.turns
+        if turns.left <= 0:
+            turns.wait(self._save_in_turn, "saving cursors")
+        else:
+            turns.spend(SAVE_WORK)
+            self.save()
+
+    def save(self, *, whole: bool = False) -> None:
+        """Hand the cursor to the log if it changed; ``whole``: with every acknowledged range."""
+        if self.closed or not (self._dirty or (whole and self._curtailed)):
+            return
+        self._dirty = False
+        if self.durable:
+            self.log.save_cursor(self.cursor_state(whole=whole))
+        self._on_advanced()
+
+    def cursor_state(self, *, whole: bool = False) -> CursorState:
+        """What another owner needs in order to go on here."""
+        position = self.log.position
+        most = None if whole else self._commons.options.saved_ranges
+        ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))
+        self._curtailed = len(ranges) == most
+        partial = tuple((position(at), tuple(self.acks.ack_set(at))) for at in self.acks.partial)
+        return CursorState(self.name, position(self.acks.mark), ranges, self.properties, partial)

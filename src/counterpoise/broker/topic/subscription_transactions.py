@@ -1,0 +1,271 @@
+"""Acknowledgements in transactions on one subscription: conflicts, saving, commit and abort."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.ports import Acked
+from counterpoise.broker.transactions.pending_acks import (
+    WHOLE,
+    CumulativeAck,
+    EntryAck,
+    PendingAcks,
+    PendingTransaction,
+)
+from counterpoise.storage.port import CursorState, Log, Position, StorageError
+from counterpoise.wire.bit_words import bits_of, words_for, words_of
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import TransactionId
+
+PENDING_ACKS: Final = "__transaction_pending_ack"
+"""How the cursor is called that keeps a subscription's: its name, and this."""
+
+
+class AckedInTransactions(Protocol):
+    """A subscription, as its transactions see it."""
+
+    name: str
+    log: Log[Any]
+    acks: AckState
+    dispatcher: Dispatcher | None
+    closed: bool
+
+    async def saved(self) -> None:
+        """Save the cursor with all that is acknowledged; raises `StorageError`."""
+
+
+class SubscriptionTransactions:
+    """What open transactions acknowledge on a subscription; saved before it is answered."""
+
+    def __init__(self, subscription: AckedInTransactions) -> None:
+        self._subscription = subscription
+        self.pending = PendingAcks()
+        subscription.acks.withheld = self.pending
+        self._watermarks: dict[int, int] = {}
+        #: Something has ended of which the disk does not know.
+        self._unsaved = False
+
+    async def acknowledge(
+        self,
+        recipient: Recipient,
+        transaction: TransactionId,
+        acked: Sequence[Acked],
+        *,
+        cumulative: bool,
+    ) -> None:
+        """Acknowledge once the transaction is committed.
+
+        Raises `BrokerError` TransactionConflict where one of them is acknowledged already, for good
+        or in a transaction; then none of them is.
+        """
+        acks = [await self._read(each) for each in acked]
+        self._check(transaction)
+        if cumulative:
+            self._acknowledge_through(transaction, acks[0])
+        else:
+            self._acknowledge_each(recipient, transaction, acks)
+        await self._save()
+
+    def _check_open(self) -> None:
+        if self._subscription.closed:
+            raise BrokerError(ServerError.ServiceNotReady, "The subscription is being unloaded")
+
+    def _check(self, transaction: TransactionId) -> None:
+        self._check_open()
+        if transaction.number <= self._watermarks.get(transaction.coordinator, -1):
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"Transaction {transaction} has ended: acknowledge in a new one",
+            )
+
+    async def _read(self, acked: Acked) -> EntryAck:
+        """An acknowledgement as bits, for which the size of its batch is needed."""
+        ledger_id, entry_id, words = acked
+        log = self._subscription.log
+        index = log.index((ledger_id, entry_id))
+        if not words or not log.begin <= index < log.end:
+            return EntryAck(index)
+        try:
+            chunk = log.cached(index) or await log.read(index, 1)
+        except StorageError as error:
+            raise BrokerError(ServerError.PersistenceError, str(error)) from error
+        size = chunk.messages[index - chunk.first]
+        left = bits_of(words[: words_for(size)])
+        bits = (1 << size) - 1 & ~left
+        return EntryAck(index, bits, size) if bits.bit_count() < size else EntryAck(index)
+
+    def _acknowledge_each(
+        self, recipient: Recipient, transaction: TransactionId, acks: Sequence[EntryAck]
+    ) -> None:
+        for ack in acks:
+            if self._is_acked(ack) or self.pending.conflicts(ack):
+                raise self._conflict(transaction, ack.at)
+        dispatcher = self._subscription.dispatcher
+        for ack in acks:
+            self.pending.add(transaction, ack)
+            bits, size = self.pending.bits(ack.at)
+            if dispatcher is None:
+                continue
+            if bits == WHOLE:
+                recipient.acknowledged(dispatcher.acked(recipient, ack.at))
+            else:
+                dispatcher.acked_part(recipient, ack.at, size - bits.bit_count())
+        if dispatcher is not None:
+            dispatcher.dispatch()
+
+    def _is_acked(self, ack: EntryAck) -> bool:
+        acks, log = self._subscription.acks, self._subscription.log
+        if ack.at >= log.end or acks.is_acked(ack.at):
+            return True
+        left = acks.partial.get(ack.at)
+        return left is not None and ack.bits != WHOLE and bool(ack.bits & ~left)
+
+    def _acknowledge_through(self, transaction: TransactionId, last: EntryAck) -> None:
+        whole = last.bits == WHOLE
+        ack = CumulativeAck(
+            transaction,
+            last.at if whole else last.at - 1,
+            None if whole else last,
+        )
+        if self._is_acked(last) or self.pending.refuses_cumulative(ack):
+            raise self._conflict(transaction, last.at)
+        self.pending.cumulative = ack
+        if self._subscription.dispatcher is not None:
+            self._subscription.dispatcher.acked_through(ack.through)
+
+    def _conflict(self, transaction: TransactionId, index: int) -> BrokerError:
+        sub = self._subscription
+        at = sub.log.position(index)
+        return BrokerError(
+            ServerError.TransactionConflict,
+            f"[{sub.log.name}][{sub.name}] Transaction:{transaction} try to ack message:"
+            f"{at.ledger_id}:{at.entry_id} in pending ack status or acknowledged already",
+        )
+
+    async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
+        """Commit or abort; one that is not known here has nothing here. Raises `BrokerError`.
+
+        What is pending of transactions that have ended elsewhere is aborted: it came late.
+        """
+        coordinator = transaction.coordinator
+        mark = max(low_watermark, self._watermarks.get(coordinator, -1))
+        self._watermarks[coordinator] = mark
+        late = [
+            each
+            for each in self.pending.transactions
+            if each.coordinator == coordinator and each.number <= mark and each != transaction
+        ]
+        known = transaction in self.pending
+        if known and commit:
+            self._commit(self.pending.of(transaction))
+            # On disk before it is forgotten that they are pending: a crash may be in between.
+            await self._saved(self._subscription.saved())
+        for each in late:
+            self._abort(each)
+        if known and commit:
+            self.pending.end(transaction)
+        elif known:
+            self._abort(transaction)
+        # One that could not be saved is ended again, when nothing of it is known here any more.
+        if known or late or self._unsaved:
+            await self._save()
+
+    def clear(self) -> None:
+        """Forget all: the subscription was moved, and delivers from there again."""
+        self.pending.clear()
+        self._subscription.log.save_cursor(self.state())
+
+    def _commit(self, pending: PendingTransaction) -> None:
+        acks = self._subscription.acks
+        cumulative = pending.cumulative
+        if cumulative is not None:
+            acks.ack_through(cumulative.through)
+        parts = () if cumulative is None or cumulative.part is None else (cumulative.part,)
+        for ack in (*pending.entries, *parts):
+            left = (1 << ack.size) - 1 & ~ack.bits
+            if ack.bits == WHOLE or not acks.ack_part(ack.at, words_of(left)):
+                acks.ack(ack.at)
+
+    def _abort(self, transaction: TransactionId) -> None:
+        ended = self.pending.end(transaction)
+        again = [ack.at for ack in ended.entries]
+        if ended.cumulative is not None:
+            again.append(self._subscription.acks.mark + 1)
+        if again and self._subscription.dispatcher is not None:
+            self._subscription.dispatcher.deliver_again(sorted(again))
+
+    # On disk: a cursor whose properties have all that is pending.
+
+    def state(self) -> CursorState:
+        """What another owner needs in order to go on here."""
+        sub = self._subscription
+        properties = {
+            f"{transaction.coordinator}:{transaction.number}": self._written(pending)
+            for transaction, pending in self.pending.items()
+        }
+        return CursorState(sub.name + PENDING_ACKS, sub.log.position(sub.acks.mark), (), properties)
+
+    def _written(self, pending: PendingTransaction) -> str:
+        parts = [self._text(each) for each in pending.entries]
+        held = pending.cumulative
+        if held is not None:
+            parts.append("<" + self._text(held.part or EntryAck(held.through)))
+        return ",".join(parts)
+
+    def _text(self, ack: EntryAck) -> str:
+        at = self._subscription.log.position(ack.at)
+        part = "" if ack.bits == WHOLE else f":{ack.bits:x}:{ack.size}"
+        return f"{at.ledger_id}:{at.entry_id}{part}"
+
+    def restore(self, properties: Mapping[str, str]) -> None:
+        """Take back what `state` has."""
+        self.pending.restore(dict(self._transactions(properties.items())))
+
+    def _transactions(
+        self, saved: Iterable[tuple[str, str]]
+    ) -> Iterable[tuple[TransactionId, PendingTransaction]]:
+        for key, text in saved:
+            coordinator, _, number = key.partition(":")
+            transaction = TransactionId(int(coordinator), int(number))
+            entries: list[EntryAck] = []
+            cumulative = None
+            for part in text.split(","):
+                ack = self._parsed(part.removeprefix("<"))
+                if ack is None:
+                    continue
+                if not part.startswith("<"):
+                    entries.append(ack)
+                elif ack.bits == WHOLE:
+                    cumulative = CumulativeAck(transaction, ack.at)
+                else:
+                    cumulative = CumulativeAck(transaction, ack.at - 1, ack)
+            yield transaction, PendingTransaction(tuple(entries), cumulative)
+
+    def _parsed(self, text: str) -> EntryAck | None:
+        """An acknowledgement as `_text` has it; None: its entry is not kept any more."""
+        ledger_id, entry_id, *part = text.split(":")
+        at, log = Position(int(ledger_id), int(entry_id)), self._subscription.log
+        index = log.index(at)
+        if log.position(index) != at:
+            return None
+        return EntryAck(index, int(part[0], 16), int(part[1])) if part else EntryAck(index)
+
+    async def _save(self) -> None:
+        self._unsaved = True
+        self._check_open()
+        log = self._subscription.log
+        log.save_cursor(self.state())
+        await self._saved(log.cursors_saved())
+        self._unsaved = False
+
+    async def _saved(self, saving: Any) -> None:
+        try:
+            await saving
+        except (StorageError, asyncio.InvalidStateError) as error:
+            raise BrokerError(ServerError.ServiceNotReady, str(error)) from error

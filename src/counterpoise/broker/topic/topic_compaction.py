@@ -1,0 +1,210 @@
+"""Compaction of one topic: on demand, or when it has grown by its ``compactionThreshold``.
+
+The subscription ``__compaction`` notes how far it has come, as in Pulsar, and in its properties
+where the oldest value is that counts: from there on the topic's ledgers are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.compacted_view import CompactedView, LatestValues
+from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.names.position import Position
+from counterpoise.names.system_topics import SERVICE_UNIT_STATE
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import Log, StorageError
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import InitialPosition, SubscriptionType
+
+_log = logging.getLogger(__name__)
+
+COMPACTION: Final = "__compaction"
+"""The subscription that keeps what is not compacted yet (``Compactor.COMPACTION_SUBSCRIPTION``)."""
+FROM: Final = "counterpoise-compacted-from"
+THROUGH: Final = "counterpoise-compacted-through"
+"""Its properties: the positions of the oldest value that counts and of the last entry compacted."""
+_READ: Final = 1 << 20
+_IN_A_TURN: Final = 200
+
+
+@dataclass(slots=True)
+class CompactionStats:
+    """The last compaction that ended here, as ``TopicStats`` has it; 0 where there was none."""
+
+    removed: int = 0
+    succeeded_ms: int = 0
+    failed_ms: int = 0
+    took_ms: int = 0
+
+
+class CompactedTopic(Protocol):
+    """A topic, as its compaction uses it."""
+
+    name: TopicName
+    commons: SharedByTopics
+    log: Log[Any]
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name."""
+
+    def check_open(self) -> None:
+        """Raise `BrokerError` once the topic is closing."""
+
+    async def create_subscription(self, name: str, initial: InitialPosition) -> Subscription:
+        """Create a durable subscription without a consumer."""
+
+
+class TopicCompaction:
+    """Compacts a topic; ``view`` is what ``readCompacted`` consumers get of it."""
+
+    def __init__(self, topic: CompactedTopic) -> None:
+        self._topic = topic
+        self.view = CompactedView()
+        self.stats = CompactionStats()
+        #: ``LongRunningProcessStatus``: NOT_RUN, RUNNING, SUCCESS or ERROR, and its ``lastError``.
+        self.status, self.last_error = "NOT_RUN", ""
+        self._latest: LatestValues | None = None
+        self._next = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def keeper(self) -> Subscription | None:
+        """The subscription, if there is one."""
+        return self._topic.subscriptions.get(COMPACTION)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a compaction has begun and not ended."""
+        return self.status == "RUNNING"
+
+    def kept_from(self) -> int | None:
+        """Index of the oldest entry that counts; None where nothing was compacted."""
+        at = self._noted(FROM)
+        return None if at is None else self._topic.log.index(at)
+
+    def grown_by(self) -> int:
+        """Bytes since the last compaction, at the average size of the topic's entries."""
+        log, keeper = self._topic.log, self.keeper
+        entries = log.end - log.begin
+        if not entries:
+            return 0
+        return (entries if keeper is None else keeper.backlog) * log.size // entries
+
+    async def compact(self) -> None:
+        """Go through everything that is stored now; raises `BrokerError`."""
+        if str(self._topic.name) == SERVICE_UNIT_STATE:
+            why = f"{self._topic.name} is compacted by the broker that serves it"
+            raise BrokerError(ServerError.NotAllowedError, why)
+        if self.is_running:
+            raise BrokerError(ServerError.NotAllowedError, "Compaction already in progress")
+        self.status, self.last_error = "RUNNING", ""
+        now = self._topic.commons.wall
+        began = now()
+        try:
+            await self._compact()
+            self.status = "SUCCESS"
+            self.stats.succeeded_ms = int(now() * 1000)
+        except (StorageError, BrokerError) as error:
+            self.last_error = str(error)
+            _log.warning("%s: cannot be compacted: %s", self._topic.name, error)
+            if isinstance(error, BrokerError):
+                raise
+            raise BrokerError(ServerError.PersistenceError, str(error)) from error
+        finally:
+            if self.is_running:
+                self.status = "ERROR"
+                self.stats.failed_ms = int(now() * 1000)
+            self.stats.took_ms = int((now() - began) * 1000)
+
+    async def _compact(self) -> None:
+        topic, log = self._topic, self._topic.log
+        keeper = self.keeper or await topic.create_subscription(
+            COMPACTION, InitialPosition.Earliest
+        )
+        async with self._one_at_a_time:
+            # Messages of open transactions, and what follows them, are compacted later.
+            end = min(log.end, keeper.stable_end)
+            if end <= log.begin:
+                return
+            latest = await self._read(end)
+            was_left = latest.left
+            topic.check_open()
+            self.view.replace(end - 1, latest.survivors)
+            self.stats.removed = latest.messages - was_left
+            latest.messages = was_left
+            keeper.note(
+                {
+                    **keeper.properties,
+                    FROM: _written(log.position(self.view.first)),
+                    THROUGH: _written(log.position(end - 1)),
+                }
+            )
+            keeper.advance(end - 1)
+            keeper.save()
+        await log.cursors_saved()
+        _log.info("%s: compacted, %d messages are left", topic.name, was_left)
+
+    async def admit(self, wanted: SubscriptionType) -> None:
+        """Be ready for a ``readCompacted`` consumer; raises `BrokerError`."""
+        if wanted not in (SubscriptionType.Exclusive, SubscriptionType.Failover):
+            why = "readCompacted only allowed on failover or exclusive subscriptions"
+            raise BrokerError(ServerError.NotAllowedError, why)
+        try:
+            await self._restore_view()
+        except StorageError as failure:
+            raise BrokerError(ServerError.PersistenceError, str(failure)) from failure
+
+    async def _restore_view(self) -> None:
+        """Have the view of a topic that was compacted before it was loaded here."""
+        through = self._noted(THROUGH)
+        if through is None or self.view.horizon >= 0:
+            return
+        async with self._one_at_a_time:
+            if self.view.horizon < 0:
+                end = self._topic.log.index((through.ledger_id, through.entry_id + 1))
+                latest = await self._read(end)
+                latest.messages = latest.left
+                self.view.replace(end - 1, latest.survivors)
+
+    def forget(self) -> None:
+        """The subscription was deleted, and what it kept is kept no longer."""
+        self.view.replace(-1, {})
+        self._latest = None
+
+    async def _read(self, end: int) -> LatestValues:
+        """The values of all entries before ``end``: those after the last compaction are read."""
+        log, turns = self._topic.log, self._topic.commons.turns
+        hidden = None if self.keeper is None else self.keeper.hidden
+        if self._latest is None:
+            self._latest = LatestValues(keeps_keyless=self._topic.commons.options.keeps_keyless)
+            self._next = self.kept_from() or log.begin
+        index = max(self._next, log.begin)
+        while index < end:
+            chunk = log.cached(index) or await log.read(index, _READ)
+            start = index - chunk.first
+            entries = chunk.entries[start : min(start + _IN_A_TURN, end - chunk.first)]
+            await turns.take(len(entries), self)
+            for entry in entries:
+                if hidden is None or not hidden.is_acked(index):
+                    self._latest.add(index, entry)
+                index += 1
+            self._next = index
+        return self._latest
+
+    def _noted(self, name: str) -> Position | None:
+        keeper = self.keeper
+        properties: Mapping[str, str] = {} if keeper is None else keeper.properties
+        ledger, _, entry = properties.get(name, "").partition(":")
+        return Position(int(ledger), int(entry)) if entry else None
+
+
+def _written(position: Position) -> str:
+    return f"{position.ledger_id}:{position.entry_id}"

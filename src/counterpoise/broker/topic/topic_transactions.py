@@ -1,0 +1,231 @@
+"""The transactions of one topic: its buffer beside its log, and the markers it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.dispatcher import NO_TRANSACTION
+from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
+from counterpoise.broker.topic.producer import Producer, PublishedTo
+from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.broker.transactions.buffer import (
+    PRODUCER,
+    Marker,
+    TransactionBuffer,
+    entry_of_transaction,
+    marker_entry,
+)
+from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.storage.log_parts import parts_from
+from counterpoise.storage.port import CursorState, EntryGroup, Log, StorageError
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import Send
+from counterpoise.wire.values import TransactionId
+
+BUFFER_CURSOR: Final = "__transaction_buffer"
+"""The cursor that says that a topic has had transactions: its log is read when it is loaded."""
+_RETRY_S: Final = 1.0
+_BEFORE_ALL: Final = -2
+"""Where no entry is adjacent: all that is hidden stays above the mark."""
+
+
+class LoggedTopic(PublishedTo, Protocol):
+    """A topic with a log, as its transactions see it."""
+
+    log: Log[Any]
+    closing: bool
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name."""
+
+    def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
+        """Store entries in a row."""
+
+    def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
+        """Entries could not be stored."""
+
+
+class TopicTransactions:
+    """What of a topic may be delivered, kept beside its log; made of the log when it is loaded."""
+
+    def __init__(self, topic: LoggedTopic, meter: Meter, clock_ms: MillisecondClock) -> None:
+        self._topic = topic
+        self.hidden = AckState(_BEFORE_ALL)
+        self.buffer = TransactionBuffer(self.hidden)
+        self._clock_ms = clock_ms
+        self._background = BackgroundTasks()
+        #: Entries that came before `_note` was done.
+        self._kept: list[tuple[Producer, Sequence[Send]]] | None = None
+        self._numbers = itertools.count()
+        self._markers: dict[int, asyncio.Future[None]] = {}
+        self._meter = meter
+
+    def start(self) -> None:
+        """Have the next owner of the log look for transactions, before any message is stored."""
+        self._kept = []
+        self._background.start(f"noting transactions of {self._topic.name}", self._note())
+
+    def keeps(self, producer: Producer, sends: Sequence[Send]) -> bool:
+        """Keep entries until that is saved; False: it is."""
+        if self._kept is None:
+            return False
+        self._kept.append((producer, sends))
+        return True
+
+    async def _note(self) -> None:
+        topic, log = self._topic, self._topic.log
+        failure: StorageError | None = None
+        try:
+            log.save_cursor(CursorState(BUFFER_CURSOR, log.position(log.end - 1)))
+            await log.cursors_saved()
+        except StorageError as error:
+            failure = error
+        for subscription in topic.subscriptions.values():
+            self.show(subscription)
+        kept, self._kept = self._kept or [], None if failure is None else []
+        for producer, sends in kept:
+            if failure is not None:
+                topic.refused(failure, [(producer, send[1], send[2]) for send in sends])
+            elif not topic.closing:
+                topic.accept(producer, sends)
+        if failure is not None:
+            await asyncio.sleep(_RETRY_S)
+            await self._note()
+
+    async def recover(self) -> None:
+        """Read the log from its beginning; raises `StorageError`."""
+        log = self._topic.log
+        async for first, entries in parts_from(log, log.begin):
+            for index, entry in enumerate(entries, first):
+                self._stored(index, entry)
+        for subscription in self._topic.subscriptions.values():
+            self.show(subscription)
+
+    def show(self, subscription: Subscription) -> None:
+        """Let a subscription know what of the log it may deliver."""
+        subscription.hidden = self.hidden
+        subscription.hide(self.hidden.ranges())
+        subscription.set_stable_end(self.stable_end)
+
+    @property
+    def stable_end(self) -> int:
+        """The index of the first message of an open transaction."""
+        return self.buffer.stable_end(NO_TRANSACTION)
+
+    def committed(self, group: EntryGroup[Any]) -> None:
+        """Entries are stored: some may be messages of transactions, or markers."""
+        hidden: list[tuple[int, int]] = []
+        for index, entry in enumerate(group.entries, group.first):
+            hidden += self._stored(index, entry)
+        for subscription in self._topic.subscriptions.values():
+            if hidden:
+                subscription.hide(hidden)
+            subscription.set_stable_end(self.stable_end)
+
+    def _stored(self, index: int, entry: bytes) -> Sequence[tuple[int, int]]:
+        found = entry_of_transaction(entry)
+        return () if found is None else self.buffer.stored(index, found)
+
+    async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
+        """Write the marker of a transaction, unless it is there; raises `BrokerError`.
+
+        What is open of transactions that have ended elsewhere is aborted: their messages came late.
+        """
+        late = self.buffer.raise_watermark(transaction.coordinator, low_watermark)
+        for each in late:
+            if each != transaction:
+                await self._write(Marker.ABORT, each)
+        if not self.buffer.has_marker(transaction):
+            await self._write(Marker.COMMIT if commit else Marker.ABORT, transaction)
+
+    async def _write(self, marker: Marker, transaction: TransactionId) -> None:
+        if self._kept is not None:
+            # The next owner would take the marker for a message.
+            why = f"{self._topic.name} has not saved yet that it has transactions"
+            raise BrokerError(ServerError.ServiceNotReady, why)
+        number = next(self._numbers)
+        # One for each marker: a producer is closed once an entry of it could not be stored.
+        writer = Producer(
+            ProducerRequest(0), PRODUCER, _MarkerSink(self._markers), self._topic, self._meter
+        )
+        written = self._markers[number] = asyncio.get_running_loop().create_future()
+        self.buffer.ending(transaction)
+        try:
+            entry = marker_entry(marker, transaction, number, self._clock_ms())
+            self._topic.log.append(entry, 1, (writer, number, number))
+            await written
+        except (StorageError, BrokerError) as error:
+            why = error.message if isinstance(error, BrokerError) else str(error)
+            raise BrokerError(ServerError.ServiceNotReady, why) from error
+        finally:
+            self._markers.pop(number, None)
+            self.buffer.ended(transaction)
+
+    def close(self) -> None:
+        """The topic is gone: what was not written is by its next owner."""
+        self._background.cancel()
+        gone = BrokerError(ServerError.ServiceNotReady, f"Topic {self._topic.name} is unloaded")
+        for number in list(self._markers):
+            _fail(self._markers, number, gone)
+
+
+class _MarkerSink:
+    """The sink of the producer of markers: each has a future."""
+
+    def __init__(self, markers: dict[int, asyncio.Future[None]]) -> None:
+        self._markers = markers
+
+    def receipts(
+        self,
+        producer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+    ) -> None:
+        """Markers are stored."""
+        for _, number, _ in published:
+            written = self._markers.get(number)
+            if written is not None and not written.done():
+                written.set_result(None)
+
+    def receipt(
+        self,
+        producer_id: int,
+        sequence_id: int,
+        highest_sequence_id: int,
+        ledger_id: int,
+        entry_id: int,
+    ) -> None:
+        """One marker is stored."""
+        self.receipts(producer_id, ledger_id, entry_id, [(None, sequence_id, highest_sequence_id)])
+
+    def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
+        """A marker could not be stored."""
+        _fail(self._markers, sequence_id, error)
+
+    def settled(self, producer: object, count: int) -> None:
+        """Nothing is counted."""
+
+    def held(self, entries: int, size: int) -> None:
+        """No limit applies to markers."""
+
+    def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
+        """Each marker has its own."""
+
+    def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
+        """It never waits."""
+
+
+def _fail(markers: dict[int, asyncio.Future[None]], number: int, error: BrokerError) -> None:
+    written = markers.get(number)
+    if written is not None and not written.done():
+        written.set_exception(error)
+        written.exception()

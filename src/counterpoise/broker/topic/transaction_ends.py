@@ -1,0 +1,28 @@
+"""Ends transactions on the topics of this broker, and on their subscriptions."""
+
+from __future__ import annotations
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.broker.topic.transactional import TransactionalTopic
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import EndOnParticipant
+
+
+class LocalParticipants:
+    """The topics that this broker owns, as coordinators use them (a `ParticipantOwner`)."""
+
+    def __init__(self, topics: TopicRegistry) -> None:
+        self._topics = topics
+
+    async def end(self, request: EndOnParticipant) -> None:
+        """See `ParticipantOwner.end`; ServiceNotReady: another broker owns the topic."""
+        try:
+            topic = await self._topics.get(TopicName.parse(request.topic), create=False)
+        except BrokerError as error:
+            if error.code is not ServerError.TopicNotFound:
+                raise
+            return
+        if isinstance(topic, TransactionalTopic):
+            await topic.end_transaction(request)

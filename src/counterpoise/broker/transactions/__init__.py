@@ -1,0 +1,1 @@
+"""Transactions (PIP-31): their coordinators, and what topics and subscriptions know of them."""

@@ -1,0 +1,149 @@
+"""Which entries of a topic may be delivered, as far as transactions decide: a fold of its log."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+from counterpoise.wire.entry import BadEntry, build, metadata_of
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.values import TransactionId
+
+PRODUCER: Final = "pulsar.txn.marker"
+"""The producer that a marker names, as in Pulsar."""
+ENDED_MAX: Final = 10_000
+"""How many ended transactions are remembered besides those below their coordinator's watermark."""
+_MOST_TAG: Final = b"\xb8\x01"
+"""How field 23 (``txnid_most_bits``) of the metadata begins; rarely there by chance."""
+
+
+class Marker(IntEnum):
+    """What ends a transaction in a topic (``MarkerType``)."""
+
+    COMMIT = 21
+    ABORT = 22
+
+
+class EntryOfTransaction(NamedTuple):
+    """A message of a transaction, or the ``marker`` that ends it in this topic."""
+
+    transaction: TransactionId
+    marker: Marker | None
+
+
+class HiddenEntries(Protocol):
+    """A set of indexes."""
+
+    def ack_range(self, first: int, last: int) -> bool:
+        """Add ``first`` to ``last``."""
+
+
+def entry_of_transaction(entry: bytes) -> EntryOfTransaction | None:
+    """What an entry is to transactions; None: it belongs to none."""
+    if _MOST_TAG not in entry:
+        return None
+    try:
+        metadata = metadata_of(entry)
+    except BadEntry:
+        return None
+    if not (metadata.HasField("txnid_most_bits") and metadata.HasField("txnid_least_bits")):
+        return None
+    transaction = TransactionId(metadata.txnid_most_bits, metadata.txnid_least_bits)
+    kind = metadata.marker_type
+    return EntryOfTransaction(transaction, Marker(kind) if kind in set(Marker) else None)
+
+
+def marker_entry(marker: Marker, transaction: TransactionId, number: int, now_ms: int) -> bytes:
+    """A marker as Pulsar writes it; ``number`` is its sequence id."""
+    return build(
+        MessageMetadata(
+            producer_name=PRODUCER,
+            sequence_id=number,
+            publish_time=now_ms,
+            marker_type=marker.value,
+            txnid_most_bits=transaction.coordinator,
+            txnid_least_bits=transaction.number,
+        ),
+        b"",
+    )
+
+
+class TransactionBuffer:
+    """The transactions that have messages in one topic.
+
+    Nothing at or behind the first message of an open transaction is delivered (Pulsar's
+    ``maxReadPosition``). ``hidden`` gets what is never delivered: markers, aborted messages.
+    """
+
+    def __init__(self, hidden: HiddenEntries) -> None:
+        self._hidden = hidden
+        #: By transaction, in the order of their first messages: stretches of indexes.
+        self._open: dict[TransactionId, list[tuple[int, int]]] = {}
+        #: Those whose markers are stored.
+        self._ended: dict[TransactionId, None] = {}
+        #: Those whose markers are on their way.
+        self._ending: set[TransactionId] = set()
+        self._watermarks: dict[int, int] = {}
+
+    def stored(self, index: int, entry: EntryOfTransaction) -> list[tuple[int, int]]:
+        """Take the next entry of the log; the stretches that are hidden from now on."""
+        transaction, marker = entry
+        if marker is not None:
+            messages = self._open.pop(transaction, [])
+            self._remember(transaction)
+            hidden = [(index, index)]
+            if marker is Marker.ABORT:
+                hidden += messages
+        elif self.has_marker(transaction):
+            # It waited for a limit while its transaction was ended.
+            hidden = [(index, index)]
+        else:
+            stretches = self._open.setdefault(transaction, [])
+            if stretches and stretches[-1][1] == index - 1:
+                stretches[-1] = stretches[-1][0], index
+            else:
+                stretches.append((index, index))
+            return []
+        for first, last in hidden:
+            self._hidden.ack_range(first, last)
+        return hidden
+
+    def ending(self, transaction: TransactionId) -> None:
+        """The transaction's marker is about to be written: it takes no more messages."""
+        self._ending.add(transaction)
+
+    def ended(self, transaction: TransactionId) -> None:
+        """The marker is stored, or could not be."""
+        self._ending.discard(transaction)
+
+    def has_marker(self, transaction: TransactionId) -> bool:
+        """Whether its marker is stored, as far as that is remembered."""
+        return transaction in self._ended
+
+    def _remember(self, transaction: TransactionId) -> None:
+        self._ended[transaction] = None
+        for oldest in list(islice(self._ended, max(len(self._ended) - ENDED_MAX, 0))):
+            del self._ended[oldest]
+
+    def is_over(self, transaction: TransactionId) -> bool:
+        """Whether the transaction takes no more messages here."""
+        mark = self._watermarks.get(transaction.coordinator, -1)
+        over = transaction in self._ended or transaction in self._ending
+        return over or transaction.number <= mark
+
+    @property
+    def open(self) -> list[TransactionId]:
+        """The transactions that have messages here and no marker."""
+        return list(self._open)
+
+    def raise_watermark(self, coordinator: int, number: int) -> list[TransactionId]:
+        """No transaction up to ``number`` is open any more; those that are open here still."""
+        mark = self._watermarks.get(coordinator, -1)
+        self._watermarks[coordinator] = max(mark, number)
+        return [each for each in self._open if each[0] == coordinator and each[1] <= number]
+
+    def stable_end(self, end: int) -> int:
+        """The index of the first entry that must not be delivered; ``end``: all may be."""
+        first = next(iter(self._open.values()), None)
+        return end if first is None else first[0][0]

@@ -1,0 +1,95 @@
+"""A coordinator's log, ``persistent://pulsar/system/__transaction_log_N``: appended, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from counterpoise.broker.transactions.table import Record, decode_record, encode_record
+from counterpoise.storage.log_parts import parts_from
+from counterpoise.storage.port import EntryGroup, LedgerIds, LedgerStore, Log, Lost, StorageError
+
+_Written = asyncio.Future[None]
+
+
+class CoordinatorLog:
+    """Records of one coordinator, durable once `append` returns."""
+
+    log: Log[_Written]
+
+    def __init__(self) -> None:
+        self.broken: StorageError | None = None
+        """Why nothing more may be written: what the disk has of the last writes is unknown."""
+
+    @classmethod
+    async def open(
+        cls, store: LedgerStore, coordinator: int, owner: str, ids: LedgerIds
+    ) -> CoordinatorLog:
+        """Take a coordinator's log over from its former owner; raises `StorageError`."""
+        made = cls()
+        name = f"pulsar/system/persistent/__transaction_log_{coordinator}"
+        made.log = await store.open(name, owner, made, ids)
+        return made
+
+    async def read(self) -> list[tuple[int, Record]]:
+        """All records that are kept, each with its index."""
+        found: list[tuple[int, Record]] = []
+        async for first, entries in parts_from(self.log, self.log.begin):
+            # A lost record is empty.
+            found += [
+                (index, decode_record(entry)) for index, entry in enumerate(entries, first) if entry
+            ]
+        return found
+
+    @property
+    def end(self) -> int:
+        """The index of the next record once all that is under way is stored."""
+        return self.log.end
+
+    async def append(self, record: Record) -> None:
+        """Store a record; raises `StorageError`, after which the log is ``broken``."""
+        if self.broken is not None:
+            raise self.broken
+        written: _Written = asyncio.get_running_loop().create_future()
+        try:
+            self.log.append(encode_record(record), 1, written)
+        except StorageError as error:
+            self.broken = error
+            raise
+        await asyncio.shield(written)
+
+    async def written(self) -> None:
+        """Wait until all records are stored, or the log is ``broken``."""
+        await self.log.drain()
+
+    def trim(self, before: int) -> None:
+        """Delete ledgers of records that are needed no more."""
+        self.log.trim(before)
+
+    async def close(self) -> None:
+        """Release the log."""
+        self.broken = self.broken or StorageError("the transaction coordinator is closed")
+        await self.log.close()
+
+    # As the log's listener.
+
+    def committed(self, group: EntryGroup[_Written]) -> None:
+        """Records are stored."""
+        for written in group.contexts:
+            if not written.done():
+                written.set_result(None)
+
+    def refused(self, error: StorageError, contexts: Sequence[_Written]) -> None:
+        """Records could not be stored: the coordinator is opened again."""
+        self.failed(error, contexts)
+
+    def failed(self, error: StorageError, contexts: Sequence[_Written]) -> None:
+        """The log can take no more."""
+        self.broken = error
+        for written in contexts:
+            if not written.done():
+                written.set_exception(error)
+                written.exception()  # A caller that was cancelled does not read it.
+
+    def lost(self, lost: Lost) -> None:
+        """Records cannot be read any more; what they said is not known."""

@@ -1,0 +1,108 @@
+"""The coordinators of one broker: each is served where its partition of the assignment topic is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from counterpoise.broker.base.background import BackgroundTasks
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.base.settings import LiveOptions
+from counterpoise.broker.transactions.coordinator import Coordinator, not_here
+from counterpoise.broker.transactions.coordinator_log import CoordinatorLog
+from counterpoise.broker.transactions.options import TransactionOptions
+from counterpoise.broker.transactions.ports import ParticipantOwner, ServedTopic, TopicServer
+from counterpoise.broker.transactions.table import CoordinatorTable
+from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.names.system_topics import TRANSACTION_COORDINATORS
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import LedgerIds, LedgerStore, StorageError
+from counterpoise.wire.errors import ServerError
+
+_ASSIGNMENT: Final = TopicName.parse(TRANSACTION_COORDINATORS)
+COORDINATORS: Final = 16
+"""Partitions of the assignment topic that a new cluster gets, as Pulsar's initialisation has it."""
+
+
+class Coordinators:
+    """Opens the coordinators that this broker owns, as clients connect to them."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        owner: str,
+        ids: LedgerIds,
+        topics: TopicServer,
+        participants: ParticipantOwner,
+        options: LiveOptions[TransactionOptions],
+        background: BackgroundTasks,
+        clock_ms: MillisecondClock,
+    ) -> None:
+        self._store = store
+        self._owner = owner
+        self._ids = ids
+        self._topics = topics
+        self.participants = participants
+        self._options = options
+        self._background = background
+        self._clock_ms = clock_ms
+        self.open: dict[int, Coordinator] = {}
+        self._locks: dict[int, asyncio.Lock] = {}
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there are transactions."""
+        return self._options().enabled
+
+    @property
+    def open_max(self) -> int:
+        """How many transactions of a coordinator may be open; 0: no setting says."""
+        return self._options().open_max
+
+    def find(self, number: int) -> Coordinator:
+        """A coordinator that is open here; `BrokerError` TransactionCoordinatorNotFound."""
+        known = self.open.get(number)
+        if known is None or not known.is_usable:
+            raise not_here(number)
+        return known
+
+    async def connect(self, number: int) -> Coordinator:
+        """Open a coordinator that this broker owns; `BrokerError` where it does not."""
+        # First: so no number that is no partition's takes a lock, or a log.
+        served = await self._topics.get(_ASSIGNMENT.partition(number))
+        async with self._locks.setdefault(number, asyncio.Lock()):
+            known = self.open.pop(number, None)
+            if known is not None:
+                if known.is_usable:
+                    self.open[number] = known
+                    return known
+                await known.close()
+            try:
+                made = await self._resumed(number, served)
+            except StorageError as error:
+                raise BrokerError(ServerError.ServiceNotReady, str(error)) from error
+            self.open[number] = made
+            return made
+
+    async def _resumed(self, number: int, served: ServedTopic) -> Coordinator:
+        """A coordinator that has read its log; raises `StorageError`."""
+        log = await CoordinatorLog.open(self._store, number, self._owner, self._ids)
+        made = Coordinator(
+            CoordinatorTable(number),
+            log,
+            self.participants,
+            self._background,
+            self._clock_ms,
+            lambda: served.is_served,
+        )
+        try:
+            await made.resume()
+        except BaseException:
+            await made.close()
+            raise
+        return made
+
+    async def close(self) -> None:
+        """Close all, for a broker that stops."""
+        known, self.open = list(self.open.values()), {}
+        await asyncio.gather(*(each.close() for each in known), return_exceptions=True)

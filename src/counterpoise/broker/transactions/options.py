@@ -1,0 +1,26 @@
+"""What transactions read from broker.conf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from counterpoise.names.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOptions:
+    """Whether there are transactions, and their limits."""
+
+    enabled: bool = option(False, "transactionCoordinatorEnabled")
+    """Whether clients may publish and acknowledge in transactions."""
+    open_max: int = option(0, "maxActiveTransactionsPerCoordinator", "transactions", low=0)
+    """How many transactions of a coordinator may be open at once: NEW_TXN is not answered beyond
+    that, as in Pulsar; 0 is 100,000."""
+    requests_max: int = option(
+        1000, "transactionBufferClientMaxConcurrentRequests", "requests", low=1
+    )
+    """How many topics and subscriptions a coordinator ends transactions on at once."""
+    request_timeout_ms: int = option(
+        3000, "transactionBufferClientOperationTimeoutInMills", "ms", low=1
+    )
+    """After how long without an answer such a request is sent again."""

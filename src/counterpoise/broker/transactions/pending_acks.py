@@ -1,0 +1,154 @@
+"""What open transactions acknowledge on one subscription: integer arithmetic, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from counterpoise.wire.values import TransactionId
+
+WHOLE: Final = -1
+"""All messages of an entry, as bits."""
+
+
+class EntryAck(NamedTuple):
+    """The entry at an index, or the messages of its batch in ``bits``, of ``size`` in all."""
+
+    at: int
+    bits: int = WHOLE
+    size: int = 0
+
+
+class CumulativeAck(NamedTuple):
+    """Everything up to ``through``, and of the batch behind that what ``part`` has."""
+
+    transaction: TransactionId
+    through: int
+    part: EntryAck | None = None
+
+
+class PendingTransaction(NamedTuple):
+    """All that one transaction acknowledges."""
+
+    entries: tuple[EntryAck, ...] = ()
+    cumulative: CumulativeAck | None = None
+
+
+class PendingAcks:
+    """The acknowledgements of open transactions: entries not delivered meanwhile, nor saved.
+
+    An entry (or message of a batch) has one transaction at most, and only one transaction
+    acknowledges cumulatively.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[TransactionId, dict[int, EntryAck]] = {}
+        #: By index: the messages that are pending, as bits, of how many.
+        self._pending: dict[int, tuple[int, int]] = {}
+        self.cumulative: CumulativeAck | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._of) or self.cumulative is not None
+
+    def __contains__(self, transaction: TransactionId) -> bool:
+        return transaction in self._of or self._is_cumulative(transaction)
+
+    def _is_cumulative(self, transaction: TransactionId) -> bool:
+        return self.cumulative is not None and self.cumulative.transaction == transaction
+
+    @property
+    def transactions(self) -> set[TransactionId]:
+        """The transactions that acknowledge something here."""
+        cumulative = self.cumulative
+        return {*self._of, *(() if cumulative is None else (cumulative.transaction,))}
+
+    def conflicts(self, ack: EntryAck) -> bool:
+        """Whether a message of ``ack`` is pending already, in any transaction."""
+        bits, _ = self._pending.get(ack.at, (0, 0))
+        if bits & ack.bits:
+            return True
+        held = self.cumulative
+        return held is not None and (
+            ack.at <= held.through
+            or (
+                (held.part is not None and held.part.at == ack.at)
+                and bool(held.part.bits & ack.bits)
+            )
+        )
+
+    def add(self, transaction: TransactionId, ack: EntryAck) -> None:
+        """Acknowledge an entry, or a part of it, once the transaction is committed."""
+        if not ack.bits:
+            return
+        mine = self._of.setdefault(transaction, {})
+        former = mine.get(ack.at)
+        if former is not None:
+            ack = EntryAck(ack.at, former.bits | ack.bits, max(former.size, ack.size))
+        mine[ack.at] = ack
+        bits, size = self._pending.get(ack.at, (0, 0))
+        self._pending[ack.at] = bits | ack.bits, max(size, ack.size)
+
+    def refuses_cumulative(self, ack: CumulativeAck) -> bool:
+        """Whether another transaction acknowledges cumulatively, or this one did further."""
+        held = self.cumulative
+        if held is None:
+            return False
+        return held.transaction != ack.transaction or _reach(held) >= _reach(ack)
+
+    def end(self, transaction: TransactionId) -> PendingTransaction:
+        """Forget a transaction; all that it acknowledged here, nothing if it is unknown."""
+        entries = self._of.pop(transaction, {})
+        for ack in entries.values():
+            bits, size = self._pending.pop(ack.at)
+            left = bits & ~ack.bits
+            if left:
+                self._pending[ack.at] = left, size
+        cumulative = None
+        if self._is_cumulative(transaction):
+            cumulative, self.cumulative = self.cumulative, None
+        return PendingTransaction(tuple(entries.values()), cumulative)
+
+    def clear(self) -> None:
+        """Forget all (the subscription was moved)."""
+        self._of.clear()
+        self._pending.clear()
+        self.cumulative = None
+
+    def bits(self, index: int) -> tuple[int, int]:
+        """The messages of an entry that are pending, of how many; all bits: the entry is."""
+        bits, size = self._pending.get(index, (0, 0))
+        held = self.cumulative
+        if held is not None:
+            if index <= held.through:
+                return WHOLE, 0
+            if held.part is not None and held.part.at == index:
+                bits, size = bits | held.part.bits, max(size, held.part.size)
+        if size and bits != WHOLE and bits.bit_count() >= size:
+            return WHOLE, size
+        return bits, size
+
+    def withholds(self, index: int) -> bool:
+        """Whether nothing of an entry may be delivered: all of it is pending."""
+        return self.bits(index)[0] == WHOLE
+
+    def of(self, transaction: TransactionId) -> PendingTransaction:
+        """All that a transaction acknowledges."""
+        cumulative = self.cumulative if self._is_cumulative(transaction) else None
+        return PendingTransaction(tuple(self._of.get(transaction, {}).values()), cumulative)
+
+    def items(self) -> Iterator[tuple[TransactionId, PendingTransaction]]:
+        """All that is pending, by transaction."""
+        for transaction in sorted(self.transactions):
+            yield transaction, self.of(transaction)
+
+    def restore(self, saved: Mapping[TransactionId, PendingTransaction]) -> None:
+        """Take back what was saved."""
+        for transaction, pending in saved.items():
+            for ack in pending.entries:
+                self.add(transaction, ack)
+            if pending.cumulative is not None:
+                self.cumulative = pending.cumulative
+
+
+def _reach(ack: CumulativeAck) -> tuple[int, int]:
+    return ack.through, ack.part.bits.bit_count() if ack.part is not None else 0

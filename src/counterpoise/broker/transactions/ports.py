@@ -1,0 +1,33 @@
+"""What coordinators need of the rest of the broker."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.events import EndOnParticipant
+
+
+class ServedTopic(Protocol):
+    """A topic that this broker serves."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether clients may use it here."""
+
+
+class TopicServer(Protocol):
+    """The topics of this broker."""
+
+    async def get(self, name: TopicName, *, create: bool = True) -> ServedTopic:
+        """A topic; `BrokerError` where this broker does not own it."""
+
+
+class ParticipantOwner(Protocol):
+    """The topics and subscriptions that a broker owns, as coordinators use them."""
+
+    async def end(self, request: EndOnParticipant) -> None:
+        """End a transaction on a topic or a subscription, once or again; raises `BrokerError`.
+
+        What is not there has nothing of the transaction: that is a success.
+        """

@@ -1,0 +1,183 @@
+"""A coordinator's transactions, open → committing or aborting → gone: records in, no I/O."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import TransactionId
+
+OPEN_MAX: Final = 100_000
+"""Open transactions of one coordinator, where no setting says less."""
+PARTICIPANTS_MAX: Final = 10_000
+"""Topics and subscriptions of one transaction."""
+
+Record = dict[str, Any]
+"""One line of a coordinator's log: what became of one transaction."""
+
+
+class TransactionState(Enum):
+    """Where a transaction is in its life (``TxnStatus``); one that has ended is forgotten."""
+
+    OPEN = "open"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+
+
+ENDED: Final = "ended"
+"""What a record says of a transaction that is committed, or aborted, everywhere."""
+
+
+@dataclass(slots=True)
+class CoordinatedTransaction:
+    """One transaction as its coordinator has it."""
+
+    id: TransactionId
+    opened_ms: int
+    timeout_ms: int
+    owner: str | None
+    """The role that opened it."""
+    first_record: int
+    """The index of its first record in the coordinator's log."""
+    state: TransactionState = TransactionState.OPEN
+    topics: dict[str, None] = field(default_factory=dict)
+    subscriptions: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    @property
+    def due_ms(self) -> int:
+        """When it is aborted unless it has ended before."""
+        return self.opened_ms + self.timeout_ms
+
+
+class CoordinatorTable:
+    """The transactions of one coordinator that have not ended.
+
+    Every change is a record: the methods that decide return one, and `apply` folds it in, when it
+    is made and when the log is read again. What may not be is a `BrokerError`.
+    """
+
+    def __init__(self, coordinator: int) -> None:
+        self.coordinator = coordinator
+        self.transactions: dict[int, CoordinatedTransaction] = {}
+        self.next = 0
+        """The number of the next transaction."""
+
+    def open(self, now_ms: int, timeout_ms: int, owner: str | None) -> Record:
+        """Open a transaction: its number is `next`."""
+        if len(self.transactions) >= OPEN_MAX:
+            raise BrokerError(
+                ServerError.TooManyRequests,
+                f"Coordinator {self.coordinator} has {OPEN_MAX} open transactions: end some",
+            )
+        opened = {"is": TransactionState.OPEN.value, "at": now_ms, "timeout": timeout_ms}
+        return {"txn": self.next, **opened, **({"owner": owner} if owner is not None else {})}
+
+    def add(
+        self,
+        transaction: TransactionId,
+        topics: tuple[str, ...],
+        subscriptions: tuple[tuple[str, str], ...],
+    ) -> Record | None:
+        """Let it have these topics and subscriptions, too; None: it has them."""
+        known = self.find(transaction)
+        if known.state is not TransactionState.OPEN:
+            raise _wrong_state(known, TransactionState.OPEN)
+        new_topics = [it for it in dict.fromkeys(topics) if it not in known.topics]
+        new = [it for it in dict.fromkeys(subscriptions) if it not in known.subscriptions]
+        have = len(known.topics) + len(known.subscriptions)
+        if have + len(new_topics) + len(new) > PARTICIPANTS_MAX:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"Transaction {transaction} has {have} topics and subscriptions, at most "
+                f"{PARTICIPANTS_MAX}",
+            )
+        if not (new_topics or new):
+            return None
+        return {"txn": transaction.number, "topics": new_topics, "subscriptions": new}
+
+    def end(self, transaction: TransactionId, *, commit: bool) -> Record | None:
+        """Begin to commit or to abort; None: that has begun before."""
+        known = self.find(transaction)
+        wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
+        if known.state is wanted:
+            return None
+        if known.state is not TransactionState.OPEN:
+            raise _wrong_state(known, TransactionState.OPEN)
+        return {"txn": transaction.number, "is": wanted.value}
+
+    def ended(self, transaction: TransactionId) -> Record:
+        """It has ended everywhere."""
+        # With the next number: earlier records are deleted, and numbers are never given again.
+        return {"txn": transaction.number, "is": ENDED, "next": self.next}
+
+    def apply(self, record: Record, index: int) -> None:
+        """Fold a record in; ``index`` is its place in the log.
+
+        Records of transactions whose first records are deleted are about what has ended.
+        """
+        number, state = record["txn"], record.get("is")
+        self.next = max(self.next, number + 1, record.get("next", 0))
+        if state == TransactionState.OPEN.value:
+            self.transactions[number] = CoordinatedTransaction(
+                TransactionId(self.coordinator, number),
+                record["at"],
+                record["timeout"],
+                record.get("owner"),
+                index,
+            )
+            return
+        known = self.transactions.get(number)
+        if known is None:
+            return
+        if state == ENDED:
+            del self.transactions[number]
+        elif state is not None:
+            known.state = TransactionState(state)
+        known.topics.update(dict.fromkeys(record.get("topics", ())))
+        known.subscriptions.update(
+            dict.fromkeys((topic, name) for topic, name in record.get("subscriptions", ()))
+        )
+
+    def find(self, transaction: TransactionId) -> CoordinatedTransaction:
+        """A transaction that has not ended; `BrokerError` TransactionNotFound."""
+        known = self.transactions.get(transaction.number)
+        if known is None or transaction.coordinator != self.coordinator:
+            raise BrokerError(
+                ServerError.TransactionNotFound,
+                f"The transaction with this txdID `{transaction}`not found ",
+            )
+        return known
+
+    @property
+    def low_watermark(self) -> int:
+        """Every transaction with this number or a lower one has ended."""
+        # Numbers ascend, and a dict keeps the order in which they came.
+        return next(iter(self.transactions), self.next) - 1
+
+    def kept_from(self, end: int) -> int:
+        """The index of the first record that is needed still; the last one always is."""
+        firsts = min((it.first_record for it in self.transactions.values()), default=end)
+        return min(firsts, end - 1)
+
+
+def _wrong_state(known: CoordinatedTransaction, wanted: TransactionState) -> BrokerError:
+    return BrokerError(
+        ServerError.InvalidTxnStatus,
+        f"Expect transaction `{known.id}` to be in {wanted.name} status but it is in "
+        f"{known.state.name} status",
+    )
+
+
+def encode_record(record: Record) -> bytes:
+    """A record as the log has it."""
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def decode_record(entry: bytes) -> Record:
+    """A record that `encode_record` has written."""
+    record: Record = json.loads(entry)
+    return record

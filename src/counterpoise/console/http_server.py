@@ -1,0 +1,25 @@
+"""An HTTP server that ends in order."""
+
+import asyncio
+import socket
+
+import uvicorn
+from starlette.types import ASGIApp
+
+
+async def serve_until(stop: asyncio.Event, app: ASGIApp, listening: socket.socket) -> None:
+    """Serve on a bound socket until the event is set; ends early where the server cannot start.
+
+    uvicorn ends at a signal by itself, too, and then raises the signal again: it must have a
+    handler that does not end the process before the console has cleaned up after itself.
+    """
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
+    server = uvicorn.Server(config)
+    waiting = asyncio.create_task(stop.wait())
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await asyncio.wait((waiting, serving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        server.should_exit = True
+        await serving

@@ -1,0 +1,84 @@
+"""A recording of what clients did, as bytes: a header line, then records one after the other.
+
+A record is its body's length and CRC-32 (two big-endian 32-bit numbers), then the body: the kind
+(8 bits), the connection's number (32), microseconds since the recording began (64), and the rest:
+a whole frame from the client, the command alone of a frame to the client, or nothing.
+Authentication data is never in it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import BinaryIO, Final
+
+from counterpoise.faults.errors import InvalidRecording
+
+HEADER: Final = b"counterpoise recording 1\n"
+BODY_MAX: Final = 256 * 1024 * 1024
+_LENGTH_CRC: Final = struct.Struct(">II")
+_BODY: Final = struct.Struct(">BIQ")
+
+
+class RecordKind(IntEnum):
+    """What a record is about; the value is its number in the file."""
+
+    OPENED = 1
+    FROM_CLIENT = 2
+    TO_CLIENT = 3
+    CLOSED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRecord:
+    """One thing that happened on one connection."""
+
+    kind: RecordKind
+    connection: int
+    at_us: int
+    data: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Its bytes in a file."""
+        return _LENGTH_CRC.size + _BODY.size + len(self.data)
+
+    def to_bytes(self) -> bytes:
+        """The record as it stands in a file."""
+        body = _BODY.pack(self.kind, self.connection, self.at_us) + self.data
+        return _LENGTH_CRC.pack(len(body), zlib.crc32(body)) + body
+
+
+def read_recording(file: BinaryIO) -> Iterator[TrafficRecord]:
+    """The records of a recording; raises `InvalidRecording`.
+
+    The last record may be cut off, as a kill of the process that wrote it leaves it: it is omitted.
+    """
+    header = file.read(len(HEADER))
+    if header != HEADER:
+        raise InvalidRecording(
+            "this is no recording of version 1: it begins otherwise. "
+            "Make one with 'counterpoise up --record FILE'."
+        )
+    number = 0
+    while len(begin := file.read(_LENGTH_CRC.size)) == _LENGTH_CRC.size:
+        number += 1
+        length, crc = _LENGTH_CRC.unpack(begin)
+        if not _BODY.size <= length <= BODY_MAX:
+            raise InvalidRecording(_damaged(number, f"its length is {length}"))
+        body = file.read(length)
+        if len(body) < length:
+            break
+        if zlib.crc32(body) != crc:
+            raise InvalidRecording(_damaged(number, "its checksum does not match"))
+        kind, connection, at_us = _BODY.unpack_from(body)
+        if kind not in set(RecordKind):
+            raise InvalidRecording(_damaged(number, f"its kind is {kind}"))
+        yield TrafficRecord(RecordKind(kind), connection, at_us, body[_BODY.size :])
+
+
+def _damaged(number: int, why: str) -> str:
+    return f"record {number} is damaged: {why}. Record again, or replay a copy of the file."

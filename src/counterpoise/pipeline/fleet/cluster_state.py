@@ -1,0 +1,165 @@
+"""What one cluster of a fleet and its balancer are doing, as of one look."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from counterpoise.pipeline.tables.status import BalancerStatus, LastRound
+
+LATE_AFTER_MS: Final = 60_000
+"""A balancer that has kept no look for so long has ended, or hangs."""
+
+
+class BalancerState(StrEnum):
+    """What the history of a balancer says of it."""
+
+    NONE = "no history named"
+    UNREADABLE = "history cannot be read"
+    UNSEEN = "has not looked yet"
+    LATE = "not looking"
+    HELD = "held"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCluster:
+    """What the brokers of a cluster reported."""
+
+    brokers: int
+    """How many reported their load."""
+    silent: Mapping[str, str]
+    """Those that did not, and why."""
+    imbalance: float
+    """Largest broker's bytes/s by their mean, less 1."""
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """One cluster; all of it can be missing but its name."""
+
+    name: str
+    at_ms: int = 0
+    """When it was looked at, in milliseconds since 1970; 0: not yet."""
+    service_url: str = ""
+    console: str = ""
+    """Its own console, to follow a link to."""
+    seen: SeenCluster | None = None
+    unreachable: str = ""
+    """Why no broker gave its load."""
+    status: BalancerStatus | None = None
+    unreadable: str = ""
+    """Why the history could not be read."""
+    has_history: bool = field(default=True)
+
+    @property
+    def balancer(self) -> BalancerState:
+        """What its balancer is doing."""
+        if not self.has_history:
+            return BalancerState.NONE
+        if self.status is None:
+            return BalancerState.UNREADABLE if self.unreadable else BalancerState.UNSEEN
+        if self.status.poll is None:
+            return BalancerState.UNSEEN
+        if self.status.now_ms - self.status.poll.at > LATE_AFTER_MS:
+            return BalancerState.LATE
+        return BalancerState.HELD if self.status.held else BalancerState.RUNNING
+
+    @property
+    def last_round(self) -> LastRound | None:
+        """The last round of decisions."""
+        return self.status.round if self.status else None
+
+    @property
+    def imbalance(self) -> float | None:
+        """As the brokers report it now, else as the last round found it."""
+        if self.seen is not None:
+            return self.seen.imbalance
+        return self.last_round.imbalance if self.last_round else None
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What needs an operator, a sentence each.
+
+        The watchdog finds more, since it looks again and again: it notifies by itself.
+        """
+        if not self.at_ms:
+            return ()
+        found = [self.unreachable] if self.unreachable else []
+        found += [f"no load report from {b}: {why}" for b, why in self._silent.items()]
+        if self.balancer is BalancerState.UNREADABLE:
+            found.append(self.unreadable)
+        if self.balancer is BalancerState.LATE:
+            found.append("the balancer has kept no look at the cluster for more than a minute")
+        if self.status is not None:
+            if self.status.held:
+                found.append(self.status.held)
+            found += [f"failed {bundle}: {error}" for bundle, error in self.status.failures]
+        return tuple(one_line(each) for each in found)
+
+    @property
+    def _silent(self) -> Mapping[str, str]:
+        return self.seen.silent if self.seen else {}
+
+    def line(self) -> str:
+        """The cluster in a line for a person."""
+        parts = [f"balancer: {self.balancer.value}"]
+        if self.seen is not None:
+            parts.append(f"{self.seen.brokers} brokers")
+        if self.imbalance is not None:
+            parts.append(f"imbalance {self.imbalance:.2f}")
+        if (made := self.last_round) is not None and self.status is not None:
+            ago_s = max(0, self.status.now_ms - made.at) // 1000
+            parts.append(f"last round {ago_s} s ago: {made.moves} moves by {made.strategy}")
+        if self.findings:
+            parts.append(f"{len(self.findings)} to look at: " + " | ".join(self.findings))
+        return f"{self.name}: " + ", ".join(parts)
+
+    def to_json(self) -> dict[str, object]:
+        """The same as a JSON object."""
+        return {
+            "cluster": self.name,
+            "at": self.at_ms,
+            "serviceUrl": self.service_url,
+            "console": self.console,
+            "reachable": self.seen is not None,
+            "balancer": self.balancer.name.lower(),
+            "imbalance": self.imbalance,
+            "findings": list(self.findings),
+            "status": self.status.to_json() if self.status else None,
+        }
+
+    def figures(self) -> dict[str, float]:
+        """The figures of `FIGURES` that are known."""
+        found = {
+            "reachable": float(self.seen is not None),
+            "findings": float(len(self.findings)),
+            "balancer_running": float(self.balancer is BalancerState.RUNNING),
+        }
+        if self.seen is not None:
+            found |= {"brokers": self.seen.brokers, "silent_brokers": len(self.seen.silent)}
+            found |= {"bytes_per_second": self.seen.bytes_per_s}
+        if self.imbalance is not None:
+            found["imbalance"] = self.imbalance
+        if self.last_round is not None:
+            found["last_round_timestamp_seconds"] = self.last_round.at / 1000
+        return found
+
+
+FIGURES: Final[Mapping[str, str]] = {
+    "reachable": "1 while a broker of the cluster gives its load.",
+    "brokers": "Brokers that reported their load.",
+    "silent_brokers": "Brokers that did not.",
+    "imbalance": "Largest broker's bytes/s by their mean, less 1.",
+    "bytes_per_second": "What all brokers carry.",
+    "balancer_running": "1 while the balancer looks at the cluster and is not held.",
+    "last_round_timestamp_seconds": "When the balancer decided last.",
+    "findings": "What needs an operator.",
+}
+"""Figures of a cluster by their names in metrics, and what they are."""
+
+
+def one_line(text: str) -> str:
+    """What another program said, without line breaks and control characters."""
+    return "".join(each if each.isprintable() else " " for each in " ".join(text.split()))

@@ -1,0 +1,197 @@
+"""Looks at all clusters of a fleet at once; one that hangs delays no other."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import aiohttp
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from counterpoise.decide.balancing.moves import imbalance
+from counterpoise.load.rows import BROKER, GAP, ReportRows
+from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.collect.admin import AdminOptions
+from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.poll_log import trouble
+from counterpoise.pipeline.fleet.cluster_state import FIGURES, ClusterState, SeenCluster
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.plain_files import names_below
+from counterpoise.pipeline.tables.status import BalancerStatus, read_status
+from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
+
+PREFIX = "counterpoise_fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetCluster:
+    """A cluster of the fleet: where it is, and as whom it is asked."""
+
+    name: str
+    addresses: Sequence[str]
+    """Admin URLs, tried in turn."""
+    history: str = ""
+    """The URI of its balancer's history; empty for none."""
+    service_url: str = ""
+    console: str = ""
+    security: ClientSecurity = field(default=ANONYMOUS)
+
+
+class StatusReading(threading.Thread):
+    """Reads a balancer's status from its history in a thread that no exit waits for.
+
+    A file system that hangs cannot be interrupted: an executor would hold the process up.
+    """
+
+    def __init__(self, history: str, now_ms: int) -> None:
+        super().__init__(name="fleet-history", daemon=True)
+        self._history, self._now_ms = history, now_ms
+        self._loop = asyncio.get_running_loop()
+        self.result: asyncio.Future[BalancerStatus | str] = self._loop.create_future()
+        """The status, or why there is none."""
+
+    def run(self) -> None:
+        """Read it."""
+        found: BalancerStatus | str
+        try:
+            location = open_location(self._history)
+            if names_below(location):
+                found = read_status(TablesReader(location), self._now_ms)
+            else:
+                found = f"{location.address} is no history: nothing is in it"
+        except (ExplainedError, OSError) as error:
+            found = str(error)
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+        with contextlib.suppress(RuntimeError):
+            # The loop is closed when nothing waits for it any more.
+            self._loop.call_soon_threadsafe(self._deliver, found)
+
+    def _deliver(self, found: BalancerStatus | str) -> None:
+        if not self.result.done():
+            self.result.set_result(found)
+
+
+class ClusterLook:
+    """Looks at one cluster, again and again."""
+
+    def __init__(
+        self,
+        cluster: FleetCluster,
+        session: aiohttp.ClientSession,
+        clock_ms: MillisecondClock,
+        within_s: float,
+    ) -> None:
+        self._cluster = cluster
+        self._clock_ms = clock_ms
+        self._within_s = within_s
+        # A broker that hangs is silent; it must not make the whole cluster late.
+        options = AdminOptions(timeout_s=within_s / 3)
+        self._collector = Collector(session, cluster.addresses, clock_ms, options=options)
+        self._reading: StatusReading | None = None
+        self.state = ClusterState(
+            cluster.name,
+            service_url=cluster.service_url,
+            console=cluster.console,
+            has_history=bool(cluster.history),
+        )
+
+    async def look(self) -> ClusterState:
+        """Look once; what does not answer in time is missing, and the state says why."""
+        now_ms = self._clock_ms()
+        rows, status = await asyncio.gather(self._rows(), self._status(now_ms))
+        away = rows if isinstance(rows, str) else trouble(rows)
+        self.state = replace(
+            self.state,
+            at_ms=now_ms,
+            seen=None if isinstance(rows, str) or away else seen_of(rows),
+            unreachable=away,
+            status=None if isinstance(status, str) else status,
+            unreadable=status if isinstance(status, str) else "",
+        )
+        return self.state
+
+    def close(self) -> None:
+        """Stop the requests under way."""
+        self._collector.close()
+
+    async def _rows(self) -> ReportRows | str:
+        try:
+            return await asyncio.wait_for(self._collector.poll(), self._within_s)
+        except TimeoutError:
+            return f"the cluster does not answer within {self._within_s:g} s"
+
+    async def _status(self, now_ms: int) -> BalancerStatus | str:
+        if not self._cluster.history:
+            return ""
+        if self._reading is None:
+            self._reading = StatusReading(self._cluster.history, now_ms)
+            self._reading.start()
+        await asyncio.wait([self._reading.result], timeout=self._within_s)
+        if not self._reading.result.done():
+            return f"the history does not answer within {self._within_s:g} s"
+        found, self._reading = self._reading.result.result(), None
+        return found
+
+
+def seen_of(rows: ReportRows) -> SeenCluster:
+    """What a poll says of a cluster."""
+    brokers, gaps = rows["kind"] == BROKER, rows["kind"] == GAP
+    loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
+    silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
+    return SeenCluster(len(loads), dict(silent), imbalance(loads), float(sum(loads)))
+
+
+class FleetWatch:
+    """All clusters, each looked at by a task of its own."""
+
+    def __init__(self, looks: Sequence[ClusterLook]) -> None:
+        self._looks = looks
+
+    @property
+    def states(self) -> tuple[ClusterState, ...]:
+        """What was seen last, in the order of the fleet."""
+        return tuple(each.state for each in self._looks)
+
+    async def look(self) -> tuple[ClusterState, ...]:
+        """Look at all of them once."""
+        return tuple(await asyncio.gather(*(each.look() for each in self._looks)))
+
+    async def run(self, every_s: float) -> None:
+        """Look until cancelled; the pause is between two looks at the same cluster."""
+        async with asyncio.TaskGroup() as tasks:
+            for each in self._looks:
+                tasks.create_task(self._repeat(each, every_s))
+
+    async def _repeat(self, look: ClusterLook, every_s: float) -> None:
+        while True:
+            await look.look()
+            await asyncio.sleep(every_s)
+
+    def metrics(self) -> bytes:
+        """The figures of all clusters as Prometheus reads them, each with its `cluster`."""
+        registry = CollectorRegistry()
+        for name, what in FIGURES.items():
+            gauge = Gauge(f"{PREFIX}_{name}", what, ("cluster",), registry=registry)
+            for state in self.states:
+                if state.at_ms and name in (figures := state.figures()):
+                    gauge.labels(state.name).set(figures[name])
+        return generate_latest(registry)
+
+
+@contextlib.asynccontextmanager
+async def watching_fleet(
+    fleet: Sequence[FleetCluster], clock_ms: MillisecondClock, within_s: float
+) -> AsyncIterator[FleetWatch]:
+    """A watch of these clusters; `within_s` bounds each look at each of them."""
+    async with contextlib.AsyncExitStack() as stack:
+        looks = []
+        for cluster in fleet:
+            session = await stack.enter_async_context(http_session(cluster.security))
+            look = ClusterLook(cluster, session, clock_ms, within_s)
+            stack.callback(look.close)
+            looks.append(look)
+        yield FleetWatch(looks)

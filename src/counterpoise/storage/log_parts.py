@@ -1,0 +1,19 @@
+"""Reads a log from one of its entries on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from counterpoise.storage.port import Log
+
+_READ_BYTES: Final = 1 << 20
+
+
+async def parts_from(log: Log[Any], index: int) -> AsyncIterator[tuple[int, Sequence[bytes]]]:
+    """Entries in a row with the index of the first, up to the log's end; raises `StorageError`."""
+    while index < log.end:
+        chunk = log.cached(index) or await log.read(index, _READ_BYTES)
+        entries = chunk.entries[index - chunk.first :]
+        yield index, entries
+        index += len(entries)

@@ -1,0 +1,150 @@
+"""Recordings of the official client, replayed: the same messages in the same order, or why not."""
+
+import io
+import json
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from counterpoise.app.recording_file import RecordingFile
+from counterpoise.faults.recording import RecordKind, read_recording
+from counterpoise.wire.requests import connect
+
+pytestmark = pytest.mark.client
+REFUSE_SECOND = {"operation": "SEND", "effect": "error", "code": "PersistenceError", "every": 2}
+
+
+def publish_and_consume(cluster: Cluster, token: str | None = None) -> list[bytes]:
+    """Publish five messages, acknowledge three; returns what was received, again in the end."""
+    client = pulsar.Client(
+        cluster.service_url,
+        authentication=None if token is None else pulsar.AuthenticationToken(token),
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
+    consumer = client.subscribe("orders", "billing")
+    producer = client.create_producer("orders")
+    for number in range(5):
+        producer.send(b"order %d" % number)
+    received = []
+    for number in range(5):
+        message = consumer.receive(10_000)
+        received.append(message.data())
+        if number < 3:
+            consumer.acknowledge(message)
+    consumer.close()
+    again = client.subscribe("orders", "billing")
+    received += [again.receive(10_000).data() for _ in range(2)]
+    again.redeliver_unacknowledged_messages()
+    received += [again.receive(10_000).data() for _ in range(2)]
+    client.close()
+    return received
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("recorded") / "traffic"
+    with Cluster(brokers=3, record=file) as cluster:
+        received = publish_and_consume(cluster)
+    assert received == [b"order %d" % number for number in (0, 1, 2, 3, 4, 3, 4, 3, 4)]
+    return file
+
+
+def test_a_replay_is_answered_as_the_recording_was(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = tmp_path / "again"
+    with Cluster(brokers=1, record=again) as cluster:
+        # Messages are at other positions than then: their ledgers have other ids.
+        earlier = pulsar.Client(cluster.service_url)
+        for topic in ("a", "b", "c"):
+            earlier.create_producer(topic).send(b"")
+        earlier.close()
+        assert main(["replay", str(recording), "--url", cluster.service_url]) == 0
+        # What was acknowledged is not there any more, and nothing else is missing.
+        client = pulsar.Client(cluster.service_url)
+        consumer = client.subscribe("orders", "billing")
+        assert [consumer.receive(10_000).data() for _ in range(2)] == [b"order 3", b"order 4"]
+        client.close()
+    assert "no differences" in capsys.readouterr().out
+
+
+def test_a_fault_makes_the_replay_differ_and_the_story_names_it(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = json.dumps(REFUSE_SECOND)
+    assert main(["replay", str(recording), "--fault", fault, "--patience", "0.2"]) == 1
+    story = capsys.readouterr().out
+    refused = "message 1 of a producer of persistent://public/default/orders"
+    assert f"{refused} was answered with done then, with PersistenceError now" in story
+    assert "billing of persistent://public/default/orders got" in story
+
+
+def test_a_token_is_not_recorded(tmp_path: Path) -> None:
+    file = tmp_path / "traffic"
+    with Cluster(brokers=1, tokens=True, record=file) as cluster:
+        token = cluster.security.token("admin")
+        publish_and_consume(cluster, token)
+        # While it runs: a kill could not take from the file what is read here.
+        written = file.read_bytes()
+    assert b"order 4" in written
+    assert token.encode() not in written
+    assert token.split(".")[2].encode() not in written
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_recording_cut_off_anywhere_loses_its_last_record_alone(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = recording.read_bytes()
+    whole = list(read_recording(io.BytesIO(written)))
+    last = len(whole[-1].to_bytes())
+    for cut in range(1, last + 1):
+        assert list(read_recording(io.BytesIO(written[:-cut]))) == whole[:-1]
+    cut_off = tmp_path / "cut"
+    cut_off.write_bytes(written[:-1])
+    assert main(["replay", str(cut_off)]) == 0
+    assert f"the last {last - 1} bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("at", [0, 24, 28, 40])
+def test_a_damaged_recording_is_refused_in_a_sentence(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], at: int
+) -> None:
+    written = bytearray(recording.read_bytes())
+    written[at] ^= 0xFF
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(written)
+    assert main(["replay", str(damaged)]) == 2
+    assert capsys.readouterr().err.startswith("counterpoise: ")
+
+
+def test_what_cannot_be_replayed_or_recorded_is_said_in_a_sentence(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for argv in (
+        ["replay", "/nowhere/traffic"],
+        ["replay", str(recording), "--speed", "nan"],
+        ["replay", str(recording), "--url", "http://x"],
+        ["replay", str(recording), "--url", "pulsar://127.0.0.1:1"],
+        ["replay", str(recording), "--fault", "{}"],
+        ["replay", str(recording), "--fault", '{"operation": "SEND", "effect": "none"}'],
+        ["up", "--record", str(recording)],
+        ["up", "--record", "/nowhere/traffic"],
+    ):
+        assert main(argv) == 2, argv
+        assert capsys.readouterr().err.startswith("counterpoise: ")
+
+
+def test_a_recording_stops_at_its_limit(tmp_path: Path) -> None:
+    file = tmp_path / "traffic"
+    recorder = RecordingFile(file, 1)
+    number = recorder.opened()
+    for _ in range(30):
+        recorder.came(number, connect("x" * 50_000))
+    recorder.close()
+    assert file.stat().st_size <= 1024 * 1024
+    kinds = [each.kind for each in read_recording(io.BytesIO(file.read_bytes()))]
+    assert kinds == [RecordKind.OPENED] + [RecordKind.FROM_CLIENT] * 20

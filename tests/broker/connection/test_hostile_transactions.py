@@ -1,0 +1,168 @@
+"""What clients say of transactions that are not there, or over: errors, never tracebacks."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from counterpoise.broker.transactions.table import PARTICIPANTS_MAX
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.base_pb2 import BaseCommand
+from tests.broker.connection.one_broker import OneBroker
+from tests.broker.connection.raw_client import RawClient
+from tests.broker.connection.test_extremes import extremes, works
+from tests.wire import frames
+from tests.wire.frames import Type
+
+COMMIT, ABORT = 0, 1
+HUGE = (1 << 64) - 1
+TRANSACTION_COMMANDS = (
+    Type.NEW_TXN,
+    Type.ADD_PARTITION_TO_TXN,
+    Type.ADD_SUBSCRIPTION_TO_TXN,
+    Type.END_TXN,
+    Type.END_TXN_ON_PARTITION,
+    Type.END_TXN_ON_SUBSCRIPTION,
+    Type.TC_CLIENT_CONNECT_REQUEST,
+)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[OneBroker]:
+    with OneBroker(transactions=True) as broker:
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def _serves_on(broker: OneBroker, caplog: pytest.LogCaptureFixture, topic: str) -> Iterator[None]:
+    """Whatever a test says, the next client is served, and no log line has a traceback."""
+    caplog.set_level(logging.WARNING)
+    yield
+    assert works(broker.service_url, topic, 0)
+    failed = [record.getMessage() for record in caplog.records if record.exc_info]
+    assert not failed
+
+
+class Transactor:
+    """One client of a coordinator."""
+
+    def __init__(self, client: RawClient) -> None:
+        self.client = client
+        self._ids = 0
+
+    def ask(self, kind: int, **values: object) -> int | None:
+        """A request; the code of its error, None: it is done."""
+        name = Type.Name(kind).lower()
+        self._ids += 1
+        self.client.command(kind, name, request_id=self._ids, **values)
+        command = self.client.receive()
+        answer = getattr(command, BaseCommand.Type.Name(command.type).lower())
+        assert answer.request_id == self._ids
+        self.answer = answer
+        if command.type == Type.ERROR:
+            return int(answer.error)
+        return int(answer.error) if answer.HasField("error") else None
+
+    def open(self) -> dict[str, int]:
+        """A new transaction of coordinator 0."""
+        assert self.ask(Type.TC_CLIENT_CONNECT_REQUEST, tc_id=0) is None
+        assert self.ask(Type.NEW_TXN, tc_id=0, txn_ttl_seconds=60_000) is None
+        return self.id_of(self.answer.txnid_most_bits, self.answer.txnid_least_bits)
+
+    @staticmethod
+    def id_of(most: int, least: int) -> dict[str, int]:
+        return {"txnid_most_bits": most, "txnid_least_bits": least}
+
+
+@pytest.fixture
+def transactor(client: RawClient) -> Transactor:
+    return Transactor(client)
+
+
+def test_unknown_transactions_are_refused(transactor: Transactor) -> None:
+    transactor.open()
+    for most, code in (
+        (0, ServerError.TransactionNotFound),
+        (7, ServerError.TransactionCoordinatorNotFound),
+        (HUGE, ServerError.TransactionCoordinatorNotFound),
+    ):
+        unknown = transactor.id_of(most, HUGE)
+        add = transactor.ask(Type.ADD_PARTITION_TO_TXN, partitions=["t"], **unknown)
+        assert add == code
+        subscription = {"topic": "t", "subscription": "s"}
+        assert (
+            transactor.ask(Type.ADD_SUBSCRIPTION_TO_TXN, subscription=[subscription], **unknown)
+            == code
+        )
+        assert transactor.ask(Type.END_TXN, txn_action=COMMIT, **unknown) == code
+
+
+def test_an_end_counts_once(transactor: Transactor, topic: str) -> None:
+    transaction = transactor.open()
+    assert transactor.ask(Type.ADD_PARTITION_TO_TXN, partitions=[topic], **transaction) is None
+    assert transactor.ask(Type.END_TXN, txn_action=COMMIT, **transaction) is None
+    for action in (COMMIT, ABORT):
+        again = transactor.ask(Type.END_TXN, txn_action=action, **transaction)
+        assert again == ServerError.TransactionNotFound
+    late = transactor.ask(Type.ADD_PARTITION_TO_TXN, partitions=[topic], **transaction)
+    assert late == ServerError.TransactionNotFound
+
+
+def test_absurd_counts_and_names_are_refused(transactor: Transactor, topic: str) -> None:
+    transaction = transactor.open()
+    many = [f"{topic}-{number}" for number in range(PARTICIPANTS_MAX + 1)]
+    add = Type.ADD_PARTITION_TO_TXN
+    assert transactor.ask(add, partitions=many, **transaction) == ServerError.NotAllowedError
+    assert transactor.ask(add, partitions=["a://b"], **transaction) == ServerError.InvalidTopicName
+    assert transactor.ask(add, partitions=[], **transaction) is None
+    assert transactor.ask(Type.ADD_SUBSCRIPTION_TO_TXN, subscription=[], **transaction) is None
+    assert transactor.answer.DESCRIPTOR.name == "CommandAddSubscriptionToTxnResponse"
+    assert transactor.ask(Type.NEW_TXN, tc_id=0, txn_ttl_seconds=HUGE) is None
+    assert transactor.ask(Type.END_TXN, txn_action=ABORT, **transaction) is None
+
+
+def test_an_acknowledgement_of_more_words_than_its_batch_has_is_quick(
+    transactor: Transactor, topic: str
+) -> None:
+    transaction, client = transactor.open(), transactor.client
+    client.produce(topic)
+    client.send(frames.send(0, 0))
+    receipt = client.receive(Type.SEND_RECEIPT).send_receipt.message_id
+    client.subscribe(topic, consumer_id=1, initial_position=1)
+    position = {
+        "ledger_id": receipt.ledger_id,
+        "entry_id": receipt.entry_id,
+        "ack_set": [1] * 400_000,
+    }
+    ack = {"consumer_id": 1, "ack_type": 0, "message_id": [position], **transaction}
+    assert transactor.ask(Type.ACK, **ack) is None
+    ended = {"topic": topic, "subscription": "s"}
+    for _ in range(2):
+        assert (
+            transactor.ask(
+                Type.END_TXN_ON_SUBSCRIPTION, subscription=ended, txn_action=COMMIT, **transaction
+            )
+            is None
+        )
+
+
+@pytest.mark.parametrize("kind", TRANSACTION_COMMANDS, ids=Type.Name)
+def test_extreme_numbers_are_answered(client: RawClient, topic: str, kind: int) -> None:
+    transactor = Transactor(client)
+    for what, command in extremes(kind, 0, topic):
+        transactor.open()
+        client.send(frames.frame(command))
+        client.command(Type.PING, "ping")
+        kinds = {client.receive().type, client.receive().type}
+        assert Type.PONG in kinds, what
+
+
+def test_a_broker_without_transactions_says_so(topic: str) -> None:
+    with OneBroker() as without, RawClient(without.service_url) as client:
+        client.connect()
+        transactor = Transactor(client)
+        for kind in TRANSACTION_COMMANDS:
+            if kind not in (Type.END_TXN_ON_PARTITION, Type.END_TXN_ON_SUBSCRIPTION):
+                named = {"tc_id": 0} if kind == Type.TC_CLIENT_CONNECT_REQUEST else {}
+                assert transactor.ask(kind, **named) == ServerError.NotAllowedError
+        assert works(without.service_url, topic, 0)

@@ -1,0 +1,234 @@
+"""Topics of which only the last value under each key counts, against a dictionary."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.topic_compaction import COMPACTION
+from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import StorageError
+from counterpoise.wire.entry import build, metadata_of, split
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
+from counterpoise.wire.values import SubscriptionType
+from tests.broker.topic.conftest import World, publish
+
+Message = tuple[str | None, str]
+"""A key and a value; an empty value removes the key."""
+NEVER = 1 << 40
+
+
+async def never_by_size(_: object) -> Mapping[str, Any]:
+    """Messages are kept until they are compacted, which only a command does."""
+    return {"compactionThreshold": NEVER}
+
+
+def single(message: Message) -> bytes:
+    key, value = message
+    keyed = {} if key is None else {"partition_key": key}
+    return build(
+        MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **keyed), value.encode()
+    )
+
+
+def batch_of(messages: list[Message]) -> bytes:
+    body = b""
+    for key, value in messages:
+        keyed = {} if key is None else {"partition_key": key}
+        raw = SingleMessageMetadata(payload_size=len(value), **keyed).SerializeToString()
+        body += len(raw).to_bytes(4, "big") + raw + value.encode()
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=0, publish_time=1, num_messages_in_batch=len(messages)
+    )
+    return build(metadata, body)
+
+
+def messages_in(entry: bytes) -> Iterator[Message]:
+    """What a client shows its application of an entry."""
+    metadata, body = metadata_of(entry), bytes(split(entry)[1])
+    if not metadata.HasField("num_messages_in_batch"):
+        yield metadata.partition_key if metadata.HasField("partition_key") else None, body.decode()
+        return
+    for _ in range(metadata.num_messages_in_batch):
+        size = int.from_bytes(body[:4], "big")
+        each = SingleMessageMetadata.FromString(body[4 : 4 + size])
+        value, body = body[4 + size : 4 + size + each.payload_size], body[4 + size :]
+        body = body[each.payload_size :]
+        if not each.compacted_out:
+            yield each.partition_key if each.HasField("partition_key") else None, value.decode()
+
+
+def left_of(messages: list[Message], compacted: int, *, keeps_keyless: bool) -> list[Message]:
+    """The oracle: of so many messages the last under each key, and all that follow."""
+    last = {key: place for place, (key, _) in enumerate(messages[:compacted])}
+    return [
+        each
+        for place, each in enumerate(messages)
+        if place >= compacted
+        or (keeps_keyless if each[0] is None else last[each[0]] == place and each[1])
+    ]
+
+
+MESSAGES = st.tuples(st.sampled_from([None, "a", "b", "c"]), st.sampled_from(["", "1", "22"]))
+STEPS = st.one_of(
+    st.tuples(st.just("send"), MESSAGES),
+    st.tuples(st.just("batch"), st.lists(MESSAGES, min_size=1, max_size=4)),
+    st.sampled_from([("compact", None), ("reload", None), ("acknowledge", None)]),
+)
+
+
+@example(
+    steps=[
+        ("send", ("a", "1")),
+        *[("send", ("b", "1"))] * 4,
+        *(("compact", None), ("acknowledge", None), ("reload", None), ("acknowledge", None)),
+    ],
+    keeps_keyless=False,
+)
+@given(steps=st.lists(STEPS, max_size=25), keeps_keyless=st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_a_compacted_reader_gets_the_last_value_of_each_key_and_what_follows(
+    steps: list[Any], keeps_keyless: bool
+) -> None:
+    """However often the topic is compacted, loaded again and trimmed in between."""
+
+    async def play() -> None:
+        world = World(
+            MemoryLedgerStore(ledger_entries=3),
+            policies=never_by_size,
+            options=TopicOptions(keeps_keyless=keeps_keyless),
+        )
+        sent: list[Message] = []
+        compacted = 0
+        other = await world.consumer(SubscriptionType.Shared, subscription="other", permits=0)
+        for kind, given_ in steps:
+            topic = await world.topic()
+            assert isinstance(topic, PersistentTopic)
+            if kind == "compact":
+                await topic.compaction.compact()
+                compacted = len(sent)
+            elif kind == "reload":
+                await world.registry.unload_topic(world.name)
+                other = await world.consumer(
+                    SubscriptionType.Shared, subscription="other", permits=0
+                )
+            elif kind == "acknowledge":
+                other.subscription.skip(None)
+                await topic.trim()
+            else:
+                entry = single(given_) if kind == "send" else batch_of(given_)
+                producer = await world.producer()
+                publish(producer, 0, 0, entry)
+                await topic.log.drain()
+                producer.close()
+                sent += messages_in(entry)
+        world.wire.deliveries.clear()
+        reader = await world.consumer(subscription="r", durable=False, read_compacted=True)
+        expected = left_of(sent, compacted, keeps_keyless=keeps_keyless)
+        got = [each for entry in world.wire.entries() for each in messages_in(entry)]
+        assert got == expected
+        last, _ = reader.last_message_id()
+        delivered = [position[:2] for _, position in world.wire.deliveries]
+        assert not expected or tuple(last) == delivered[-1]
+        assert delivered == sorted(delivered)
+        await world.registry.close()
+
+    asyncio.run(play())
+
+
+async def published(world: World, *messages: Message) -> PersistentTopic:
+    producer = await world.producer()
+    wanted = len(world.wire.receipted) + len(messages)
+    for each in messages:
+        publish(producer, 0, 0, single(each))
+    await world.wire.until(lambda: len(world.wire.receipted) == wanted)
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    return topic
+
+
+async def test_a_topic_is_compacted_once_it_has_grown_by_more_than_its_threshold(
+    store: MemoryLedgerStore,
+) -> None:
+    threshold = 0
+
+    async def policies(_: object) -> Mapping[str, Any]:
+        return {"compactionThreshold": threshold}
+
+    world = World(store, policies=policies)
+    upkeep = TopicUpkeep(world.registry, TopicOptions)
+    topic = await published(world, ("a", "1"), ("a", "2"))
+    await upkeep.compact()
+    assert topic.compaction.status == "NOT_RUN"
+    assert COMPACTION not in topic.subscriptions
+    threshold = topic.log.size
+    await world.topic()
+    await upkeep.compact()
+    assert topic.compaction.status == "NOT_RUN"
+    await published(world, ("a", "3"))
+    await upkeep.compact()
+    assert topic.compaction.status == "SUCCESS"
+    assert (topic.compaction.stats.removed, topic.compaction.view.entries) == (2, 1)
+    assert topic.subscriptions[COMPACTION].backlog == 0
+    succeeded = topic.compaction.stats.succeeded_ms
+    world.registry.wall.advance(60)
+    await upkeep.compact()
+    assert topic.compaction.stats.succeeded_ms == succeeded > 0
+
+
+async def test_messages_that_are_not_compacted_yet_neither_expire_nor_count_as_a_backlog(
+    store: MemoryLedgerStore,
+) -> None:
+    world = World(store, policies=never_by_size)
+    topic = await published(world, ("a", "1"))
+    await topic.backlog().expire(1)
+    assert topic.subscriptions[COMPACTION].backlog == 1
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Key_Shared])
+async def test_only_one_consumer_at_a_time_may_read_what_is_compacted(
+    world: World, kind: SubscriptionType
+) -> None:
+    with pytest.raises(BrokerError, match="only allowed on failover or exclusive") as refused:
+        await world.consumer(kind, read_compacted=True)
+    assert refused.value.code is ServerError.NotAllowedError
+
+
+async def test_a_compaction_that_fails_leaves_what_the_last_one_made(
+    store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(store)
+    topic = await published(world, ("a", "1"), ("a", "2"))
+    await topic.compaction.compact()
+    await published(world, ("a", "3"))
+
+    async def broken() -> None:
+        raise StorageError("the disk is gone")
+
+    monkeypatch.setattr(topic.log, "cursors_saved", broken)
+    with pytest.raises(BrokerError, match="the disk is gone"):
+        await topic.compaction.compact()
+    assert (topic.compaction.status, topic.compaction.last_error) == ("ERROR", "the disk is gone")
+    monkeypatch.undo()
+    await topic.compaction.compact()
+    await world.consumer(subscription="r", durable=False, read_compacted=True)
+    assert world.wire.payloads() == ["3"]
+
+
+async def test_without_its_subscription_a_topic_is_not_compacted_any_more(
+    store: MemoryLedgerStore,
+) -> None:
+    world = World(store)
+    topic = await published(world, ("a", "1"), ("a", "2"))
+    await topic.compaction.compact()
+    await topic.subscriptions[COMPACTION].unsubscribe(None)
+    await world.consumer(subscription="r", durable=False, read_compacted=True)
+    assert world.wire.payloads() == ["1", "2"]

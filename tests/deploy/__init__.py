@@ -1,0 +1,1 @@
+"""What is deployed: the chart, the hooks of brokers, the images."""

@@ -1,0 +1,170 @@
+"""Several clusters side by side: one that is away, hangs or is damaged is a line of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from counterpoise import Cluster
+from counterpoise.app.main import main
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.fleet.cluster_state import (
+    FIGURES,
+    LATE_AFTER_MS,
+    BalancerState,
+    ClusterState,
+)
+from counterpoise.pipeline.fleet.fleet_watch import FleetCluster, StatusReading, watching_fleet
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from counterpoise.pipeline.tables.location import open_location
+from tests.waiting import until
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Clusters of every kind."""
+
+    good: Cluster
+    hanging: str
+    history: Path
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
+    """A cluster with a history, and an address that accepts connections and never answers."""
+    history = tmp_path_factory.mktemp("fleet") / "history"
+    with Cluster(brokers=2) as good, closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        watch = ["watch", "--once", "--admin-url", good.admin_url, "--history", str(history)]
+        assert main(watch) == 0
+        yield Staged(good, f"http://127.0.0.1:{silent.getsockname()[1]}", history)
+
+
+def fleet_of(staged: Staged) -> list[FleetCluster]:
+    return [
+        FleetCluster("hanging", (staged.hanging,)),
+        FleetCluster("east", (staged.good.admin_url,), str(staged.history)),
+        FleetCluster("away", ("http://127.0.0.1:1",), str(staged.history / "nowhere")),
+        FleetCluster("west", (staged.good.admin_url,), "gopher://x/y"),
+    ]
+
+
+async def test_one_look_at_all_has_a_state_for_each(staged: Staged) -> None:
+    async with watching_fleet(fleet_of(staged), wall_clock_ms, 1.0) as watch:
+        hanging, east, away, west = await watch.look()
+    assert east.seen is not None
+    assert (east.seen.brokers, east.findings) == (2, ())
+    assert east.balancer is BalancerState.RUNNING
+    assert hanging.seen is None
+    assert "no answer within" in hanging.findings[0]
+    assert "cannot connect" in away.findings[0]
+    assert "is no history" in away.findings[1]
+    assert west.seen is not None
+    assert west.balancer is BalancerState.UNREADABLE
+    assert "gopher" in west.findings[0]
+    for state in (hanging, east, away, west):
+        assert state.line().startswith(f"{state.name}: ")
+        assert "\n" not in state.line()
+        json.dumps(state.to_json())
+
+
+async def test_a_cluster_that_hangs_delays_no_other(staged: Staged) -> None:
+    async with watching_fleet(fleet_of(staged), wall_clock_ms, 30.0) as watch:
+        running = asyncio.create_task(watch.run(0.01))
+        await until(lambda: watch.states[1].seen and watch.states[2].at_ms, "the others are seen")
+        assert not watch.states[0].at_ms
+        first = watch.states[1].at_ms
+        await until(lambda: watch.states[1].at_ms > first, "the next look follows")
+        assert not watch.states[0].at_ms
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_history_that_hangs_is_said_and_not_read_twice_at_once(
+    staged: Staged, tmp_path: Path
+) -> None:
+    hanging = tmp_path / "history"
+    hanging.mkdir()
+    (hanging / "reports").mkdir()
+    # Whoever opens it to read waits for a writer.
+    os.mkfifo(hanging / "control")
+    cluster = FleetCluster("east", (staged.good.admin_url,), str(hanging))
+    async with watching_fleet([cluster], wall_clock_ms, 0.5) as watch:
+        for _ in range(2):
+            [state] = await watch.look()
+            assert state.seen is not None
+            assert state.unreadable == "the history does not answer within 0.5 s"
+    # There is one reader: a second would be left when the first is answered.
+    (hanging / "control").write_bytes(b"")
+    readers = [each for each in threading.enumerate() if isinstance(each, StatusReading)]
+    assert len(readers) <= 1
+    for each in readers:
+        each.join()
+
+
+async def test_metrics_name_the_cluster_of_each_figure(staged: Staged) -> None:
+    async with watching_fleet(fleet_of(staged), wall_clock_ms, 1.0) as watch:
+        before = watch.metrics().decode()
+        assert not [s for f in text_string_to_metric_families(before) for s in f.samples]
+        await watch.look()
+        families = [*text_string_to_metric_families(watch.metrics().decode())]
+    assert {each.name for each in families} == {f"counterpoise_fleet_{name}" for name in FIGURES}
+    found = {(s.name, s.labels["cluster"]): s.value for f in families for s in f.samples}
+    assert found["counterpoise_fleet_reachable", "east"] == 1
+    assert found["counterpoise_fleet_reachable", "hanging"] == 0
+    assert found["counterpoise_fleet_brokers", "east"] == 2
+    assert ("counterpoise_fleet_brokers", "away") not in found
+    assert found["counterpoise_fleet_findings", "away"] == 2
+    assert found["counterpoise_fleet_balancer_running", "east"] == 1
+    assert found["counterpoise_fleet_balancer_running", "west"] == 0
+
+
+async def test_the_state_of_a_balancer_is_that_of_its_history(staged: Staged) -> None:
+    reading = StatusReading(str(staged.history), wall_clock_ms())
+    reading.start()
+    status = await reading.result
+    assert not isinstance(status, str)
+    assert status.poll is not None
+    state = ClusterState("east", at_ms=1, status=status)
+    assert state.balancer is BalancerState.RUNNING
+    late = replace(status, now_ms=status.poll.at + LATE_AFTER_MS + 1)
+    assert replace(state, status=late).balancer is BalancerState.LATE
+    assert "no look" in replace(state, status=late).findings[0]
+    unseen = replace(status, poll=None)
+    assert replace(state, status=unseen).balancer is BalancerState.UNSEEN
+    assert replace(state, status=None).balancer is BalancerState.UNSEEN
+    assert replace(state, status=None, has_history=False).balancer is BalancerState.NONE
+
+
+def test_status_prints_a_line_for_each_and_succeeds(
+    staged: Staged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(
+        f'[[cluster]]\nname = "east"\nadmin-url = "{staged.good.admin_url}"\n'
+        f'history = "{staged.history}"\n'
+        f'[[cluster]]\nname = "hanging"\nadmin-url = "{staged.hanging}"\n'
+    )
+    location = open_location(staged.history)
+    write_control(location, Control(Wish.PAUSE, wall_clock_ms(), "release\ntoday"))
+    try:
+        assert main(["status", "--fleet", str(file), "--within", "1s"]) == 0
+        east, hanging = capsys.readouterr().out.splitlines()
+        assert east.startswith("east: balancer: held, 2 brokers")
+        assert "release today" in east
+        assert hanging.startswith("hanging: balancer: no history named, 1 to look at: ")
+        assert main(["status", "--fleet", str(file), "--within", "1s", "--json"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert [each["reachable"] for each in shown] == [True, False]
+        assert shown[0]["status"]["control"]["wish"] == "pause"
+    finally:
+        write_control(location, Control(Wish.GO, wall_clock_ms(), ""))

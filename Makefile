@@ -17,7 +17,7 @@ demo: setup ## three brokers, skewed load, and Spark evening it out (about two m
 	@.venv/bin/counterpoise demo
 
 test: setup ## the whole test suite (at most 15 minutes), three files at a time: most tests wait
-	@$(PYTHON) -m pytest -n 3 --dist loadfile $(ARGS)
+	@$(PYTHON) -m pytest -n 3 --dist loadfile --max-worker-restart 0 $(ARGS)
 
 check: setup ## lint, format, strict types, import direction and tidiness
 	@.venv/bin/ruff check .

@@ -13,7 +13,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """What is left of a plan, and what speaks against it."""
+    """The steps of a plan that are still to do, and the objections to carrying them out."""
 
     to_do: tuple[PlanStep, ...]
     done: tuple[PlanStep, ...]
@@ -25,7 +25,7 @@ class PlanCheck:
 
 
 def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanCheck:
-    """Compare a plan with the cluster as it is now; the view's time is now."""
+    """Compare a plan with the cluster as it is now, at the view's time."""
     owners: dict[str, list[str]] = {}
     for broker in sorted(now.owned):
         for bundle in now.owned[broker]:
@@ -45,7 +45,7 @@ def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanChe
 
 
 def moves_of(steps: Sequence[PlanStep], plan_id: str, view: ClusterView) -> list[Move]:
-    """The steps as moves that are decided on this view, because the operator approved them."""
+    """The steps as moves on this view, with the operator's approval as their reason."""
     now_ms = view.now_ms
     return [
         Move(
@@ -96,7 +96,7 @@ def _too_old(plan: AdvisedPlan, now_ms: int, valid_for_ms: int) -> str:
 
 
 def _no_gain(steps: Sequence[PlanStep], view: ClusterView) -> str:
-    """Why the steps would not help by the loads of now."""
+    """Why the steps would not help with today's loads; empty when they would."""
     if not steps:
         return ""
     projection = Projection(view)

@@ -13,12 +13,12 @@ FORMAT = 1
 
 
 class PlanError(ValueError):
-    """A file that is no plan, or one that was changed since it was made; says which."""
+    """The file is no plan, or was edited after it was made. The message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """A broker at one moment of a plan."""
+    """One broker's load at one moment of a plan."""
 
     broker: str
     bytes_per_s: float
@@ -31,7 +31,7 @@ class BrokerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All brokers at one moment of a plan, by name."""
+    """The load of all brokers at one moment of a plan, by broker name."""
 
     imbalance: float
     """Largest broker's bytes/s ÷ their mean - 1; 0 is perfectly even."""
@@ -53,10 +53,10 @@ class Cost:
 
     @property
     def redelivered(self) -> tuple[float, float]:
-        """How many messages are delivered again, at least and at most, as a rule of thumb.
+        """A rule of thumb for how many messages are delivered again: at least, at most.
 
-        What was sent in the time from sending to acknowledging: a tenth of a second, for which
-        Pulsar's clients gather acknowledgements, to a second.
+        They are those sent between sending and acknowledging: from a tenth of a second, for which
+        Pulsar's clients batch acknowledgements, to a second.
         """
         return 0.1 * self.messages_out_per_s, self.messages_out_per_s
 
@@ -83,7 +83,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """Something that the plan leaves as it is."""
+    """A bundle or broker that the plan leaves as it is, and the reason."""
 
     subject: str
     rule: str
@@ -102,7 +102,7 @@ class TopicShare:
 
 @dataclass(frozen=True, slots=True)
 class SplitAdvice:
-    """Whether a bundle is worth a split, which cannot be undone."""
+    """Whether to split a bundle. A split cannot be undone."""
 
     bundle: str
     broker: str
@@ -119,7 +119,7 @@ class SplitAdvice:
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """How long a move takes, and how that is known."""
+    """How long a move takes, and where that figure comes from."""
 
     seconds: float
     slowest_s: float
@@ -129,9 +129,9 @@ class MoveTime:
 
 @dataclass(frozen=True, slots=True)
 class AdvisedPlan:
-    """A plan: what would be moved, at what cost, and how even the brokers would be then.
+    """The steps to carry out, their cost, and the balance that they lead to.
 
-    Times are milliseconds since 1970. A plan is a value: it is carried out as it stands or refused.
+    Times are milliseconds since 1970. A plan is carried out as it stands or refused.
     """
 
     format: int
@@ -157,7 +157,7 @@ class AdvisedPlan:
 
     @property
     def cost(self) -> Cost:
-        """Of all steps; seconds as they run side by side."""
+        """The cost of all steps. Seconds are those of steps that run side by side."""
         return Cost(
             sum(step.cost.topics for step in self.steps),
             sum(step.cost.connections for step in self.steps),
@@ -167,7 +167,7 @@ class AdvisedPlan:
         )
 
     def sealed(self) -> "AdvisedPlan":
-        """The same with the id that follows from it."""
+        """The plan with the id that is derived from its content."""
         # As it will be read: 1 and 1.0 are the same figure.
         written = to_json(replace(self, id=""))
         return replace(self, id=_digest(to_json(from_json(AdvisedPlan, written, "plan"))))

@@ -34,7 +34,7 @@ WORTH_MOVING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class AdviceOptions:
-    """How far a plan goes."""
+    """How many rounds and moves a plan may have, and the rules for them."""
 
     rounds: int = 10
     """How often the goal is asked, at most."""
@@ -92,7 +92,7 @@ def advise(
 
 
 class _PlanDraft:
-    """A plan while its rounds are added."""
+    """A plan while rounds are being added to it."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class _PlanDraft:
         self.notes: list[str] = []
 
     def worth(self) -> tuple[float, int]:
-        """What the better of two plans has less of: imbalance, to a hundredth, then moves."""
+        """The key by which plans compare, smaller is better: imbalance in hundredths, moves."""
         return round(imbalance_of(self.view), 2), len(self.steps)
 
     def leave_out(self, bundles: Mapping[str, str]) -> None:
-        """Let these bundles rest from now on, for these reasons."""
+        """Exclude these bundles from all further rounds, for these reasons."""
         for bundle, why in bundles.items():
             reason = f"{bundle} stays: {why} (--every-move plans it)"
             self._gainless[bundle] = WhyNot(bundle, "no-gain", reason)
@@ -130,13 +130,13 @@ class _PlanDraft:
         self._memory = replace(self._memory, recently_unloaded=moved)
 
     def add_rounds(self) -> None:
-        """Add rounds until one more would not help."""
+        """Add rounds until another one would not help."""
         for number in range(1, self._options.rounds + 1):
             if not self.add_round(number):
                 break
 
     def add_round(self, number: int) -> bool:
-        """Add the next round; whether another may follow."""
+        """Add the next round. Returns whether another may follow."""
         made, withheld = self._approved(self._asked())
         if not made.moves:
             self._refused(made.rejections, withheld)
@@ -176,7 +176,7 @@ class _PlanDraft:
                 return kept
 
     def _worth_it(self, made: Round) -> Round:
-        """The round without moves that gain nothing; their bundles rest from now on."""
+        """Drop moves that gain nothing, and exclude their bundles from further rounds."""
         projection, kept = Projection(self.view), list[Move]()
         gainless: dict[str, str] = {}
         for move in made.moves:
@@ -195,7 +195,7 @@ class _PlanDraft:
         )
 
     def _approved(self, made: Round) -> tuple[Round, list[WhyNot]]:
-        """The round without what the operator's rules withhold at this moment."""
+        """Drop the moves that the operator's rules withhold at this moment."""
         options = self._options
         approved, withheld = approve(
             made.moves, options.moved_before, self._made_at_ms, options.rules
@@ -219,7 +219,7 @@ class _PlanDraft:
         return steps, with_owners(projection.view, owners)
 
     def _based(self, move: Move) -> Move:
-        """The move with what was measured of it, which no later round of a plan changes."""
+        """The move with the measured figures of its bundle, which do not change between rounds."""
         state = self._snapshot.state
         if state is None:
             return move
@@ -232,7 +232,7 @@ class _PlanDraft:
 
 
 def gain_lacks(view: ClusterView, move: Move) -> str:
-    """Why a move would gain nothing; empty when it leaves its two brokers more even."""
+    """Why a move gains nothing; empty when it leaves its two brokers more even."""
     source, target = view.broker_index(move.source), view.broker_index(move.destination)
     loads = view.broker.traffic.throughput()
     mean, carried = float(loads.mean()) if len(loads) else 0.0, view.carried(move.bundle)
@@ -253,7 +253,7 @@ def gain_lacks(view: ClusterView, move: Move) -> str:
 
 
 def swap_of(after: ClusterView, move: Move) -> str:
-    """How a move left its destination the fuller of the two brokers; empty when it did not."""
+    """How a move made its destination the fuller of the two brokers; empty when it did not."""
     source, target = after.broker_index(move.source), after.broker_index(move.destination)
     if source is None or target is None:
         return ""
@@ -267,7 +267,7 @@ def swap_of(after: ClusterView, move: Move) -> str:
 
 
 def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:
-    """What the move of a bundle costs its clients, by what it carries now."""
+    """What moving a bundle costs its clients at its present load."""
     row, count = view.bundle_index(bundle), connections.get(bundle, 0)
     if row is None:
         return Cost(0, count, 0.0, took.seconds)
@@ -276,7 +276,7 @@ def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took
 
 
 def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep:
-    """A move as a step of a plan's round; ``after`` is the cluster once it is made."""
+    """A move as a step of the plan. ``after`` is the cluster once the move is made."""
     return PlanStep(
         number,
         move.bundle,
@@ -292,7 +292,7 @@ def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep
 
 
 def picture(view: ClusterView) -> Picture:
-    """The brokers of a view as a person looks at them."""
+    """The brokers of a view as a plan shows them."""
     broker = view.broker
     usage = view.weighted_usage(DEFAULT_WEIGHTS.modular)
     return Picture(
@@ -313,7 +313,7 @@ def picture(view: ClusterView) -> Picture:
 
 
 def with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
-    """The view after, where brokers of one host go on measuring the same machine."""
+    """The later view, in which brokers of one host keep reporting that host's usage."""
     hosts = [name.rpartition(":")[0] for name in after.brokers]
     shared = np.array([hosts.count(host) > 1 for host in hosts], np.bool_)
     usage = np.where(shared[:, None], before.broker.usage, after.broker.usage)

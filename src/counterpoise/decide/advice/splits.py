@@ -48,7 +48,7 @@ class SplitEvidence:
 
 
 def hot_bundles(evidence: SplitEvidence, options: SplitOptions) -> dict[str, str]:
-    """The bundles that a split is thought of for, the hottest first, and why."""
+    """The bundles to consider for a split, the hottest first, each with the reason."""
     view = evidence.view
     hot: dict[str, str] = {}
     loads = _loads(evidence)
@@ -135,7 +135,7 @@ def _verdict(
 
 
 def _brief(view: ClusterView, row: int) -> str:
-    """Why it may be hot for a moment only; empty when it has been so for a while."""
+    """Why a bundle may be hot only for a moment; empty when it has been hot for a while."""
     reports = int(view.bundle.samples[row, 1])
     if reports < REPORTS_LEAST:
         return f"it was seen in {reports} of the {REPORTS_LEAST} reports that this takes"
@@ -166,9 +166,9 @@ def _weights(topics: Mapping[str, TopicLoad]) -> dict[str, float]:
 def _best_cut(
     bundle: str, topics: Mapping[str, TopicLoad], options: SplitOptions
 ) -> tuple[str, int, float]:
-    """The algorithm, its boundary, and the part of the load that the larger part then has.
+    """The split algorithm, its boundary, and the larger part's share of the load.
 
-    Pulsar's plain ways are preferred where they are nearly as good as the best place for a cut.
+    Pulsar's own algorithms are preferred where they are nearly as good as the best cut.
     """
     whole = BundleName.parse(bundle).range
     weights = _weights(topics)

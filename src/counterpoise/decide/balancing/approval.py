@@ -13,7 +13,7 @@ DAY_MINUTES = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRules:
-    """What an operator allows; 0 and nothing mean: no limit."""
+    """The limits that an operator sets on automatic moves. 0 or empty means no limit."""
 
     moves_a_round: int = 0
     moves_an_hour: int = 0
@@ -36,7 +36,7 @@ class PastMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A move that is not carried out, and the rule that says so."""
+    """A move that is not carried out, and the rule that forbids it."""
 
     move: Move
     reason: str
@@ -45,9 +45,9 @@ class Withheld:
 def approve(
     moves: Sequence[Move], before: Collection[PastMove], now_ms: int, rules: ApprovalRules
 ) -> tuple[list[Move], list[Withheld]]:
-    """The moves that may be carried out, in their order, and those that may not.
+    """Split a round's moves into those that the rules allow, in order, and those withheld.
 
-    `before` is what was moved before. A move that is too large does not hold up a smaller one.
+    `before` is what was moved earlier. A move that is too large does not block a smaller one.
     """
     approved: list[Move] = []
     withheld: list[Withheld] = []
@@ -98,7 +98,7 @@ def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -
 
 
 def window_text(window: tuple[int, int]) -> str:
-    """When something may be done, as the end of a sentence."""
+    """Describe a time window as the end of a sentence."""
     first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in window)
     return f"between {first} and {last} UTC only (--window)"
 

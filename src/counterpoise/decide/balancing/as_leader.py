@@ -41,10 +41,10 @@ def select_as_leader(
     filters: FilterOptions,
     given: Mapping[str, int] = _NOTHING,
 ) -> Selection[Any]:
-    """What the leader chooses for a bundle that is shed.
+    """The destination that Pulsar's leader would choose for a bundle that is shed.
 
-    ``placement.admissible`` has every broker that it may have chosen by chance. ``given`` is how
-    many bundles of the namespace brokers were given that they have not reported yet.
+    ``placement.admissible`` lists every broker that its random choice could have returned.
+    ``given`` counts the bundles of the namespace that brokers got and have not reported yet.
     """
     view = chooser.view
     reported = _bundles_of(view, namespace_of(decision.bundle))
@@ -59,7 +59,7 @@ def select_as_leader(
 
 
 def stays(decision: Decision, chosen: Selection[Any]) -> Rejection | None:
-    """Why a bundle that is shed stays; None when it moves."""
+    """Why a shed bundle stays where it is; None when it moves."""
     if chosen.broker is None:
         why = chosen.placement.reason
     elif chosen.broker == decision.source:
@@ -72,7 +72,7 @@ def stays(decision: Decision, chosen: Selection[Any]) -> Rejection | None:
 
 
 class _Wanted(Memoryless):
-    """The broker that the shedder planned, as AvgShedder does; else whatever the strategy says."""
+    """Prefers the destination that the shedder planned, as AvgShedder does, to the strategy's."""
 
     name = "planned"
 
@@ -88,7 +88,7 @@ class _Wanted(Memoryless):
         options: Any,
         rng: Random | None = None,
     ) -> Placement[Any]:
-        """The planned one while it is a candidate."""
+        """The planned destination while it is a candidate, otherwise the strategy's choice."""
         if self._broker not in candidates:
             return self._strategy.place(bundle, candidates, view, memory, options, rng)
         one = (self._broker,)
@@ -108,7 +108,7 @@ def _bundles_of(view: ClusterView, namespace: str) -> Counter[str]:
 
 
 def _rows_of(bundles: tuple[str, ...], namespace: str) -> list[int]:
-    """Where a namespace's bundles stand among those of a view, which are sorted by name."""
+    """The rows of a namespace's bundles in a view, whose bundles are sorted by name."""
     near = range(len(bundles))
     if namespace:
         # "0" is the character behind the slash.

@@ -8,7 +8,7 @@ from counterpoise.names.units import bytes_text
 
 
 class Measurement(NamedTuple):
-    """Bytes/s in and out, and how long ago that was read; None where that is not known."""
+    """Bytes/s in and out, and the age of the measurement. None where unknown."""
 
     bytes_per_s: float
     age_s: float | None = None
@@ -22,7 +22,7 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MoveBasis:
-    """The figures behind one move, at the moment of the decision."""
+    """The figures behind one move when it was decided."""
 
     average: float
     """Bytes/s in and out of the bundle, by its short average."""

@@ -23,9 +23,9 @@ LEFT_LATELY = "gave it away lately (--thrash-span)"
 
 
 class Destinations:
-    """Where the bundles of one round go, one after the other: each move counts for the next.
+    """Chooses a destination for each bundle of a round. Each choice counts as load for the next.
 
-    What is the same for many bundles, such as who the candidates are, is worked out once.
+    What many bundles share, such as the list of candidates, is computed once.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class Destinations:
         memory: Any,
         left_lately: frozenset[str],
     ) -> Placement[Any]:
-        """Any broker but its own that answers and may have it, or the one that was asked for.
+        """The destination of a decision: the one that it names, or any other broker that qualifies.
 
-        Pulsar's leader lets the bundle's own broker compete and then skips the bundle if it wins;
-        as the fullest broker is soon the one with the fewest bundles, nothing would move any more.
+        Pulsar's leader lets the bundle's own broker compete and skips the bundle if that one wins.
+        Since the fullest broker soon has the fewest bundles, nothing would move any more.
         """
         if self._policies is not None:
             return self._policies.destination(decision, chooser, memory, left_lately)
@@ -58,7 +58,7 @@ class Destinations:
         return chooser.place(decision.bundle, self._but(decision.source, left_lately), memory)
 
     def enter(self, decision: Decision) -> None:
-        """Count a decision, which has its destination, as carried out."""
+        """Count a decision, which has a destination, as carried out."""
         if self._policies is not None:
             self._policies.enter(decision)
 
@@ -75,19 +75,19 @@ class Destinations:
 
 @dataclass(frozen=True)
 class _Left:
-    """What the filters leave for the bundles of one broker under one policy, or under none."""
+    """The candidates that the filters leave for one broker's bundles under one isolation policy."""
 
     passed: Passed
     source: str
 
     @cached_property
     def why_none(self) -> str:
-        """Why every other broker is out, as far as a filter says so."""
+        """Why the filters ruled out every other broker, as far as they say."""
         return _reasons(self.passed, lambda subject: subject != self.source)
 
 
 class _FilteredDestinations:
-    """Destinations where the filters have a say."""
+    """Destinations that pass the placement filters first."""
 
     def __init__(
         self, view: ClusterView, answering: Collection[str], policies: PlacementPolicies

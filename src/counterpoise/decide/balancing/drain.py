@@ -36,7 +36,7 @@ FULL = 1.25
 
 @dataclass(frozen=True, slots=True)
 class DrainRules:
-    """By which strategy and settings bundles are placed."""
+    """The placement strategy and settings of a drain."""
 
     placement: PlacementStrategy[Any, Any] = field(default_factory=LeastUsage)
     placement_options: Any = field(default_factory=PlacementOptions)
@@ -49,9 +49,9 @@ class DrainRules:
 
 @dataclass(frozen=True, slots=True)
 class EmptyBroker:
-    """Places all bundles of a broker elsewhere; a rejection names a bundle that cannot go.
+    """Places every bundle of a broker elsewhere. A rejection names a bundle that cannot leave.
 
-    Without randomness: equally good brokers are settled by value, then name.
+    Without randomness: ties between brokers are broken by value, then by name.
     """
 
     broker: str
@@ -80,8 +80,11 @@ class EmptyBroker:
         return ""
 
     def bound(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """Bundles of the broker's own namespaces, such as heartbeats, which end with it, and of
-        `pulsar/system`, which the cluster gives to another broker then."""
+        """Bundles that a drain leaves alone: they end with the broker or move by themselves.
+
+        The former are those of its own namespaces, such as heartbeats; the latter are those of
+        `pulsar/system`, which the cluster gives to another broker when this one stops.
+        """
         mine = snapshot.owned.get(self.broker, ())
         return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
 
@@ -121,7 +124,7 @@ class EmptyBroker:
     def _later(
         self, bundle: str, view: ClusterView, snapshot: ClusterSnapshot
     ) -> Mapping[str, str]:
-        """The brokers that get a bundle only if none of `DrainRules.first_to` can; and why."""
+        """Brokers that get a bundle only if none of `DrainRules.first_to` can, with the reason."""
         load = view.broker.traffic.throughput()
         full = FULL * float(load[np.isfinite(load)].sum()) / max(1, len(snapshot.owned) - 1)
         first = {
@@ -135,16 +138,16 @@ class EmptyBroker:
 
 
 def known_load(view: ClusterView, bundle: str) -> float:
-    """A bundle's bytes/s; 0 where that is no number, which would come before and after all others.
+    """A bundle's bytes/s; 0 for NaN, which would sort neither before nor after other loads.
 
-    Brokers do report NaN: a rate over no time.
+    Brokers report NaN when a rate was taken over no time.
     """
     carried = view.carried(bundle)
     return carried if math.isfinite(carried) else 0.0
 
 
 def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
-    """The snapshot's policies, where each broker has the bundles that it lists itself."""
+    """The snapshot's policies, with the owners that the brokers themselves list."""
     read = snapshot.policies or PlacementPolicies({})
     return replace(
         read,
@@ -154,7 +157,7 @@ def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
 
 
 def _of_others(snapshot: ClusterSnapshot, broker: str) -> PlacementPolicies:
-    """The policies of all brokers but the one that is to be emptied."""
+    """The policies of all brokers except the one that is drained."""
     policies = owned_policies(snapshot)
     return replace(
         policies,
@@ -164,9 +167,9 @@ def _of_others(snapshot: ClusterSnapshot, broker: str) -> PlacementPolicies:
 
 
 def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> ClusterView:
-    """The view in which no broker reports these bundles, as if they awaited a broker.
+    """The view in which no broker reports these bundles, as if they had no owner.
 
-    A broker that gave one of them away a moment ago may report it still.
+    A broker that released one of them a moment ago may report it still.
     """
     rows = [row for row in map(view.bundle_index, mine) if row is not None]
     gone = np.isin(view.members, rows)
@@ -177,7 +180,7 @@ def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> Clu
 
 
 def _why(chosen: Selection[Any]) -> str:
-    """Why this broker: what spoke for it, and what against the others."""
+    """Why this broker was chosen: what spoke for it, and what ruled out the others."""
     against = [
         each.sentence
         for outcome in chosen.outcomes

@@ -12,7 +12,7 @@ from counterpoise.load.rows import RATES
 
 
 def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether this state calls for a round."""
+    """Whether a round is due in this state."""
     poll_id = newest_poll(state)
     return (
         poll_id > 0
@@ -22,7 +22,7 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
 
 
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
-    """What a round waits for beside its hour, as a sentence; empty when it waits for no more."""
+    """What else a round waits for when its interval is over, as a sentence; empty if nothing."""
     for name, wanted in (
         ("loadBalancerEnabled", options.enabled),
         ("loadBalancerSheddingEnabled", options.shedding_enabled),
@@ -55,20 +55,20 @@ def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
 
 
 def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether rounds are wanted at all, and reports show what the last moves have brought."""
+    """Whether rounds are enabled, and reports already show the effect of the last moves."""
     settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
     return options.enabled and options.shedding_enabled and settled
 
 
 def traffic(state: FoldState) -> dict[str, float]:
-    """The sum of messages/s and bytes/s by broker: another sum is another measurement."""
+    """Messages/s plus bytes/s by broker. A sum that changed shows that a new report arrived."""
     brokers = state.brokers
     figures = np.sum([brokers[name] for name in RATES], axis=0)
     return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))
 
 
 def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
-    """Messages/s and bytes/s of these bundles, all added up, by their short averages."""
+    """The total of messages/s and bytes/s of these bundles, by their short averages."""
     averages = state.averages
     rows = np.flatnonzero(np.isin(averages["bundle"], np.array([*bundles], dtype=object)))
     figures = np.sum([averages[f"short_{name}"][rows] for name in RATES], axis=0)
@@ -78,10 +78,10 @@ def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
 def unmeasured(
     now_ms: int, now: Mapping[str, float], memory: RoundMemory, options: BalanceOptions
 ) -> list[str]:
-    """The brokers that gave or got a bundle and still report what they did before.
+    """The brokers that gained or lost a bundle and whose report is still the one from before.
 
-    Pulsar's brokers measure rates once a minute and answer with the old ones until then. To decide
-    on those again would move the same load twice. ``now`` is the `traffic` of the present.
+    Pulsar's brokers measure rates once a minute and repeat the old ones until then. Deciding on
+    those again would move the same load twice. ``now`` is today's result of `traffic`.
     """
     if now_ms >= memory.settled_at_ms + options.measured_again_ms:
         return []

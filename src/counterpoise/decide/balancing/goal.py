@@ -12,18 +12,18 @@ from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 
 
 class Goal(Protocol):
-    """A purpose with its settings; frozen, so that the same arguments give the same round."""
+    """What a round is meant to achieve, with its settings. Equal arguments give equal rounds."""
 
     @property
     def name(self) -> str:
-        """What a round of it is called in the history."""
+        """What the history calls a round of this goal."""
         ...
 
     @property
     def placed_by(self) -> str:
-        """The placement strategy, or what takes its place."""
+        """The name of the placement strategy, or of what replaces it."""
         ...
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """The round for this snapshot: no clock, no I/O, no randomness of its own."""
+        """Plan the round for this snapshot, without a clock, I/O or randomness."""
         ...

@@ -14,13 +14,13 @@ THROUGHPUT = tuple(name for name in RATES if "throughput" in name)
 
 
 def with_basis(made: Round, state: FoldState) -> Round:
-    """The round, with the figures that each of its moves rests on."""
+    """The round, with the figures behind each of its moves."""
     moves = tuple(replace(move, basis=basis_of(move, state, made.poll_id)) for move in made.moves)
     return replace(made, moves=moves)
 
 
 def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
-    """The bundle's average, its newest measurement, and what both brokers reported last.
+    """The bundle's average, its newest measurement, and the latest load of both brokers.
 
     None for a bundle that was never reported.
     """
@@ -44,7 +44,7 @@ def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
 
 
 def with_basis_in_view(made: Round, view: object) -> Round:
-    """The round of a view; as it is where that holds no reports (the load stores of PIP-192)."""
+    """`with_basis` from a view. A view without reports (PIP-192's load stores) changes nothing."""
     if not isinstance(view, ClusterView):
         return made
     moves = tuple(replace(move, basis=basis_in_view(move, view)) for move in made.moves)
@@ -52,7 +52,7 @@ def with_basis_in_view(made: Round, view: object) -> Round:
 
 
 def basis_in_view(move: Move, view: ClusterView) -> MoveBasis | None:
-    """The same of a view, which knows no ages; None for a bundle without a place in it."""
+    """`basis_of` from a view, which knows no ages. None for a bundle that is not in it."""
     row = view.bundle_index(move.bundle)
     if row is None:
         return None

@@ -18,7 +18,7 @@ _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A decision with a broker to go to, and a name by which it is never carried out twice."""
+    """A decision with its destination, and an id by which it is carried out at most once."""
 
     id: str
     poll_id: int
@@ -33,7 +33,7 @@ class Move:
 
     @property
     def basis_text(self) -> str:
-        """What it rests on, for a person; empty where that is not known."""
+        """The figures behind the move, for a person; empty when unknown."""
         return self.basis.sentence_of(self.source, self.destination) if self.basis else ""
 
     @property
@@ -52,7 +52,7 @@ class Move:
         return self.decision.destination or ""
 
     def done(self, ended_at_ms: int) -> "MoveOutcome":
-        """The outcome once the destination owns the bundle."""
+        """The outcome of a move whose bundle the destination owns."""
         return self.ended(MoveStatus.MOVED, self.destination, self.poll_id, ended_at_ms)
 
     def ended(
@@ -66,7 +66,7 @@ class Move:
 
 
 def move_id(poll_id: int, bundle: str) -> str:
-    """The same for every replay of the same poll, and for no other decision."""
+    """An id that every replay of the same poll gives this decision, and no other decision."""
     return f"{poll_id}-{zlib.crc32(bundle.encode()):08x}"
 
 
@@ -95,7 +95,7 @@ class MoveStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MoveOutcome:
-    """What became of a move. Times are milliseconds since 1970."""
+    """How a move ended. Times are milliseconds since 1970."""
 
     id: str
     poll_id: int
@@ -122,20 +122,20 @@ class MoveOutcome:
 
     @property
     def hop(self) -> Hop | None:
-        """Where the bundle went, when it went anywhere."""
+        """From which broker to which the bundle went; None when it did not move."""
         if self.status not in (MoveStatus.MOVED, MoveStatus.ELSEWHERE):
             return None
         return Hop(self.ended_at_ms, self.source, self.owner)
 
     @property
     def settles(self) -> bool:
-        """Whether the bundle is to be left alone for the grace period."""
+        """Whether the bundle's grace period begins."""
         return self.status not in (MoveStatus.FAILED, MoveStatus.STALE, MoveStatus.WITHHELD)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundMemory:
-    """What one round leaves for the next; JSON both ways, so that it survives a change of leader.
+    """What one round passes to the next, as JSON, so that it survives a change of leader.
 
     `shedder` and `placement` are the strategies' own memories as JSON.
     """
@@ -157,10 +157,7 @@ class RoundMemory:
     """When a bundle was last moved away from a broker, milliseconds since 1970."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
-        """The memory with the last move of each bundle that others moved than the balancer.
-
-        Such a bundle has its grace period as well.
-        """
+        """The memory with moves that the balancer did not make; they start a grace period, too."""
         later = {
             bundle: hop.at_ms
             for bundle, hop in hops.items()
@@ -250,7 +247,7 @@ class RoundMemory:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round: what was decided on one poll, why the rest was not, and the memory after it."""
+    """One round: its moves, the reasons for leaving other bundles, and the memory after it."""
 
     poll_id: int
     strategy: str
@@ -271,7 +268,7 @@ class Round:
         memory: RoundMemory,
         at_ms: int | None = None,
     ) -> "Round":
-        """A round of a goal on this view, at the view's time unless another is given."""
+        """A round of a goal on this view, at the view's time unless ``at_ms`` is given."""
         at_ms = view.now_ms if at_ms is None else at_ms
         return Round(
             at_ms,
@@ -285,11 +282,11 @@ class Round:
         )
 
     def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
-        """The outcomes if every move succeeds and ends then: what a plan takes for granted."""
+        """The outcomes if every move succeeds at this time, as a plan assumes."""
         return [move.done(ended_at_ms) for move in self.moves]
 
     def to_json(self) -> dict[str, Any]:
-        """What was decided as a JSON object; the memory is not in it."""
+        """The decisions as a JSON object, without the memory."""
         return {
             "at": self.poll_id,
             "strategy": self.strategy,

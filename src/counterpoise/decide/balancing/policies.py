@@ -39,7 +39,7 @@ def count_namespaces(
 
 @dataclass(frozen=True, slots=True)
 class PlacementPolicies:
-    """Brokers, and the policies of the namespaces whose bundles are to be placed."""
+    """The brokers, and the policies of the namespaces whose bundles are to be placed."""
 
     facts: Mapping[str, BrokerFacts]
     """Every broker that is there."""
@@ -54,7 +54,7 @@ class PlacementPolicies:
     count: CountGroup = count_namespaces
 
     def as_reported(self, view: ClusterView) -> PlacementPolicies:
-        """The same where brokers have the bundles, and the topics, that they report in a view."""
+        """The same policies with the owners and topic counts that a view reports."""
         held = {
             broker: Counter(
                 bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()
@@ -74,7 +74,7 @@ class PlacementPolicies:
         draining: Collection[str] = (),
         barred: Mapping[str, str] = _NONE,
     ) -> Surroundings:
-        """What one bundle of a namespace is placed in."""
+        """What the filters need to know to place one bundle of a namespace."""
         return Surroundings(
             brokers=list(self.facts),
             facts=self.facts,
@@ -89,13 +89,13 @@ class PlacementPolicies:
         )
 
     def served(self, namespace: str) -> Mapping[str, int] | None:
-        """How often each broker serves the namespace's group; None when it is in none."""
+        """How many bundles of the namespace's group each broker has; None without a group."""
         group = self.groups.get(namespace)
         return None if group is None else self.count(group, self.held, self.groups)
 
 
 class PlacementDraft:
-    """Policies while bundles are placed one after the other: each move counts for the next."""
+    """The policies while bundles are placed one by one. Each placement counts for the next."""
 
     def __init__(self, policies: PlacementPolicies) -> None:
         self._facts = dict(policies.facts)
@@ -104,7 +104,7 @@ class PlacementDraft:
         """As they are after the moves entered so far."""
 
     def enter(self, decision: Decision, view: ClusterView) -> None:
-        """Count a decision that has its destination as carried out."""
+        """Count a decision, which has a destination, as carried out."""
         source, destination = decision.source, decision.destination or ""
         namespace, row = bundle_namespace(decision.bundle), view.bundle_index(decision.bundle)
         for broker, more in ((source, -1), (destination, 1)):
@@ -119,7 +119,7 @@ class PlacementDraft:
 def bundle_rules(
     policies: PlacementPolicies, bundles: Iterable[str], owners: Mapping[str, str | None]
 ) -> BundleRules:
-    """What the extensible manager's shedder has to know of these bundles, who owns them given."""
+    """What the extensible manager's shedder must know of these bundles and their owners."""
     every = frozenset(policies.facts)
     passing: dict[str, frozenset[str]] = {}
     held, allowed = set(), {}

@@ -17,12 +17,12 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The picture as it will be once the moves so far have happened."""
+    """The view as it will be once the moves so far have happened."""
 
     view: ClusterView
 
     def after(self, decision: Decision) -> "Projection":
-        """The picture with one more move in it."""
+        """The view with one more move applied."""
         view = self.view
         source = view.broker_index(decision.source)
         target = view.broker_index(decision.destination or "")

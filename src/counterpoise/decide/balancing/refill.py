@@ -28,10 +28,10 @@ ENOUGH = 0.98
 
 @dataclass(frozen=True, slots=True)
 class FillBrokers:
-    """Fills brokers up to the mean; without randomness.
+    """Fills brokers up to the mean, without randomness.
 
-    Isolation policies, anti-affinity groups, failure domains, topic caps and versions are heeded;
-    that namespaces have as many bundles on each broker is not, since load is what counts here.
+    Respects isolation policies, anti-affinity groups, failure domains, topic caps and versions.
+    Ignores how evenly a namespace's bundles are spread, since load is what counts here.
     """
 
     targets: Collection[str]
@@ -70,7 +70,7 @@ class FillBrokers:
 
 
 class _Filling:
-    """One refill while it is worked out."""
+    """The state of one refill while it is planned."""
 
     def __init__(self, snapshot: ClusterSnapshot, goal: FillBrokers) -> None:
         self._view = snapshot.view
@@ -90,7 +90,7 @@ class _Filling:
         self._mean = sum(self._load.values()) / len(self._load)
 
     def run(self) -> None:
-        """Move bundles until the targets carry the mean, or no broker has one that fits."""
+        """Move bundles until the targets carry the mean, or no donor has a bundle that fits."""
         donors = set(self._load) - set(self._targets)
         if self._mean <= 0:
             nothing = "no bundle carries anything: there is no load to give"
@@ -106,7 +106,7 @@ class _Filling:
         self._short_of_the_mean()
 
     def _given(self, donor: str, target: str) -> bool:
-        """Move the bundle of the donor that fits best; False when none does."""
+        """Move the donor's bundle that fits best; False when none fits."""
         bundles = self._bundles[donor]
         place = bisect_right(bundles, (self._mean - self._load[target], "\U0010ffff"))
         # The largest that keeps the target below the mean; else the smallest above that.
@@ -164,7 +164,7 @@ class _Filling:
                 )  # fmt: skip
 
     def _movable(self, bundles: Collection[str]) -> Iterator[tuple[float, str]]:
-        """The bundles that carry anything and may move at all, with what they carry."""
+        """The bundles that carry load and may move, with that load."""
         for bundle in bundles:
             namespace, carried = namespace_of(bundle), known_load(self._view, bundle)
             if is_left_in_place(namespace) or carried <= 0:

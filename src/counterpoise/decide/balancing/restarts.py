@@ -18,7 +18,7 @@ MOVES_MOST: Final = 2
 
 
 class RestartStage(StrEnum):
-    """How far a broker is."""
+    """How far the restart of one broker is."""
 
     WAITING = "waiting"
     """Nothing was done to it."""
@@ -33,9 +33,9 @@ class RestartStage(StrEnum):
 def restart_order(
     brokers: Collection[str], domains: Mapping[str, str], leader: str
 ) -> tuple[str, ...]:
-    """One failure domain after the other, and the leader last of all, so that it changes once.
+    """One failure domain after the other. The leader comes last, so that it changes only once.
 
-    `domains` is the failure domain by broker; those without one are a domain of their own.
+    `domains` is the failure domain by broker. Brokers without one form a domain of their own.
     """
     last = domains.get(leader, "")
     return tuple(
@@ -52,9 +52,9 @@ def restart_order(
 
 
 def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) -> RestartStage:
-    """Where a broker is continued whose rolling restart was cut off.
+    """The stage at which an interrupted rolling restart continues for a broker.
 
-    One that was empty and answers still, not restarted, may have got bundles since.
+    A drained broker that answers and has not restarted may have got bundles since.
     """
     if stage in (RestartStage.DRAINING, RestartStage.RESTARTING):
         if has_restarted or not answers:
@@ -64,6 +64,6 @@ def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) ->
 
 
 def moved_enough(bundles_moved: Iterable[str]) -> frozenset[str]:
-    """The bundles that a rolling restart has moved as often as it may; one entry for each move."""
+    """The bundles that a rolling restart may not move again. `bundles_moved` lists each move."""
     counts = Counter(bundles_moved)
     return frozenset(bundle for bundle, count in counts.items() if count >= MOVES_MOST)

@@ -62,7 +62,7 @@ class Strategy:
 
     @property
     def reads_stores(self) -> bool:
-        """Whether it reads what brokers of the extensible manager publish for each other."""
+        """Whether it reads the load stores that brokers of the extensible manager publish."""
         return self.shedder.view is LoadStoreView
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
@@ -95,18 +95,18 @@ def decide(
     strategy: Strategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
-    """Ask the strategy; the time is that of the newest poll, so that a replay decides the same."""
+    """Plan a round. Its time is the newest poll's, so that a replay decides the same."""
     return with_basis(strategy.plan(snapshot_of(state, policies), memory), state)
 
 
 def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
-    """The bundles that moved so recently that they stay where they are, and when they moved."""
+    """The bundles within their grace period, and when each was moved."""
     oldest = now_ms - options.leave_alone_ms
     return {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
 
 
 def _in_place(view: ClusterView) -> Iterator[str]:
-    """The bundles that are never moved; a view has bundles in the order of their names."""
+    """The bundles that never move, such as those of `pulsar/system`. Views sort bundles by name."""
     for tenant in BOUND_TENANTS:
         of_tenant = islice(view.bundles, bisect_left(view.bundles, tenant), None)
         for bundle in takewhile(methodcaller("startswith", tenant), of_tenant):
@@ -115,7 +115,7 @@ def _in_place(view: ClusterView) -> Iterator[str]:
 
 
 def _of_silent(snapshot: ClusterSnapshot) -> Iterator[str]:
-    """The bundles of the brokers that gave no report at the newest poll."""
+    """The bundles of brokers whose report could not be read at the newest poll."""
     view = snapshot.view
     for index, broker in enumerate(view.brokers):
         if broker not in snapshot.answering:
@@ -129,7 +129,7 @@ def _with_rules(
     strategy: Strategy,
     policies: PlacementPolicies | None,
 ) -> ClusterView:
-    """The view with where bundles may go, for a strategy that names destinations itself."""
+    """The view with each bundle's allowed brokers, for strategies that name destinations."""
     rules = NO_RULES if policies is None else bundle_rules(policies, view.bundles, {})
     every, allowed = frozenset(view.brokers), dict(rules.allowed)
     left = left_lately(view.now_ms, memory.trails, strategy.balance.thrash_span_ms)
@@ -140,9 +140,9 @@ def _with_rules(
 
 
 def _after_gap(memory: RoundMemory, now_ms: int, options: BalanceOptions) -> RoundMemory:
-    """The memory without loads and counts of before a gap, which say nothing of the present.
+    """The memory without loads and counts from before a gap in the polls.
 
-    A gap is longer than the one after which averages begin again, and the rounds before and after.
+    A gap is longer than the one after which averages start again, and than two intervals of rounds.
     """
     gap_ms = LAPSE_AFTER_MS + 2 * options.decide_every_ms
     if now_ms - memory.decided_at_ms <= gap_ms:
@@ -151,14 +151,14 @@ def _after_gap(memory: RoundMemory, now_ms: int, options: BalanceOptions) -> Rou
 
 
 def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:
-    """The view in which these bundles, and no others, count as unloaded a moment ago."""
+    """The view in which exactly these bundles count as unloaded a moment ago."""
     mask = unloaded_mask(view.bundles, bundles)
     return replace(view, bundle=replace(view.bundle, recently_unloaded=mask))
 
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """What a strategy takes from brokers, before any bundle has a destination."""
+    """The bundles that a shedder takes from brokers, before they have a destination."""
 
     view: View
     decisions: tuple[Decision, ...]
@@ -169,7 +169,7 @@ class Shed:
 
 
 def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strategy) -> Round:
-    """The round of a strategy that reads load stores, where only reports are to be had."""
+    """The round of a strategy that reads load stores, where only reports are available."""
     view, policies = snapshot.view, snapshot.policies
     averages = averaged(view, store_weights(strategy), memory.loads)
     leads = strategy.as_leader is not None
@@ -184,7 +184,7 @@ def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strateg
 
 
 def store_weights(strategy: Strategy) -> Floats:
-    """How much each resource counts in the usage that load stores have."""
+    """The weight of each resource in the usage that load stores hold."""
     own = strategy.placement_options
     return (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights.extensible
 
@@ -304,7 +304,7 @@ def _place(
 def _not_back(
     made: Shed, memory: RoundMemory, strategy: Strategy
 ) -> tuple[list[tuple[Decision, frozenset[str]]], list[Rejection]]:
-    """What may move, with the brokers that each may not return to; and what would return."""
+    """The decisions with the brokers that each may not return to, and those that would return."""
     span_ms = strategy.balance.thrash_span_ms
     left = left_lately(made.view.now_ms, memory.trails, span_ms)
     may: list[tuple[Decision, frozenset[str]]] = []
@@ -319,12 +319,12 @@ def _not_back(
 
 
 def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:
-    """A strategy's memory as JSON, with the name of the strategy that can read it."""
+    """A strategy's memory as JSON, with the name of the strategy that reads it."""
     return {"strategy": strategy.name, "memory": memory}
 
 
 def _recalled(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], kept: Any) -> Any:
-    """What a strategy remembers of the last round; a new strategy begins with nothing."""
+    """A strategy's memory from the last round; a new strategy starts empty."""
     if kept is None or kept.get("strategy") != strategy.name:
         return strategy.initial_memory()
     return strategy.memory_from_json(kept["memory"])

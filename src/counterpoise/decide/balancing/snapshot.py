@@ -16,9 +16,9 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Loads, owners, and which broker may have which bundle, at one moment.
+    """Loads, owners and placement policies of a cluster at one moment.
 
-    Bundles that moved a moment ago are marked by the goal, which knows the memory.
+    Bundles within their grace period are marked by the goal, which knows the memory.
     """
 
     view: ClusterView
@@ -42,7 +42,7 @@ class ClusterSnapshot:
 
     @property
     def measured(self) -> Rates | None:
-        """What each bundle carried when it was measured last; None where that is not known."""
+        """The latest measurement of each bundle; None where that is not known."""
         if self.newest is not None or self.state is None:
             return self.newest
         return newest_measured(self.state, self.view)
@@ -54,7 +54,7 @@ class ClusterSnapshot:
 
 
 def snapshot_of(state: FoldState, policies: PlacementPolicies | None = None) -> ClusterSnapshot:
-    """What the folded reports show at the newest poll."""
+    """The snapshot of the folded reports at the newest poll."""
     view = cluster_view(state, newest_poll(state))
     return ClusterSnapshot(view, answering_brokers(state), policies=policies, state=state)
 
@@ -66,16 +66,16 @@ def newest_poll(state: FoldState) -> int:
 
 
 def answering_brokers(state: FoldState) -> frozenset[str]:
-    """The brokers whose report could be read at the newest poll: only they are given anything."""
+    """The brokers whose report was read at the newest poll. Only they receive bundles."""
     brokers = state.brokers
     current = brokers["poll_id"] == newest_poll(state)
     return frozenset(brokers["broker"][current])
 
 
 def part_of(view: ClusterView, bundle: str) -> float:
-    """How much of the cluster's bytes/s a bundle carries, by its short average; 0 where unknown.
+    """A bundle's part of the cluster's bytes/s, by its short average; 0 where unknown.
 
-    A broker whose figure is no number has no say in what the others' bundles are a part of.
+    Brokers whose figure is NaN are left out of the total.
     """
     carried = view.broker.traffic.throughput()
     row, whole = view.bundle_index(bundle), float(carried[np.isfinite(carried)].sum())

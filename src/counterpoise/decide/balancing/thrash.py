@@ -30,8 +30,8 @@ Trails = Mapping[str, tuple[Hop, ...]]
 def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]:
     """The bundles to leave alone, and why; none when `span_ms` is 0.
 
-    A bundle that came back within the span to a broker that it had left, or moved `MOVES_MOST`
-    times, stays until the span has passed since its last move.
+    A bundle that returned within the span to a broker it had left, or moved `MOVES_MOST` times,
+    stays until the span has passed since its last move.
     """
     left_alone: dict[str, Rejection] = {}
     for bundle in sorted(trails):
@@ -55,7 +55,7 @@ def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]
 
 
 def left_lately(now_ms: int, trails: Trails, span_ms: int) -> dict[str, frozenset[str]]:
-    """By bundle: the brokers that it left within the span, to which it does not go back."""
+    """By bundle: the brokers that it left within the span, and may not return to."""
     found = {
         bundle: frozenset(hop.source for hop in hops if hop.at_ms > now_ms - span_ms)
         for bundle, hops in trails.items()
@@ -64,7 +64,7 @@ def left_lately(now_ms: int, trails: Trails, span_ms: int) -> dict[str, frozense
 
 
 def going_back(bundle: str, brokers: Collection[str], span_ms: int) -> Rejection:
-    """Why a bundle stays that had nowhere to go but back."""
+    """The rejection of a bundle whose only destination would be a broker that it left."""
     return Rejection(
         bundle,
         "thrash",
@@ -78,7 +78,7 @@ def going_back(bundle: str, brokers: Collection[str], span_ms: int) -> Rejection
 
 
 def _return(hops: Sequence[Hop]) -> Hop | None:
-    """The last hop to a broker that the bundle had left before."""
+    """The last hop that led back to a broker which the bundle had left; None without one."""
     left: set[str] = set()
     back = None
     for hop in hops:
@@ -90,7 +90,7 @@ def _return(hops: Sequence[Hop]) -> Hop | None:
 def trailed(
     trails: Trails, moved: Iterable[tuple[str, Hop]], now_ms: int, span_ms: int
 ) -> dict[str, tuple[Hop, ...]]:
-    """The trails with these moves; what is older than the span is forgotten."""
+    """The trails with these moves added and hops older than the span removed."""
     longer = dict(trails)
     for bundle, hop in moved:
         longer[bundle] = (*longer.get(bundle, ()), hop)

@@ -7,7 +7,7 @@ from counterpoise.decide.watchdog.observation import WatchdogFinding
 
 
 def by_cause(findings: Iterable[WatchdogFinding]) -> tuple[WatchdogFinding, ...]:
-    """The findings, those with one key as one that names how many bundles it is about."""
+    """Merge findings with the same key into one that counts the bundles it concerns."""
     groups: dict[str, list[WatchdogFinding]] = {}
     for each in findings:
         groups.setdefault(each.key, []).append(each)

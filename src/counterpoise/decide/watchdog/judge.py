@@ -30,7 +30,7 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 def judge(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
-    """What has been wrong for longer than the patience, by cause, and what to remember."""
+    """Findings that have lasted longer than the patience, by cause, and what to remember."""
     now = remember(cluster, before, options)
     suspects = {each.subject_key: each for each in _suspects(cluster, now, options)}
     since = {key: _since(each, before, now) for key, each in suspects.items()}
@@ -50,7 +50,7 @@ def judge(
 
 
 def _is_of_channel(finding: WatchdogFinding) -> bool:
-    """Whether the bundle state channel says so, and not the brokers."""
+    """Whether a finding comes from the bundle state channel and not from the brokers."""
     stuck = finding.kind == "in-flight" and finding.remedy == "lookup"
     return stuck or (finding.kind == "not-serving" and "/" in finding.subject)
 
@@ -58,7 +58,7 @@ def _is_of_channel(finding: WatchdogFinding) -> bool:
 def remember(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> WatchdogMemory:
-    """What is known of the bundles after this look."""
+    """The memory after this look."""
     oldest = cluster.now_ms - options.idle_after_ms
     busy = {bundle: load for bundle, load in cluster.carried.items() if load > 0}
     at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, cluster.now_ms)}
@@ -162,7 +162,7 @@ def _leaders(cluster: ClusterObservation, options: WatchdogOptions) -> Iterator[
 def _unowned(
     cluster: ClusterObservation, now: WatchdogMemory, holders: dict[str, list[str]]
 ) -> Iterator[WatchdogFinding]:
-    """Bundles that carried something a while ago and that no broker has."""
+    """Bundles that carried load recently and have no owner now."""
     lost: dict[str, list[str]] = {}
     leaders = frozenset(cluster.leaders.values())
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
@@ -202,13 +202,13 @@ def _silence(cluster: ClusterObservation, broker: str, reason: str) -> str:
 
 
 def lost_namespaces(cluster: ClusterObservation, before: WatchdogMemory) -> frozenset[str]:
-    """The namespaces that carried load and now have a bundle that no broker has."""
+    """The namespaces that carried load and now have a bundle without an owner."""
     holders = {bundle for bundles in cluster.owned.values() for bundle in bundles}
     return frozenset(namespace_of(each) for each in before.carried_at_ms.keys() - holders)
 
 
 def _was_split(bundle: str, holders: Iterable[str]) -> bool:
-    """Whether a broker owns a part of it."""
+    """Whether a broker owns part of the bundle's range."""
     lower, _, upper = range_of(bundle).partition("_")
     for other in holders:
         if namespace_of(other) == namespace_of(bundle):
@@ -222,7 +222,7 @@ def _was_split(bundle: str, holders: Iterable[str]) -> bool:
 def _recorded(
     cluster: ClusterObservation, holders: dict[str, list[str]]
 ) -> Iterator[WatchdogFinding]:
-    """What the bundle state channel says and the brokers do not bear out."""
+    """Bundles whose record in the state channel contradicts what the brokers say."""
     for bundle, record in sorted((cluster.records or {}).items()):
         namespace = namespace_of(bundle)
         if namespace == SYSTEM_NAMESPACE_TEXT or namespace in cluster.deleted:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class OwnedBundle:
-    """A bundle as the broker says that has it."""
+    """A bundle as its owner describes it."""
 
     active: bool = True
     """False while the broker is opening or closing it."""
@@ -14,7 +14,7 @@ class OwnedBundle:
 
 @dataclass(frozen=True, slots=True)
 class ChannelRecord:
-    """What the bundle state channel of PIP-192 says of a bundle."""
+    """The bundle state channel's record of a bundle (PIP-192)."""
 
     state: str
     """Pulsar's name: `Owned`, `Assigning`, `Releasing`, `Splitting`, `Free`, `Disabled`, …"""
@@ -51,7 +51,7 @@ class ClusterObservation:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogMemory:
-    """What one look leaves for the next."""
+    """What one look passes to the next."""
 
     since_ms: Mapping[str, int] = field(default_factory=dict)
     """When each thing that looks wrong was first seen, by its key."""
@@ -69,7 +69,7 @@ class WatchdogMemory:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogOptions:
-    """How patient it is. All times are of its own, whatever the brokers' settings are."""
+    """How long the watchdog waits before it reports. Independent of the brokers' settings."""
 
     patience_ms: int = 30_000
     """How long something has to look wrong: a bundle on its way looks so for a moment."""
@@ -83,7 +83,7 @@ class WatchdogOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogFinding:
-    """Something wrong, and what would help."""
+    """A fault of the cluster, and what would help."""
 
     kind: str
     """A short label, for metrics: one of `judge.KINDS`."""
@@ -104,10 +104,10 @@ class WatchdogFinding:
 
     @property
     def key(self) -> str:
-        """The same for the same cause at every look."""
+        """Identifies the cause; the same at every look."""
         return f"{self.kind}:{self.cause or self.subject}"
 
     @property
     def subject_key(self) -> str:
-        """The same for the same subject at every look."""
+        """Identifies the subject; the same at every look."""
         return f"{self.kind}:{self.subject}"

@@ -22,7 +22,7 @@ RESIGN_TRIES: Final = 4
 
 
 class Role(enum.Enum):
-    """What a candidate is."""
+    """The role of a candidate."""
 
     UNDECIDED = "undecided"
     LEADER = "leading"
@@ -33,7 +33,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """One candidate's knowledge of the election."""
+    """What one candidate knows of the election."""
 
     me: LeaderBroker
     role: Role = Role.UNDECIDED
@@ -51,23 +51,23 @@ class Election:
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine is on its way: it waits for an answer or for its alarm."""
+        """Whether the machine waits for a result or its timer."""
         return self.asking or self.role in (Role.UNDECIDED, Role.RESIGNING) or self.failures > 0
 
 
 @dataclass(frozen=True, slots=True)
 class JoinElection:
-    """Take part, or look again because something may have changed."""
+    """Take part in the election, or check it again because something may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLost:
-    """Our session ended, and with it every ephemeral node of ours."""
+    """This broker's session ended, and its ephemeral nodes with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveElection:
-    """Leave the election for good."""
+    """Leave the election permanently."""
 
 
 _Next: TypeAlias = tuple[Election, events.Effects]
@@ -98,7 +98,7 @@ def _look_now(state: Election, _: object) -> _Next:
 
 
 def _believing(transition: _Transition) -> _Transition:
-    """Take an answer, or look again if something happened since the question was put."""
+    """Accept a result, or read again if something happened since the command was given."""
 
     def answered(state: Election, answer: Any) -> _Next:
         if state.overtaken:
@@ -124,7 +124,7 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
 
 
 def read_leader(value: bytes | None) -> LeaderBroker | None:
-    """The leader by the node's value; None without a node, or where the value is no record."""
+    """The leader that the node's value names; None without a node or a readable record."""
     if value is None:
         return None
     try:

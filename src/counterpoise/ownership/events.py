@@ -37,9 +37,9 @@ class Acquire:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Enter into the bundle's record which broker is to own it, this one or another.
+    """Write into the bundle's record which broker shall own it, this one or another.
 
-    Only for protocols that assign by record; elsewhere a broker can but `Acquire` for itself.
+    Only for protocols that assign by record. Under others a broker can only `Acquire` for itself.
     """
 
     broker: str
@@ -47,14 +47,14 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Release the bundle, to a broker or (None) to the one that the next lookup chooses."""
+    """Release the bundle to a broker, or (None) to the one that the next lookup chooses."""
 
     destination: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OrderRelease:
-    """Have its owner, another broker or this one, release the bundle.
+    """Make the owner, another broker or this one, release the bundle.
 
     Only for protocols that assign by record: the record is the order.
     """
@@ -72,12 +72,12 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class SplitCompleted:
-    """Release the bundle: it was split, and this broker owns its parts."""
+    """Release the bundle after its split: this broker owns its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOwnership:
-    """Find out whether this broker should serve the bundle: a client came for it."""
+    """Find out whether this broker should serve the bundle, because a client asked for it."""
 
 
 Request: TypeAlias = (
@@ -88,7 +88,7 @@ Request: TypeAlias = (
 
 
 class NodeChange(enum.Enum):
-    """What became of a node."""
+    """What happened to a node."""
 
     APPEARED = "appeared"
     """It was created, or its value changed."""
@@ -97,7 +97,7 @@ class NodeChange(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    """A node of the bundle changed; it may have changed again by now."""
+    """A node of the bundle changed. It may have changed again since."""
 
     path: str
     change: NodeChange
@@ -105,22 +105,22 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """The session with the store was interrupted or lost, or is established again."""
+    """The session with the store was interrupted, lost or established again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessorReady:
-    """A broker has prepared itself for the bundle; it may have been for an earlier transfer."""
+    """A broker is prepared for the bundle, possibly for an earlier transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleReleased:
-    """A former owner has closed all topics of a bundle that another broker owns by now."""
+    """A former owner has closed all topics of a bundle that another broker now owns."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The timer that the machine started."""
+    """The machine's timer fired."""
 
 
 # Effects without a result.
@@ -128,14 +128,14 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class StartTimer:
-    """Feed `TimerFired` after so many seconds, instead of at any time set before."""
+    """Feed `TimerFired` after so many seconds. Replaces a timer that is running."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Get ready to serve a bundle that its owner still serves, then report `SuccessorReady`.
+    """Prepare to serve a bundle that its owner still serves, then report `SuccessorReady`.
 
     Nothing depends on it: it may fail, never end, or prepare for a transfer that never happens. So
     it has no result, and what it read is read again when the bundle is owned.
@@ -155,7 +155,7 @@ class ReportRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """An effect with one result event, which is `CommandFailed` after ``within_s``."""
+    """An effect with exactly one result event; it is `CommandFailed` after ``within_s``."""
 
     within_s: float = STORE_S
 
@@ -170,7 +170,7 @@ class CreateNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class WriteNode(Command):
-    """Write an ephemeral node of our own session, over any other; results in `NodeWritten`."""
+    """Write an ephemeral node of this session over any other; results in `NodeWritten`."""
 
     path: str
     value: bytes
@@ -178,7 +178,7 @@ class WriteNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord(Command):
-    """Write a node that outlives its writer; results in `NodeCreated` or `VersionDiffers`."""
+    """Write a persistent node; results in `NodeCreated` or `VersionDiffers`."""
 
     path: str
     value: bytes
@@ -203,7 +203,7 @@ class RemoveNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class CloseTopics(Command):
-    """Close the bundle's topics, send their clients to ``destination``; `TopicsClosed`."""
+    """Close the bundle's topics and send clients to ``destination``; ends in `TopicsClosed`."""
 
     destination: str | None
 
@@ -213,24 +213,24 @@ class CloseTopics(Command):
 
 @dataclass(frozen=True, slots=True)
 class NodeCreated:
-    """The node is ours, at this version."""
+    """The node was created or written by this broker and has this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeExists:
-    """There is such a node already, ours or another broker's."""
+    """The node exists already, created by this or another broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWritten:
-    """The node has our value."""
+    """The node has this broker's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFound:
-    """What stands at the path: nothing (None), or a value."""
+    """The value at the path, or None."""
 
     value: bytes | None
     version: int = 0
@@ -240,12 +240,12 @@ class NodeFound:
 
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
-    """There is no such node any more."""
+    """The node is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionDiffers:
-    """The node is at another version: another broker wrote it."""
+    """The node has another version: another broker wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class TopicsClosed:
 
 @dataclass(frozen=True, slots=True)
 class CommandFailed:
-    """The command has no result; what it asked for may have happened or not."""
+    """The command failed. What it asked for may have happened or not."""
 
     reason: str
     late: bool = False
@@ -277,7 +277,7 @@ Effects: TypeAlias = tuple[Effect, ...]
 
 
 class UnexpectedEvent(Exception):
-    """An event that makes no sense in the present phase: the table has no such entry."""
+    """The table has no entry for this event in this phase."""
 
     def __init__(self, machine: str, phase: str, event: object) -> None:
         super().__init__(f"{machine}: {type(event).__name__} cannot happen when {phase}")
@@ -290,7 +290,7 @@ def step(
     state: S,
     event: object,
 ) -> tuple[S, Effects]:
-    """The next state and what to do; raises `UnexpectedEvent` when the table has no entry."""
+    """The next state and its effects; raises `UnexpectedEvent` if the table has no entry."""
     transition = table.get((phase, type(event)))
     if transition is None:
         raise UnexpectedEvent(machine, phase.value, event)

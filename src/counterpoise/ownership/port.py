@@ -15,7 +15,7 @@ from counterpoise.ownership.records import NamespaceEphemeralData
 
 @dataclass(frozen=True, slots=True)
 class OwnershipOptions:
-    """What all bundles of one broker have in common. Times are seconds unless named otherwise."""
+    """What all bundles of one broker share. Times are seconds unless named otherwise."""
 
     me: NamespaceEphemeralData
     successor_s: float = 5.0
@@ -37,7 +37,7 @@ class OwnershipOptions:
 
 @dataclass(frozen=True, slots=True)
 class BundleLocation:
-    """Where a bundle is, by the cluster's metadata."""
+    """Where the cluster's metadata says that a bundle is."""
 
     owner: NamespaceEphemeralData | None
     """Its owner; without a ``native_url`` where a protocol knows brokers by their ids alone."""
@@ -51,7 +51,7 @@ class BundleLocation:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A bundle that stays without an owner unless the leader acts (ownership repair)."""
+    """A bundle that has no owner until the leader acts (ownership repair)."""
 
     bundle: str
     why: str
@@ -61,7 +61,7 @@ class Repair:
 
 
 class BundleState(Protocol):
-    """A bundle as one broker sees it."""
+    """The state of one bundle at one broker."""
 
     @property
     def serves(self) -> bool:
@@ -69,78 +69,78 @@ class BundleState(Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether open topics of the bundle stay open: it is served, or that is in doubt."""
+        """Whether topics that are open stay open: the bundle is served, or that is uncertain."""
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait: the bundle will be served here, or not, in a moment."""
+        """Whether a client should wait, since it is decided in a moment who serves the bundle."""
 
     @property
     def taking_over(self) -> bool:
-        """Whether this broker owns the bundle, whose former owner may have topics of it open.
+        """Whether this broker owns the bundle while the former owner may have topics of it open.
 
-        Those that it has closed may be opened and served here.
+        Topics that the former owner has closed may be opened and served here.
         """
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine is not at rest: it waits for a result or for its timer."""
+        """Whether the machine waits for a result or its timer."""
 
     @property
     def cut_into(self) -> tuple[str, ...]:
-        """The ranges into which this broker has announced to split the bundle, if it has."""
+        """The ranges of a split that this broker has announced; empty without one."""
 
     @property
     def forgettable(self) -> bool:
-        """Whether the machine knows nothing that a new one would not."""
+        """Whether this state equals a new one, so that it need not be kept."""
 
 
 S = TypeVar("S", bound=BundleState)
 
 
 class BundleProtocol(Protocol[S]):
-    """One way for brokers to agree on the owner of each bundle.
+    """One way for brokers to agree on each bundle's owner.
 
     Bundles are named ``tenant/namespace/0x…_0x…``. Nodes are paths of the metadata store.
     """
 
     @property
     def changes_by_record(self) -> bool:
-        """Whether each change of a bundle is first written into a record that all brokers read.
+        """Whether every change of a bundle is first written into a record that all brokers read.
 
-        Then any broker may assign a bundle that has no owner (`Assign`) or have it released
+        Then any broker may assign a bundle without an owner (`Assign`) or have it released
         (`OrderRelease`), and a split is announced before it is made (`Split`).
         """
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The paths below which its nodes stand, each ending in a slash."""
+        """The paths below which the protocol's nodes stand, each ending in a slash."""
 
     def new(self, bundle: str) -> S:
-        """What a broker knows of a bundle before the first event."""
+        """The state of a bundle before its first event."""
 
     def advance(self, state: S, event: object) -> tuple[S, Effects]:
         """The next state and the effects of one event; raises `UnexpectedEvent`."""
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """The nodes that say where a bundle is, in the order in which to read them."""
+        """The nodes that say where a bundle is, in reading order."""
 
     def bundle_of(self, path: str) -> str | None:
-        """The bundle that a node is about, if any."""
+        """The bundle of a node; None for other nodes."""
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a node's change matters to a broker that knows nothing of its bundle."""
+        """Whether a node's change matters to a broker that keeps no state of its bundle."""
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """Where a bundle is by the values of its `nodes`."""
+        """Where a bundle is, from the values of its `nodes`."""
 
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
     ) -> tuple[Repair, ...]:
-        """What the leader has to repair, most urgent first, by the record of every bundle.
+        """The repairs that the leader has to make, most urgent first.
 
-        ``active`` are the ids of the brokers that are alive. A protocol whose nodes vanish with
-        their brokers has nothing to repair.
+        ``values`` has every bundle's record, ``active`` the ids of brokers that are alive. A
+        protocol whose nodes vanish with their brokers needs no repairs.
         """
 
     def is_unbelievable(
@@ -149,4 +149,4 @@ class BundleProtocol(Protocol[S]):
         """Whether the leader has to repair a record that has just been written."""
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """The record that gives a bundle to a successor by force; None: it is free."""
+        """The record that forces a bundle to a successor; None frees the bundle."""

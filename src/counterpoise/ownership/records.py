@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InvalidRecord(ValueError):
-    """A value in the metadata store that is not the record its path promises."""
+    """A value in the metadata store is not the record that belongs at its path."""
 
     def __init__(self, kind: str, value: bytes) -> None:
         super().__init__(f"not a {kind} record: {value[:200]!r}")
@@ -17,7 +17,7 @@ class InvalidRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LeaderBroker:
-    """Who leads (``/loadbalance/leader``, Pulsar's ``LeaderBroker``)."""
+    """The leader's record (``/loadbalance/leader``, Pulsar's ``LeaderBroker``)."""
 
     broker_id: str
     service_url: str
@@ -39,7 +39,7 @@ class LeaderBroker:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEphemeralData:
-    """Who owns a bundle: ``/namespace/<bundle>``, under the name of Pulsar's class."""
+    """The owner's record of a bundle (``/namespace/<bundle>``), under Pulsar's class name."""
 
     native_url: str
     http_url: str
@@ -83,10 +83,10 @@ class NamespaceEphemeralData:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A bundle is changing hands: written by the owner before it drains, gone when that is over.
+    """The announcement of a hand-over: the owner writes it before it drains and deletes it after.
 
-    Pulsar's lock protocol has no such record. It leaves a bundle that was released to the next
-    lookup; here the successor is ready before the owner has closed its topics.
+    Pulsar's lock protocol has none. It leaves a released bundle to the next lookup; here the
+    successor is ready before the owner closes its topics.
     """
 
     source: str

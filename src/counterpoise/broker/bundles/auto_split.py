@@ -41,7 +41,7 @@ class Splits(Protocol):
     async def split(
         self, bundle: BundleName, *, at: Sequence[int] = (), unload: bool = False
     ) -> Sequence[Any]:
-        """Split one, where an algorithm or ``at`` says; returns its parts.
+        """Split a bundle by the algorithm or at ``at``; returns its parts.
 
         Raises `BrokerError` or `MetadataError`.
         """
@@ -55,7 +55,7 @@ class ReadOnlyFlag(Protocol):
 
 
 class AutoSplit:
-    """Looks every ``loadBalancerSplitIntervalMinutes``, and splits what it finds."""
+    """Checks every ``loadBalancerSplitIntervalMinutes`` for bundles to split, and splits them."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class AutoSplit:
         self._said: frozenset[str] = frozenset()
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Check at every interval until cancelled."""
         while True:
             await asyncio.sleep(self._options().interval_minutes * MINUTE_S)
             try:
@@ -84,7 +84,7 @@ class AutoSplit:
                 log.warning("bundles to split are looked for later: %s", error)
 
     async def look(self) -> list[BundleName]:
-        """Look once; returns the bundles that were split. Raises `MetadataError`."""
+        """Check once; returns the bundles that were split. Raises `MetadataError`."""
         options = self._options()
         if not options.auto_split_enabled:
             return []
@@ -120,7 +120,7 @@ class AutoSplit:
         return [bundle]
 
     def _log_once(self, reasons: Iterable[str]) -> None:
-        """Log why bundles stay whole once, not at every look."""
+        """Log why bundles are not split, each reason once."""
         now = frozenset(reasons)
         for sentence in sorted(now - self._said):
             log.info("%s", sentence)

@@ -22,17 +22,17 @@ RESIGN_WITHIN_S: Final = 5.0
 
 
 class LeadershipListener(Protocol):
-    """Acts upon the outcome of elections."""
+    """Is notified of the outcome of elections."""
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
         """Another broker leads, or none does."""
 
     def leadership_changed(self, leads: bool) -> None:
-        """This broker leads from now on, or leads no longer."""
+        """This broker became leader, or lost its leadership."""
 
 
 class LeaderElection:
-    """One broker's part in the election; `leader` is what it knows now."""
+    """One broker's part in the election. `leader` is the last leader that it knows."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LeaderElection:
         self._unsubscribe: list[StopListening] = []
 
     def report_to(self, listener: LeadershipListener) -> None:
-        """Report every change from now on to a listener, the only one."""
+        """Notify this listener, the only one, of every further change."""
         self._listener = listener
 
     @property
@@ -68,15 +68,15 @@ class LeaderElection:
         return self._runner.state(LEADER_NODE).leader
 
     async def ask(self) -> LeaderBroker | None:
-        """Who leads now, by the store's word; raises `StoreUnavailable`.
+        """Read the leader from the store; raises `StoreUnavailable`.
 
-        `leader` may be behind by as long as a notification takes.
+        `leader` may lag behind by the delay of a notification.
         """
         stored = await self._store.get(LEADER_NODE)
         return None if stored is None else election.read_leader(stored.value)
 
     async def start(self) -> None:
-        """Take part; returns when a leader is known."""
+        """Join the election; returns when a leader is known."""
         self._running = True
         self._unsubscribe = [
             self._store.subscribe(self._on_change),
@@ -86,7 +86,7 @@ class LeaderElection:
         await self._decided.wait()
 
     async def stop(self) -> None:
-        """Leave; if this broker led, another one can at once."""
+        """Leave the election. If this broker led, another can lead at once."""
         if not self._running:
             return
         self._running = False
@@ -99,7 +99,7 @@ class LeaderElection:
         self.kill()
 
     def kill(self) -> None:
-        """Stop without a word, as a crash would."""
+        """Stop as a crash would, without leaving the election."""
         self._running = False
         for unsubscribe in self._unsubscribe:
             unsubscribe()

@@ -23,7 +23,7 @@ LOOKUP_S: Final = 20.0
 
 
 class LookupService:
-    """Lookups, as this broker answers them."""
+    """Answers lookups on this broker."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class LookupService:
         balanced: bool = True,
         tally: BundleTally | None = None,
     ) -> None:
-        """``balanced``: the leader places bundles; else the broker that is asked takes them."""
+        """``balanced``: the leader places bundles; otherwise the broker that is asked takes them."""
         self._registry = registry
         self._election = election
         self._ownership = ownership
@@ -47,7 +47,7 @@ class LookupService:
         self._assignments: Final = SingleFlight(self._assign_by_record)
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
-        """Say on the leader where a bundle goes at its next lookup; holds once.
+        """Set, on the leader, where a bundle's next lookup places it; valid for one lookup.
 
         Keyed by the whole bundle, as Pulsar 4.2 does: 4.0.7 keys by the range alone, so that two
         namespaces with the same range collide.
@@ -55,7 +55,7 @@ class LookupService:
         self._affinity[str(bundle)] = broker_id
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
-        """Give a bundle that has no owner to a broker: now by its record, else by affinity.
+        """Give a bundle without an owner to a broker: at once by its record, or by affinity.
 
         Raises `StoreUnavailable`.
         """
@@ -69,8 +69,8 @@ class LookupService:
     ) -> LookupResult:
         """The broker that serves a bundle; chooses one if none does (``findBrokerServiceUrl``).
 
-        ``authoritative``: the broker that redirected here has decided that it shall be us. Raises
-        `BrokerError` (ServiceNotReady) when the client should try again.
+        ``authoritative``: the broker that redirected here has decided that this one serves it.
+        Raises `BrokerError` (ServiceNotReady) when the client should try again.
         """
         try:
             async with asyncio.timeout(LOOKUP_S):
@@ -81,7 +81,7 @@ class LookupService:
             ) from None
 
     async def at_leader(self) -> LookupResult:
-        """Where a topic is that the leader serves, whichever broker owns its bundle.
+        """The leader's address, for a topic that the leader serves whoever owns its bundle.
 
         Raises `BrokerError` (ServiceNotReady) while no broker leads.
         """
@@ -114,14 +114,14 @@ class LookupService:
     async def _redirect_to_successor(
         self, bundle: BundleName, destination: str, authoritative: bool
     ) -> LookupResult:
-        """Send a client on to where a bundle is going; there it waits until it is."""
+        """Redirect a client to the broker that a bundle is moving to; it waits there."""
         if destination not in await self._registry.active():
             # A broker that was chosen takes it: two that choose each other would never end.
             return await self._assign(bundle, authoritative=authoritative)
         return await self._connect_to(bundle, NamespaceEphemeralData("", f"http://{destination}"))
 
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """The owner of a bundle after its release; raises `BrokerError` when that takes long."""
+        """The owner after a release that is under way; raises `BrokerError` if that takes too long."""
 
         async def settled() -> bool:
             return not (await self._ownership.locate(bundle)).changing
@@ -160,9 +160,9 @@ class LookupService:
         return chosen
 
     async def _assigned(self, bundle: BundleName) -> NamespaceEphemeralData:
-        """The owner of a bundle that had none; this broker chooses it, unless another was faster.
+        """The owner of a bundle that had none: assigned here, unless another broker was faster.
 
-        Source: ``ExtensibleLoadManagerImpl.assign``. Lookups that wait share one assignment.
+        Source: ``ExtensibleLoadManagerImpl.assign``. Concurrent lookups share one assignment.
         """
         owner = await self._assignments(bundle)
         if owner is None:
@@ -187,7 +187,7 @@ class LookupService:
         return where.owner
 
     async def choose(self, bundle: BundleName) -> str | None:
-        """Which broker gets a bundle: where an administrator said, else placement's choice."""
+        """The broker for a bundle: the one an administrator named, otherwise the placer's choice."""
         if bundle.namespace.bound_broker is not None:
             return None
         if not self._balanced:
@@ -212,7 +212,7 @@ class LookupService:
         return await self._connect_to(bundle, owner)
 
     async def _connect_to(self, bundle: BundleName, owner: NamespaceEphemeralData) -> LookupConnect:
-        """Where the owner is: by its own word, or by its registration if only its id is known."""
+        """The owner's addresses: from its record, or from its registration if only its id is known."""
         if owner.native_url or owner.native_url_tls:
             return LookupConnect(
                 owner.broker_id,
@@ -235,7 +235,7 @@ class LookupService:
         )
 
     async def _alive(self, bundle: BundleName, broker_id: str) -> str:
-        """The owner, or the broker that the leader assigns the bundle to when the owner is gone."""
+        """The owner, or the broker that the leader assigns the bundle to if the owner is gone."""
         found = broker_id
 
         async def is_there() -> bool:

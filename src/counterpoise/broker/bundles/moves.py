@@ -30,7 +30,7 @@ SplitPoints = Callable[[BundleName, str | None, Sequence[int]], Awaitable[Sequen
 
 
 class BundleMoves:
-    """Changes of the bundles that this broker owns."""
+    """Unloads, hands over and splits the bundles that this broker owns."""
 
     def __init__(
         self,
@@ -58,13 +58,12 @@ class BundleMoves:
         ownership.on_split = self.cut
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
-        """Close a bundle's topics here and hand it to a broker; returns which one has it.
+        """Close a bundle's topics here and hand it to a broker; returns the owner afterwards.
 
-        That is None when the store names no owner: the successor could not be notified, or has not
-        taken the bundle, and the next lookup places it.
-        Without a destination placement chooses one now, so that clients can be sent straight on.
-        Raises `BrokerError` if this broker does not own the bundle, or the destination is not
-        there.
+        Returns None when the store names no owner: the successor could not be notified, or has not
+        taken the bundle, and the next lookup places it. Without a destination the placer chooses
+        one now, so that clients can be redirected at once. Raises `BrokerError` if this broker does
+        not own the bundle or the destination is unknown.
         """
         with store_errors_as_not_ready(), counted(self._tally.unloaded):
             if not self._ownership.serves(bundle):
@@ -90,8 +89,8 @@ class BundleMoves:
     async def leave(self, unloads_per_s: int = 0) -> None:
         """Hand every bundle to another broker, if there is one.
 
-        ``unloads_per_s``: how many hand-overs begin in a second (``maxConcurrentUnloadPerSec`` of
-        a shutdown); 0 or less: all of them at once.
+        ``unloads_per_s``: hand-overs started per second (``maxConcurrentUnloadPerSec`` of a
+        shutdown). 0 or less starts all of them at once.
         """
         others = set(await self._registry.active()) - {self._registry.my_id}
 
@@ -105,7 +104,7 @@ class BundleMoves:
         await asyncio.gather(*(hand_over(turn, bundle) for turn, bundle in enumerate(owned)))
 
     async def _choose_other(self, bundle: BundleName) -> str | None:
-        """Another broker if the policies allow one, else this one again.
+        """Another broker if the policies allow one, otherwise this one again.
 
         In Pulsar the broker that unloaded a bundle competes for it as well and often gets it back.
         """
@@ -125,12 +124,11 @@ class BundleMoves:
         at: Sequence[int] = (),
         unload: bool = False,
     ) -> tuple[BundleName, ...]:
-        """Cut a bundle owned here; returns its parts, none when the algorithm sees no need.
+        """Split a bundle owned here; returns its parts, none if the algorithm sees no need.
 
-        ``boundaries`` are passed to the algorithm, ``at`` is where to cut without asking one.
-
+        ``boundaries`` are passed to the algorithm; ``at`` is a boundary that needs no algorithm.
         The parts are owned before the parent is released, so topics stay open. With ``unload`` each
-        part then goes wherever placement wants it. Raises `BrokerError` or `InvalidName`.
+        part then moves to the broker that placement chooses. Raises `BrokerError` or `InvalidName`.
         """
         splitting = self._background.start(
             f"splitting {bundle}",
@@ -191,7 +189,8 @@ class BundleMoves:
         return children
 
     async def cut(self, bundle: BundleName, children: Sequence[BundleName]) -> None:
-        """Own the parts of a bundle, and enter them into its namespace; or what is left of that.
+        """Own the parts of a bundle and write them into its namespace. Continues an earlier
+        attempt.
 
         Raises `BrokerError`, `MetadataError` or `InvalidName`, and can be called again.
         """
@@ -216,7 +215,9 @@ class BundleMoves:
             )
 
     async def _share(self, namespace: NamespaceName) -> None:
-        """Write the bundles into the policies that all clusters share, as Pulsar does."""
+        """Write the bundles into the namespace's policies in the configuration store, as Pulsar
+        does.
+        """
         try:
             bundles = await self._bundles.get(namespace)
             await self._policies.share_bundles(bundles)

@@ -27,7 +27,7 @@ SPLIT_PAUSE_S: Final = 0.1
 
 
 class NamespaceBundleCache:
-    """The bundles of every namespace this broker came across (``NamespaceBundleFactory``)."""
+    """The bundles of every namespace that this broker has read (``NamespaceBundleFactory``)."""
 
     def __init__(self, store: MetadataStore, policies: Policies) -> None:
         self._store = store
@@ -45,11 +45,11 @@ class NamespaceBundleCache:
             unsubscribe()
 
     def peek(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """A namespace's bundles if they are known without asking."""
+        """A namespace's bundles if they are cached."""
         return self._known.get(namespace)
 
     async def get(self, namespace: NamespaceName) -> NamespaceBundles:
-        """A namespace's bundles; raises `BrokerError` (TopicNotFound) without the namespace."""
+        """A namespace's bundles; raises `BrokerError` (TopicNotFound) if it does not exist."""
         known = self._known.get(namespace)
         if known is not None:
             return known
@@ -62,7 +62,7 @@ class NamespaceBundleCache:
     async def update(
         self, namespace: NamespaceName, change: Callable[[NamespaceBundles], NamespaceBundles]
     ) -> NamespaceBundles:
-        """Change a namespace's bundles by compare-and-set, again while others are faster.
+        """Change a namespace's bundles by compare-and-set, retried while other writers win.
 
         Raises what ``change`` raises, or `BadVersion` after `SPLIT_ATTEMPTS` tries.
         """

@@ -14,7 +14,7 @@ _ROUNDS: Final = 8
 
 
 async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
-    """Write an ephemeral node that ends with this session, even over another session's."""
+    """Write an ephemeral node of this session, replacing another session's."""
     for _ in range(_ROUNDS):
         stored = await store.get(path)
         try:
@@ -31,7 +31,7 @@ async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
 
 
 async def execute(store: MetadataStore, command: events.Command) -> object:
-    """Carry out a command on a node; returns its result event, raises `MetadataError`."""
+    """Execute a command on a node; returns its result event, raises `MetadataError`."""
     match command:
         case events.CreateNode(path, value):
             try:

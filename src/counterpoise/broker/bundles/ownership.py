@@ -47,9 +47,9 @@ class TopicCloser(Protocol):
     """Closes the topics of a bundle."""
 
     async def __call__(self, bundle: BundleName, destination: str | None) -> None:
-        """Close them and send their clients to a broker, if one is named.
+        """Close the topics. Send their clients to ``destination`` if one is named.
 
-        However it ends, no client is left with a topic of the bundle.
+        Even if it fails, no client stays attached to a topic of the bundle.
         """
 
 
@@ -66,7 +66,7 @@ async def _no_split(_: BundleName, __: Sequence[BundleName]) -> None:
 
 
 class BundleOwnership:
-    """The bundles of one broker, whichever protocol decides about them."""
+    """The bundles of one broker, under any ownership protocol."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class BundleOwnership:
         *,
         prepare: Callable[[BundleName], Awaitable[None]] = _nothing,
     ) -> None:
-        """``prepare`` gets this broker ready for a bundle that it is about to have."""
+        """``prepare`` prepares this broker for a bundle that it is about to own."""
         self._store = store
         self._protocol = protocol
         self._options = options
@@ -116,19 +116,19 @@ class BundleOwnership:
         return self._runner.state(bundle).serves
 
     def settling(self, bundle: BundleName) -> bool:
-        """Whether it will be known in a moment that the bundle is served here."""
+        """Whether it is decided in a moment if the bundle is served here."""
         return self._runner.state(bundle).settling
 
     def taking_over(self, bundle: BundleName) -> bool:
-        """Whether it is owned here, and its former owner may have topics of it open."""
+        """Whether it is owned here while its former owner may have topics of it open."""
         return self._runner.state(bundle).taking_over
 
     def owned(self) -> list[BundleName]:
-        """The bundles served here, or served until a doubt is resolved; sorted."""
+        """The bundles served here, including those whose ownership is being checked; sorted."""
         return sorted(each for each in self._runner.known() if self._runner.state(each).holds)
 
     async def locate(self, bundle: BundleName) -> BundleLocation:
-        """Where the bundle is, by the store's word; raises `StoreUnavailable`."""
+        """Where the store says that the bundle is; raises `StoreUnavailable`."""
         where: BundleLocation | None = None
         try:
             nodes = self._protocol.nodes(str(bundle))
@@ -140,7 +140,7 @@ class BundleOwnership:
     async def locations(
         self, namespaces: Collection[str] | None = None
     ) -> dict[str, BundleLocation]:
-        """Where each bundle with a record is, of some namespaces; raises `StoreUnavailable`."""
+        """Where each bundle with a record in these namespaces is; raises `StoreUnavailable`."""
         found = {}
         for path, bundle in (await record_paths(self._store, self._protocol, namespaces)).items():
             value = await self._value(path)
@@ -149,14 +149,14 @@ class BundleOwnership:
         return found
 
     async def splitting(self, namespaces: Collection[str]) -> list[str]:
-        """The bundles of some namespaces that are being split; raises `StoreUnavailable`."""
+        """The bundles of these namespaces that are being split; raises `StoreUnavailable`."""
         found = await self.locations(namespaces)
         return sorted(bundle for bundle, where in found.items() if where.splitting)
 
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
     ) -> bool:
-        """Wait until a condition holds, asked again whenever something happens to the bundle."""
+        """Wait for a condition, which is checked whenever something happens to the bundle."""
         return await self._waiters.until(bundle, condition, timeout_s)
 
     # Requests. One goes on when its caller goes away.
@@ -164,7 +164,7 @@ class BundleOwnership:
     async def request(
         self, bundle: BundleName, request: events.Request, within_s: float = PATIENCE_S
     ) -> None:
-        """Have a bundle's machine do something; returns once it rests, or the time is over."""
+        """Feed a request to a bundle's machine; returns once it rests, or after ``within_s``."""
         self._runner.feed(bundle, request)
 
         async def at_rest() -> bool:
@@ -174,13 +174,13 @@ class BundleOwnership:
 
     @property
     def release_within_s(self) -> float:
-        """How long a release takes at most."""
+        """The longest time that a release takes, in seconds."""
         return self._options.prepare_s + self._options.drain_s + self._options.successor_s
 
     async def acquire(self, bundle: BundleName, *, as_split_part: bool = False) -> bool:
-        """Try to own a bundle; False when another broker does, or after `PATIENCE_S`.
+        """Try to own a bundle; False if another broker owns it, or after `PATIENCE_S`.
 
-        ``as_split_part``: it is a part of a bundle that this broker owns.
+        ``as_split_part``: the bundle is part of one that this broker owns.
         """
         await self.request(bundle, events.Acquire(as_split_part=as_split_part))
         return self.serves(bundle)
@@ -188,11 +188,11 @@ class BundleOwnership:
     async def wait_until_served(
         self, bundle: BundleName, is_released: Callable[[], Awaitable[bool]] = _surely
     ) -> bool:
-        """Whether this broker serves a bundle for which a client came.
+        """Whether this broker serves a bundle that a client asks for, after waiting if necessary.
 
-        If not yet, the broker reads the bundle's record: it may be on its way here. While this
-        broker is `taking_over` the bundle, ``is_released`` says whether the former owner has closed
-        the topic that the client came for; it is called again after `look_again`.
+        If it does not yet, the broker reads the bundle's record: the bundle may be on its way here.
+        While this broker is `taking_over`, ``is_released`` says whether the former owner has closed
+        the client's topic; it is called again after `look_again`.
         """
         if self.serves(bundle):
             return True
@@ -207,14 +207,14 @@ class BundleOwnership:
         return self.serves(bundle) or (found and self.taking_over(bundle))
 
     def look_again(self, bundle: BundleName) -> None:
-        """Have every waiter of a bundle check its condition again."""
+        """Make every waiter of a bundle check its condition again."""
         self._waiters.wake(bundle)
 
     async def release(self, bundle: BundleName, destination: str | None) -> bool:
         """Close a bundle's topics and release it, to a broker if one is named.
 
-        Returns when that broker owns it, or has not taken it in time; False at once if this
-        broker does not serve the bundle, or is splitting it.
+        Returns when that broker owns it or its time is over; False at once if this broker does not
+        serve the bundle or is splitting it.
         """
         if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
@@ -222,10 +222,10 @@ class BundleOwnership:
         return True
 
     async def announce_split(self, bundle: BundleName, parts: Iterable[BundleName]) -> bool:
-        """Announce that a bundle is being split, where the protocol has a record for it.
+        """Announce a split, if the protocol records splits.
 
-        False if it is not served here. A split that was announced is ended by `replaced`, or by
-        `finish_split`.
+        Returns False if the bundle is not served here. `replaced` or `finish_split` ends an
+        announced split.
         """
         if not self._protocol.changes_by_record or not self.serves(bundle):
             return self.serves(bundle)
@@ -242,7 +242,7 @@ class BundleOwnership:
         return self._protocol.changes_by_record
 
     def finish_split(self, bundle: BundleName) -> None:
-        """Carry a split that was announced to its end, in the background."""
+        """Complete an announced split in the background."""
         self._cutting.discard(bundle)
         if self._runner.state(bundle).cut_into:
             self._cutting.add(bundle)
@@ -267,7 +267,7 @@ class BundleOwnership:
     async def resume(self) -> None:
         """Resume the transfers and splits that this broker began before it restarted.
 
-        A broker that is back before its session has timed out was never missed, so the leader
+        A broker that returns before its session has timed out was never missed, so the leader
         repairs nothing of what it began.
         """
         me = self._options.me.broker_id.encode()
@@ -283,7 +283,7 @@ class BundleOwnership:
                 return
 
     def close(self) -> None:
-        """Stop listening and acting; what this broker holds goes with its session."""
+        """Stop listening and acting. What this broker owns ends with its session."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         for values in self._values.values():

@@ -27,17 +27,17 @@ class Placer(Protocol):
     """Chooses a broker for a bundle."""
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """The broker's id, or None when there is none to choose.
+        """The chosen broker's id; None if there is none.
 
-        Brokers in ``without`` are leaving and get nothing.
+        Brokers in ``without`` are leaving and are never chosen.
         """
 
 
 class PolicyPlacer(Placer, Protocol):
-    """A placer that reports by which policies it chooses."""
+    """A placer that also reports the policies by which it chooses."""
 
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
-        """What placing bundles of these namespaces depends on besides load."""
+        """The placement policies of these namespaces."""
 
 
 class LoadPlacer:

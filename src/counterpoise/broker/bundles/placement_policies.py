@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class PlacementPolicyReader:
-    """The policies of one cluster, as they are now; its methods raise `StoreUnavailable`."""
+    """Reads the placement policies of one cluster. Its methods raise `StoreUnavailable`."""
 
     def __init__(
         self, policies: Policies, cluster: str, filters: Callable[[], FilterOptions]
@@ -24,7 +24,7 @@ class PlacementPolicyReader:
         self.filters = filters
 
     async def domains(self) -> dict[str, str]:
-        """The failure domain of each broker, where domains count."""
+        """The failure domain of each broker; empty where domains are not enabled."""
         if not self.filters().failure_domains:
             return {}
         return await self._policies.failure_domains(self._cluster)

@@ -1,4 +1,4 @@
-"""What any broker may write into a bundle's record: its next owner, and that it be released.
+"""Writes of any broker into a bundle's record: assign an owner, order a release.
 
 Only for a protocol that `changes_by_record`.
 """
@@ -12,13 +12,13 @@ from counterpoise.ownership.port import BundleLocation
 
 
 class RecordOrders:
-    """Assignments of bundles without an owner, and orders to owners."""
+    """Assigns bundles without an owner, and orders owners to release theirs."""
 
     def __init__(self, ownership: BundleOwnership) -> None:
         self._ownership = ownership
 
     async def assign(self, bundle: BundleName, broker_id: str) -> BundleLocation:
-        """Have a broker own a bundle (``publishAssignEventAsync``), unless another was faster.
+        """Assign a bundle to a broker (``publishAssignEventAsync``), unless another was faster.
 
         Returns as `owner_after_change` does.
         """
@@ -39,10 +39,10 @@ class RecordOrders:
         return await self._ownership.locate(bundle)
 
     async def release(self, bundle: BundleName, owner: str, destination: str | None) -> bool:
-        """Have a bundle's owner release it (``publishUnloadEventAsync``).
+        """Order a bundle's owner to release it (``publishUnloadEventAsync``).
 
-        Returns when the destination owns it (without one: when its owner does no longer), or when
-        the time of a release is over. False if that is not so, as where the bundle went elsewhere.
+        Returns True when the destination owns it, or without a destination when the owner has
+        released it. Returns False if the time of a release is over or the bundle went elsewhere.
         Raises `StoreUnavailable`.
         """
         await self._ownership.request(bundle, OrderRelease(owner, destination))

@@ -17,9 +17,9 @@ _LEVELS: Final = 3
 async def record_paths(
     store: MetadataStore, protocol: BundleProtocol[Any], namespaces: Collection[str] | None = None
 ) -> dict[str, str]:
-    """The node of every bundle's record → the bundle's name; raises `StoreUnavailable`.
+    """The path of every bundle's record → the bundle's name; raises `StoreUnavailable`.
 
-    ``namespaces``: of these alone.
+    Only of these ``namespaces``, if given.
     """
     found: dict[str, str] = {}
     for root in protocol.roots:

@@ -41,9 +41,9 @@ class NamespaceList(Protocol):
 
 
 class OwnershipRepairs:
-    """Looks at every bundle's record regularly, and whenever a broker comes or goes.
+    """Checks every bundle's record regularly, and whenever a broker joins or leaves.
 
-    Only the leader acts, and only while its own session is sound: a broker whose session was
+    Only the leader acts, and only while its own session is healthy: a broker whose session was
     interrupted a moment ago may not see brokers that are alive.
     """
 
@@ -63,7 +63,7 @@ class OwnershipRepairs:
         tally: BundleTally | None = None,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``at_once``: how many bundles are repaired at the same time.
+        """``at_once``: how many bundles are repaired in parallel.
 
         ``wary_s``: how long after a lost session this broker repairs nothing.
         """
@@ -93,7 +93,7 @@ class OwnershipRepairs:
         """How many bundles this broker has repaired."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start checking."""
         self._unsubscribe = [
             self._store.subscribe(self._on_change),
             self._store.subscribe_session(self._on_session),
@@ -102,7 +102,7 @@ class OwnershipRepairs:
         self._background.keep("checks of bundles' records", self._watch)
 
     def look(self) -> None:
-        """Look at once: something happened that may have left bundles without an owner."""
+        """Check at once, because bundles may have lost their owner."""
         self._due.set()
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class OwnershipRepairs:
             unsubscribe()
 
     async def repair_all(self) -> list[Repair]:
-        """Repair what needs it now; returns what was found. Raises `MetadataError`."""
+        """Repair what needs it now; returns the repairs found. Raises `MetadataError`."""
         if not self._leads() or not self._is_sound():
             return []
         active = await self._registry.active()
@@ -134,9 +134,9 @@ class OwnershipRepairs:
     async def _of_no_namespace(
         self, bundles: Collection[str], active: Collection[str]
     ) -> list[Repair]:
-        """Records of bundles whose namespace does not exist, in this look and the one before.
+        """Repairs of bundles whose namespace is missing at this check and the one before.
 
-        A namespace that was just made may not have been here yet, by the word of the store.
+        The store may not show a namespace yet that was created a moment ago.
         """
         if not self._protocol.changes_by_record:
             return []  # A lock goes with its broker.
@@ -175,7 +175,7 @@ class OwnershipRepairs:
         self._tally.repaired(removed=repair.remove)
 
     async def _paths(self) -> dict[str, tuple[str, bytes]]:
-        """The node and the value of every bundle's record, by the bundle's name."""
+        """The path and value of every bundle's record, by the bundle's name."""
         found: dict[str, tuple[str, bytes]] = {}
         for path, name in (await record_paths(self._store, self._protocol)).items():
             root = next(each for each in self._values if path.startswith(each))
@@ -188,7 +188,7 @@ class OwnershipRepairs:
         return self._sound and asyncio.get_running_loop().time() >= self._wary_until
 
     def _pause_s(self) -> float:
-        """How long to wait for a reason to look: no longer than we must be wary."""
+        """Seconds to wait for a reason to check; at most ``wary_s`` after a lost session."""
         left_s = self._wary_until - asyncio.get_running_loop().time()
         return min(left_s, self._every_s) if left_s > 0 else self._every_s
 
@@ -211,7 +211,9 @@ class OwnershipRepairs:
             self._due.set()
 
     async def _watch(self) -> None:
-        """Look at each record as it is written; what makes no sense is repaired in a second."""
+        """Check each record when it is written. A record that makes no sense is repaired in a
+        second.
+        """
         while True:
             await self._news.wait()
             self._news.clear()

@@ -24,7 +24,7 @@ S = TypeVar("S")
 
 
 class Runner(Generic[K, S]):
-    """Machines of one kind, by key."""
+    """State machines of one kind, by key."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Runner(Generic[K, S]):
         prepare: Callable[[K], Awaitable[None]] | None = None,
         report_release: Callable[[K], Awaitable[None]] | None = None,
     ) -> None:
-        """``changed`` is called with every new state, before its effects begin; it must not block.
+        """``changed`` gets every new state before its effects begin; it must not block.
 
         ``prepare`` carries out `Prepare`, and ``report_release`` `ReportRelease`; neither has a
         result event.
 
-        A machine that is ``forgettable`` is not kept: the next event finds a ``new`` one.
+        A ``forgettable`` state is not kept: the next event starts from a ``new`` one.
         """
         self._new = new
         self._advance = advance
@@ -60,16 +60,16 @@ class Runner(Generic[K, S]):
         self._complaints: Final[dict[K, str]] = {}
 
     def state(self, key: K) -> S:
-        """What the machine knows now."""
+        """The machine's current state."""
         found = self._states.get(key)
         return self._new(key) if found is None else found
 
     def known(self) -> list[K]:
-        """The keys of the machines that are kept, in order of their beginning."""
+        """The keys of the states that are kept, oldest first."""
         return list(self._states)
 
     def feed(self, key: K, event: object) -> None:
-        """Apply an event, after those that are being applied; does nothing once closed."""
+        """Apply an event after those that are being applied; ignored once closed."""
         self._events.append((key, event))
         if self._applying:
             return
@@ -81,7 +81,7 @@ class Runner(Generic[K, S]):
             self._applying = False
 
     def close(self) -> None:
-        """Stop acting. Commands under way may still happen; their results are not awaited."""
+        """Stop acting. Commands under way may still take effect; their results are ignored."""
         self._closed = True
         self._events.clear()
         for timer in self._timers.values():
@@ -169,7 +169,7 @@ class Runner(Generic[K, S]):
         self.feed(key, result)
 
     def _complain(self, key: K, command: events.Command, reason: str) -> None:
-        """Log once why a command fails, not at every try."""
+        """Log why a command fails, once for a row of failures."""
         what = f"{type(command).__name__}: {reason}"
         level = logging.DEBUG if self._complaints.get(key) == what else logging.WARNING
         log.log(level, "%s: %s", key, what)

@@ -19,7 +19,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class NamespaceService:
-    """Bundles and their owners, as the rest of this broker asks for them."""
+    """Bundles, their owners and lookups, for the rest of this broker."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class NamespaceService:
         moves: BundleMoves,
         leads: Callable[[], bool] | None = None,
     ) -> None:
-        """``leads``, where the leader serves `SYSTEM_TOPICS`: whether this broker does."""
+        """``leads`` says whether this broker leads, if the leader serves `SYSTEM_TOPICS`."""
         self._leads = leads
         self._bundles = bundles
         self._ownership = ownership
@@ -39,7 +39,7 @@ class NamespaceService:
     # What a topic registry asks.
 
     def bundle_of(self, topic: TopicName) -> BundleName:
-        """The bundle of a topic whose namespace was looked up before."""
+        """The bundle of a topic whose namespace is cached."""
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             return bundles.bundle_of(topic)
@@ -49,7 +49,7 @@ class NamespaceService:
         raise _not_served(topic)
 
     def goes_with_leader(self, topic: TopicName) -> bool:
-        """Whether the leader serves the topic, whichever broker owns its bundle."""
+        """Whether the leader serves the topic, whoever owns its bundle."""
         return self._leads is not None and str(topic) in SYSTEM_TOPICS
 
     def owns(self, topic: TopicName) -> bool:
@@ -81,7 +81,7 @@ class NamespaceService:
             raise _not_served(topic)
 
     def opened(self, topic: TopicName) -> None:
-        """A topic is open here: others may have waited for it, too."""
+        """Notify waiters that a topic is open here."""
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             self._ownership.look_again(bundles.bundle_of(topic))
@@ -89,12 +89,12 @@ class NamespaceService:
     # What a client asks.
 
     async def bundles(self, namespace: NamespaceName) -> NamespaceBundles:
-        """The bundles of a namespace; raises `BrokerError` (TopicNotFound) if there is none."""
+        """The bundles of a namespace; raises `BrokerError` (TopicNotFound) if it does not exist."""
         with store_errors_as_not_ready():
             return await self._bundles.get(namespace)
 
     async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """Who owns a bundle."""
+        """The owner of a bundle."""
         with store_errors_as_not_ready():
             return (await self._ownership.locate(bundle)).owner
 
@@ -103,9 +103,9 @@ class NamespaceService:
         return self._ownership.owned()
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
-        """Who serves a topic: see `LookupService.lookup_bundle`.
+        """The broker that serves a topic: see `LookupService.lookup_bundle`.
 
-        Raises `BrokerError` (TopicNotFound) without the namespace.
+        Raises `BrokerError` (TopicNotFound) if the namespace does not exist.
         """
         if self.goes_with_leader(topic):
             return await self._lookups.at_leader()
@@ -115,7 +115,7 @@ class NamespaceService:
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
     ) -> LookupResult:
-        """Who serves a bundle: see `LookupService.lookup_bundle`."""
+        """The broker that serves a bundle: see `LookupService.lookup_bundle`."""
         return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     # What an administrator asks.

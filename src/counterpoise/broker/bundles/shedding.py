@@ -38,27 +38,27 @@ REMEMBERED: Final = 100
 
 
 class BundleUnloader(Protocol):
-    """Has a bundle unloaded by its owner."""
+    """Unloads a bundle through its owner."""
 
     async def __call__(self, move: Move) -> None:
-        """Returns when the bundle was released; raises `BrokerError` or `MetadataError`."""
+        """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
 
 
 class SheddingSource(Protocol):
-    """Where the leader reads its cluster for shedding, under one of the load managers."""
+    """What the leader reads of its cluster, under one of the load managers."""
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """Who decides, by which settings."""
+        """The strategy that decides, with its settings."""
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> View:
-        """The cluster now: ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
+        """The cluster now. ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """What placing these bundles depends on besides load, if they have to be placed."""
+        """The placement policies of these bundles; None if they need not be placed."""
 
 
 class LeaderShedding:
-    """Asks the strategy every ``loadBalancerSheddingIntervalMinutes``, and moves what it says."""
+    """Plans a round every ``loadBalancerSheddingIntervalMinutes``, and carries out its moves."""
 
     def __init__(
         self,
@@ -71,9 +71,10 @@ class LeaderShedding:
         tally: BundleTally,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``source`` is made for the first round.
+        """``source`` is created for the first round.
 
-        ``leads``: whether this broker leads, by the metadata store's last word."""
+        ``leads``: whether the metadata store last named this broker leader.
+        """
         self._make_source = source
         self._unload = unload
         self._leads = leads
@@ -91,7 +92,7 @@ class LeaderShedding:
         """The last rounds, whose moves were seen through."""
 
     def lead(self, leads: bool) -> None:
-        """This broker leads from now on, or leads no longer: a round that is under way ends."""
+        """This broker became leader, or lost its leadership, which ends a round under way."""
         if self._round is not None:
             self._round.cancel()
         if leads:
@@ -101,11 +102,11 @@ class LeaderShedding:
         self._news.set()
 
     def settings_changed(self) -> None:
-        """The interval may be another one now."""
+        """The interval may have changed."""
         self._news.set()
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Run rounds until cancelled."""
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         while True:
@@ -139,7 +140,7 @@ class LeaderShedding:
         return self._make_source()
 
     async def look(self) -> Round | None:
-        """One round, seen through; None when it is none's time. Raises `MetadataError`."""
+        """Run one round to its end; None if none is due. Raises `MetadataError`."""
         # Imported here, by a broker that leads: most never do.
         from counterpoise.decide.balancing.due import may_decide
         from counterpoise.decide.balancing.measured import with_basis_in_view
@@ -198,7 +199,7 @@ class LeaderShedding:
         return True
 
     def _log_once(self, rejections: Iterable[Rejection]) -> None:
-        """Log once why a bundle stays where it is, not at every round."""
+        """Log why bundles stay where they are, each reason once."""
         every = list(rejections)
         for each in every:
             self._tally.shed[SKIP, each.rule] += 1

@@ -1,4 +1,4 @@
-"""Settings of the shedding that a cluster's leader does by itself."""
+"""Settings of the shedding that a cluster's leader does itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STRATEGIES: Any = make_dataclass(
 
 @dataclass(frozen=True, slots=True)
 class SheddingConfig:
-    """Which strategy takes bundles from busy brokers, and the settings of each."""
+    """The leader's shedding strategy, and the settings of every strategy."""
 
     strategy: str = option(THRESHOLD_SHEDDER, "loadBalancerLoadSheddingStrategy", dynamic=True)
     """Which strategy takes bundles from busy brokers."""
@@ -34,7 +34,7 @@ class SheddingConfig:
     """The settings of a strategy that is not registered, or of one as they are made in code."""
 
     def options_of(self, kind: type[Any]) -> Any:
-        """The settings of one kind; those of an unknown kind have their defaults."""
+        """The settings of one options class; an unknown class has its defaults."""
         if type(self.own) is kind:
             return self.own
         sections = {each: name for name, each in sections_of(type(self.strategies))}

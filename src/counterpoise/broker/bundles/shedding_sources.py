@@ -1,4 +1,4 @@
-"""What a leader sheds load by: the brokers' reports, or the load stores of PIP-192."""
+"""The leader's sources for shedding: the brokers' reports, or the load stores of PIP-192."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class _Choice:
-    """The strategy that the settings name, where it can read what this load manager knows."""
+    """The strategy that the settings name, if this load manager has the data that it reads."""
 
     def __init__(self, view: type[Any], otherwise: str) -> None:
         self._view: Final = view
@@ -36,7 +36,7 @@ class _Choice:
         self._logged: str | None = None
 
     def of(self, config: SheddingConfig) -> Shedder[Any, Any, Any]:
-        """That one, else this load manager's own."""
+        """The named strategy, otherwise this load manager's own."""
         wanted = SHEDDERS.find(config.strategy)
         if wanted.view is self._view:
             return wanted
@@ -127,7 +127,7 @@ class LoadStoreSheddingSource:
         return None
 
     async def _rules(self, bundles: Collection[str]) -> BundleRules:
-        """Who owns these bundles by the state channel, and where policies let each go."""
+        """The owners of these bundles in the state channel, and where policies let each go."""
         policies = await self._placer.policies_of({bundle_namespace(bundle) for bundle in bundles})
         owners = {bundle: await self._owner(bundle) for bundle in bundles}
         return bundle_rules(policies, bundles, owners)

@@ -27,18 +27,18 @@ from counterpoise.names.namespace import NamespaceName
 
 
 class Finder(Protocol):
-    """Finds bundles that have grown too big."""
+    """Finds bundles to split."""
 
     @property
     def unloads(self) -> bool:
-        """Whether their parts may be unloaded afterwards."""
+        """Whether the parts are unloaded after the split."""
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
-        """What is to be split now, this broker's bundles and others'. Raises `MetadataError`."""
+        """The splits that are due, of all brokers' bundles. Raises `MetadataError`."""
 
 
 class ReportFinder:
-    """By all brokers' reports and the averages of bundles, as the modular load manager does.
+    """By all brokers' reports and bundle averages, as the modular load manager does.
 
     A cluster of one broker splits nothing: no other broker could relieve it (Pulsar's
     ``ModularLoadManagerImpl.checkNamespaceBundleSplit``).
@@ -65,7 +65,7 @@ class ReportFinder:
 class OwnFinder:
     """By this broker's last measurement, as the extensible load manager does.
 
-    Remembers how often in a row each bundle was found too big.
+    Counts how often in a row each bundle was found too big.
     """
 
     unloads = False
@@ -80,9 +80,9 @@ class OwnFinder:
         bundles: NamespaceBundleCache,
         points: Callable[[BundleName], Awaitable[SplitPoints]],
     ) -> None:
-        """``splitting``: the bundles of some namespaces that any broker is splitting now.
+        """``splitting``: the bundles of a namespace that any broker is splitting.
 
-        ``points``: where the default algorithm cuts a bundle.
+        ``points``: where the default algorithm splits a bundle.
         """
         self._me = me
         self._report = report
@@ -116,7 +116,7 @@ class OwnFinder:
 
 
 async def bundle_counts(known: NamespaceBundleCache, bundles: Collection[str]) -> Mapping[str, int]:
-    """How many bundles each namespace of these has; one that is gone is passed over."""
+    """The number of bundles of each namespace; namespaces that are gone are left out."""
     counts: dict[str, int] = {}
     for name in sorted({namespace_of(bundle) for bundle in bundles}):
         try:

@@ -1,4 +1,4 @@
-"""Where a bundle is to be cut: feeds the algorithms of `counterpoise.decide.splitting`."""
+"""Finds split boundaries: feeds the algorithms of `counterpoise.decide.splitting`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from counterpoise.names.bundle import BundleName
 
 
 class SplitPointFinder:
-    """Runs a split algorithm on the topics that a bundle holds now."""
+    """Runs a split algorithm on a bundle's present topics."""
 
     def __init__(
         self,
@@ -33,13 +33,13 @@ class SplitPointFinder:
     async def points(
         self, bundle: BundleName, name: str | None, positions: Sequence[int]
     ) -> Sequence[int]:
-        """The boundaries, none when the algorithm sees no need; an unknown name is the default."""
+        """The boundaries, none if the algorithm sees no need. An unknown name means the default."""
         return (await self.found(bundle, name, positions)).boundaries
 
     async def found(
         self, bundle: BundleName, name: str | None = None, positions: Sequence[int] = ()
     ) -> SplitPoints:
-        """The same, and why."""
+        """The boundaries and the reason for them."""
         topics: dict[str, TopicLoad | None] = {
             str(topic): None
             for topic in await self._catalog.topics_of(bundle.namespace, "ALL")

@@ -25,21 +25,21 @@ _NO_LOAD = BrokerLoadData()
 
 
 class LoadStores(Protocol):
-    """What brokers published of their load."""
+    """The load that brokers published."""
 
     @property
     def brokers(self) -> Mapping[str, BrokerLoadData]:
-        """What each published last, by its id."""
+        """What each broker published last, by its id."""
 
     @property
     def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:
-        """The busiest bundles of each, by its id."""
+        """The busiest bundles of each broker, by its id."""
 
 
 class StorePlacer:
     """Chooses by policies and published load (``ExtensibleLoadManagerImpl.selectAsync``).
 
-    Every broker of the cluster has one, and chooses for the lookups that it is asked.
+    Every broker has one, and chooses for the lookups that it answers.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StorePlacer:
         }
 
     async def _held(self) -> dict[str, Counter[str]]:
-        """How many bundles of each namespace each broker has, by the state channel."""
+        """How many bundles of each namespace each broker owns, by the state channel."""
         held = defaultdict[str, Counter[str]](Counter)
         for bundle, where in (await self._ownership.locations()).items():
             broker = where.successor or (where.owner.broker_id if where.owner is not None else None)

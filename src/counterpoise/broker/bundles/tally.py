@@ -1,4 +1,4 @@
-"""What happened to bundles on this broker since it started, as counts for its metrics."""
+"""Counts of what happened to bundles on this broker since it started, for its metrics."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _EVENTS: Final = {
 
 @dataclass(slots=True)
 class CountedResult:
-    """How something is going to be counted, unless it raises."""
+    """The label under which an operation is counted, unless it raises."""
 
     result: str = SUCCESS
 
 
 @contextlib.contextmanager
 def counted(counts: Counter[str]) -> Iterator[CountedResult]:
-    """Count the body once: Failure if it raises."""
+    """Count the body of a ``with`` once; as Failure if it raises."""
     outcome = CountedResult()
     try:
         yield outcome
@@ -47,9 +47,9 @@ def counted(counts: Counter[str]) -> Iterator[CountedResult]:
 
 
 class BundleTally:
-    """Counts that only grow, under the words of Pulsar's labels.
+    """Counters with the words of Pulsar's labels, one set for each broker.
 
-    One for each broker. Of the state channel's counts the ephemeral locks know only lookups.
+    Under ephemeral locks, of the state channel's counts only lookups are counted.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class BundleTally:
         self.tombstones = 0
 
     def looked_up(self, where: BundleLocation | None) -> None:
-        """A bundle was located; None: the store did not answer."""
+        """Count a lookup of a bundle's owner. None: the store did not answer."""
         state = ServiceUnitState.INIT
         if where is not None and where.changing:
             state = (
@@ -94,7 +94,7 @@ class BundleTally:
             self.lookups[state.value, FAILURE] += 1
 
     def wrote(self, record: bytes, *, failed: bool) -> None:
-        """This broker wrote a bundle's record, or could not."""
+        """Count a bundle's record that this broker wrote, or failed to write."""
         try:
             event = _EVENTS.get(ServiceUnitStateData.from_json(record).state)
         except InvalidRecord:
@@ -103,7 +103,7 @@ class BundleTally:
             self._publish(event, failed=failed)
 
     def repaired(self, *, removed: bool) -> None:
-        """The leader has overwritten a dead broker's record, or removed one that is not needed."""
+        """Count a record of a dead broker that the leader overwrote or removed."""
         if removed:
             self.tombstones += 1
         else:
@@ -116,7 +116,7 @@ class BundleTally:
             self.published[event, FAILURE] += 1
 
     def moved_on(self, before: object, after: object) -> None:
-        """A bundle's machine went from one state to another."""
+        """Count a state change of a bundle's machine."""
         if not isinstance(before, ChannelBundle) or not isinstance(after, ChannelBundle):
             return
         if after.record is not None and after.record != before.record:

@@ -61,28 +61,28 @@ class RecordsLink(Protocol):
     """This broker's connection to the topic; see `SystemTopicLink`."""
 
     async def keep(self, broker_url: str) -> NoReturn:
-        """Make it again and again."""
+        """Connect, and reconnect after every failure."""
 
     @property
     def linked(self) -> bool:
-        """Whether there is one that can be written to."""
+        """Whether the link can be written to."""
 
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Write a value, or a tombstone; raises `PeerError`."""
+        """Publish a value or a tombstone; raises `PeerError`."""
 
     def drop(self, why: str) -> None:
-        """End it; `keep` makes it again."""
+        """Close the connection; `keep` makes another."""
 
     def close(self) -> None:
-        """End it."""
+        """Close the link for good."""
 
 
 def link_to_topic(
     me: str, security: ClientSecurity = ANONYMOUS, cluster_key: ClusterKey | None = None
 ) -> Callable[[SystemTopicListener], RecordsLink]:
-    """Makes the link of broker ``me``; ``security`` and ``cluster_key``: its credentials."""
+    """A factory of broker ``me``'s links, with its credentials ``security`` and ``cluster_key``."""
     return lambda listener: SystemTopicLink(
         SERVICE_UNIT_STATE,
         listener,
@@ -105,7 +105,9 @@ class TopicRecords:
         link: Callable[[SystemTopicListener], RecordsLink],
         within_s: float = WITHIN_S,
     ) -> None:
-        """``link`` makes the way to the topic; ``within_s``: how long a question waits for it."""
+        """``link`` connects to the topic; ``within_s``: how long a request waits for the
+        connection.
+        """
         self._store = store
         self._me = me
         self._background = background
@@ -126,7 +128,7 @@ class TopicRecords:
         self._link = link(SystemTopicListener(self._on_begin, self._on_message, self._on_caught_up))
 
     def start(self, broker_url: str, topics: LoadedTopics) -> None:
-        """Begin to read; ``broker_url`` is any broker to find the topic at.
+        """Start reading. ``broker_url`` is any broker at which to look the topic up.
 
         ``topics`` are those that this broker serves.
         """
@@ -136,16 +138,16 @@ class TopicRecords:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything was read that the topic had when the link was made."""
+        """Whether all messages that the topic had when the link was made are read."""
         return self._caught_up.is_set()
 
     @property
     def believed(self) -> Mapping[str, bytes]:
-        """The record of each bundle, by what was read last."""
+        """The current record of each bundle, by the messages read so far."""
         return self._view.values
 
     def stop(self) -> None:
-        """End; the store itself stays open."""
+        """Stop reading; the underlying store stays open."""
         self._leave_session()
         self._lose("this broker stops")
         self._link.close()
@@ -266,7 +268,7 @@ class TopicRecords:
     async def _publish(
         self, path: str, bundle: str, value: bytes | None, properties: dict[str, str]
     ) -> str | None:
-        """Write a message and wait until it is read; returns why it does not count, if so."""
+        """Publish a message and wait until it is read back; returns why it is ignored, if it is."""
         if not self._link.linked:
             raise StoreUnavailable(path, f"{SERVICE_UNIT_STATE} is not linked at the moment")
         token = f"{self._me}-{next(self._tokens)}"
@@ -318,15 +320,15 @@ class TopicRecords:
             listener(Notification(kind, f"{_BELOW}{bundle}"))
 
     def _on_session(self, event: SessionEvent) -> None:
-        """Read the topic again after a lost session: others took this broker for dead.
+        """Read the topic again after a lost session: other brokers took this one for dead.
 
-        Messages of that time may wait unread, or on a link whose other end is gone.
+        Messages of that time may be unread, or on a connection whose other end is gone.
         """
         if event is SessionEvent.SESSION_LOST:
             self._read_again("this broker's session was lost")
 
     def led_by(self, leader: str) -> None:
-        """Read the topic at its new server: the former leader may never close the link."""
+        """Read the topic from its new server: the former leader may never close the connection."""
         former, self._leader = self._leader, leader
         if former not in (None, leader):
             self._read_again(f"{leader} leads now")
@@ -344,10 +346,10 @@ class TopicRecords:
 
 
 def live(entries: Sequence[bytes]) -> list[bytes]:
-    """Of the topic's entries those whose record stands, in their order.
+    """The topic's entries that hold current records, in order.
 
-    Where none does the last that removed one: a reader knows by the topic's last message when it
-    has read all.
+    Without one, the last tombstone: a reader needs the topic's last message to know that it has
+    read everything.
     """
     view, where, removal = ChannelView(), dict[str, int](), -1
     for number, entry in enumerate(entries):

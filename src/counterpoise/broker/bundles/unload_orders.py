@@ -17,7 +17,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class RecordUnloads:
-    """Has bundles unloaded by their records on the state channel, which their owners read.
+    """Unloads bundles by writing their records on the state channel, which the owners read.
 
     Source: ``UnloadScheduler``, ``ServiceUnitStateChannelImpl.publishUnloadEventAsync``.
     """
@@ -39,7 +39,7 @@ class RecordUnloads:
 
 
 class UnloadOrders:
-    """Has bundles unloaded by their owners, as an administrator would (``doLoadShedding``)."""
+    """Unloads bundles by the admin API of their owners, as an administrator would."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class UnloadOrders:
         security: ClientSecurity,
         within_s: Callable[[], float],
     ) -> None:
-        """``security``: who this broker is to the others; ``within_s``: for one unload."""
+        """``security``: this broker's credentials; ``within_s``: the time-out of one unload."""
         self._security = security
         self._me = me
         self._registry = registry

@@ -1,4 +1,4 @@
-"""Conditions about bundles that are awaited, and checked when something happens to a bundle."""
+"""Waits for conditions about bundles, checked when something happens to a bundle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.names.bundle import BundleName
 
 
 class BundleWaiters:
-    """Checks conditions about bundles again whenever a bundle is woken."""
+    """Checks conditions about a bundle whenever it is woken."""
 
     def __init__(self) -> None:
         self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
@@ -18,7 +18,7 @@ class BundleWaiters:
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
     ) -> bool:
-        """Return True once the condition holds, False when the time is over."""
+        """Return True once the condition holds, False after the time-out."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         while True:
@@ -39,7 +39,7 @@ class BundleWaiters:
                     del self._waiting[bundle]
 
     def wake(self, bundle: BundleName) -> None:
-        """Have every condition about a bundle checked again."""
+        """Make every condition about a bundle be checked again."""
         for future in self._waiting.pop(bundle, ()):
             if not future.done():
                 future.set_result(None)

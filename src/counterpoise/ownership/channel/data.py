@@ -27,7 +27,7 @@ class ServiceUnitState(enum.Enum):
 
     @property
     def in_flight(self) -> bool:
-        """Whether a broker has to act before the bundle is at rest again."""
+        """Whether a broker has to act before the bundle is at rest."""
         return self in (
             ServiceUnitState.ASSIGNING,
             ServiceUnitState.RELEASING,
@@ -36,7 +36,7 @@ class ServiceUnitState(enum.Enum):
 
     @property
     def active(self) -> bool:
-        """Whether a broker has, had or is to have the bundle."""
+        """Whether a broker owns the bundle, owned it, or is about to."""
         return self is ServiceUnitState.OWNED or self.in_flight
 
 
@@ -112,17 +112,17 @@ def _text(value: Any) -> str | None:
 
 
 def blank(broker: str | None) -> bool:
-    """Whether no broker is named, as Pulsar sees it."""
+    """Whether the record names no broker, by Pulsar's rule."""
     return broker is None or not broker.strip()
 
 
 def state_of(record: ServiceUnitStateData | None) -> ServiceUnitState:
-    """The state that a record, or its absence, stands for."""
+    """The state of a record; a missing record is `INIT`."""
     return ServiceUnitState.INIT if record is None else record.state
 
 
 def next_version(record: ServiceUnitStateData | None) -> int:
-    """The version that follows a record's; it wraps as a Java long does."""
+    """The version after this record's. It wraps as a Java long does."""
     if record is None:
         return 1
     return INT64_MIN if record.version == INT64_MAX else record.version + 1

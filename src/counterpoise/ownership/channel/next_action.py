@@ -23,7 +23,7 @@ from counterpoise.ownership.channel.data import (
 
 
 class OpenTopics(enum.Enum):
-    """What this broker does with its topics of a bundle."""
+    """What this broker does with the bundle's topics."""
 
     NONE = "none is open"
     SERVED = "they are served"
@@ -34,7 +34,7 @@ class OpenTopics(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LocalBundle:
-    """What one broker knows and wants about a bundle, besides the bundle's record."""
+    """What one broker knows about a bundle and was asked to do, besides the bundle's record."""
 
     me: str
     """The broker's id."""
@@ -45,7 +45,7 @@ class LocalBundle:
 
 @dataclass(frozen=True, slots=True)
 class WriteNext:
-    """Write the record that follows."""
+    """Write the next record."""
 
     record: ServiceUnitStateData
     keeps_topics: bool = True
@@ -54,41 +54,41 @@ class WriteNext:
 
 @dataclass(frozen=True, slots=True)
 class AwaitSuccessor:
-    """Go on serving until the successor is ready, or has had its time."""
+    """Keep serving until the successor is ready or its time is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseOpenTopics:
-    """Close what is open, and send the clients to ``destination`` if it is known."""
+    """Close the open topics. Send their clients to ``destination`` if it is known."""
 
     destination: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecord:
-    """Delete the record, which says nothing any more."""
+    """Delete a record that has no meaning any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitOthers:
-    """Another broker acts next: the former owner, or the successor."""
+    """Wait for another broker to act: the former owner or the successor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Nothing is left to do."""
+    """Do nothing."""
 
 
 Action: TypeAlias = WriteNext | AwaitSuccessor | CloseOpenTopics | DeleteRecord | AwaitOthers | Rest
 
 
 def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
-    """What a broker does next; ``local.topics`` are as `topics_by` says for this record."""
+    """What a broker does next. ``local.topics`` must be what `topics_by` returns for this record."""
     return _owed(record, local) or _requested(record, local) or _idle(record, local)
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
-    """What a broker does with its topics once it has read a record."""
+    """What a broker does with its topics after it has read a record."""
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:
@@ -99,7 +99,7 @@ def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) 
 
 
 def _owed(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
-    """What the record obliges the broker to do."""
+    """The action that the record requires of this broker; None if it requires nothing."""
     if local.topics is not OpenTopics.NONE and not serves(record, local.me):
         return _close(record, local)
     if record is None or local.me not in (record.source, record.destination):
@@ -108,7 +108,7 @@ def _owed(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | N
 
 
 def _close(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
-    """The way to closed topics: ownership moves first where the successor is ready."""
+    """The next action towards closed topics. Ownership moves first if the successor is ready."""
     if has_successor(record, local.me):
         if local.topics is OpenTopics.SERVED:
             return AwaitSuccessor()
@@ -141,7 +141,7 @@ def _following(record: ServiceUnitStateData, local: LocalBundle) -> Action | Non
 
 
 def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
-    """What the broker was asked to do, where that makes sense for the bundle as it stands."""
+    """The action for a request to this broker; None if it makes no sense in this state."""
     me, now_ms, state = local.me, local.now_ms, state_of(record)
     owned = record if state is ServiceUnitState.OWNED and serves(record, me) else None
     match local.request:
@@ -177,7 +177,7 @@ def _idle(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
 
 
 def serves(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether broker ``me`` may open topics of the bundle by this record."""
+    """Whether the record allows broker ``me`` to open topics of the bundle."""
     if record is None:
         return False
     if record.state is ServiceUnitState.OWNED:
@@ -186,7 +186,7 @@ def serves(record: ServiceUnitStateData | None, me: str) -> bool:
 
 
 def splits(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether broker ``me`` splits the bundle into the parts that the record names."""
+    """Whether broker ``me`` is splitting the bundle into the ranges that the record names."""
     return (
         record is not None
         and record.state is ServiceUnitState.SPLITTING
@@ -196,7 +196,7 @@ def splits(record: ServiceUnitStateData | None, me: str) -> bool:
 
 
 def comes_to(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether the bundle is on its way to broker ``me``."""
+    """Whether the bundle is being transferred or assigned to broker ``me``."""
     return (
         record is not None
         and record.state in (ServiceUnitState.ASSIGNING, ServiceUnitState.RELEASING)
@@ -205,7 +205,7 @@ def comes_to(record: ServiceUnitStateData | None, me: str) -> bool:
 
 
 def has_successor(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether broker ``me`` releases the bundle to another, which gets ready meanwhile."""
+    """Whether broker ``me`` is releasing the bundle to a successor, which prepares meanwhile."""
     return (
         _left(record, me, ServiceUnitState.RELEASING)
         and not blank(record.destination)
@@ -214,12 +214,12 @@ def has_successor(record: ServiceUnitStateData | None, me: str) -> bool:
 
 
 def goes_from(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether broker ``me`` has released the bundle, and its successor does not own it yet."""
+    """Whether broker ``me`` has released the bundle and its successor does not own it yet."""
     return _left(record, me, ServiceUnitState.ASSIGNING)
 
 
 def gave(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether another broker owns the bundle, and has it from broker ``me``."""
+    """Whether another broker owns the bundle and got it from broker ``me``."""
     return _left(record, me, ServiceUnitState.OWNED)
 
 
@@ -240,7 +240,7 @@ def _left(
 def assigning(
     before: ServiceUnitStateData | None, broker: str, now_ms: int
 ) -> ServiceUnitStateData:
-    """``broker`` is to own a bundle that has no owner (``publishAssignEventAsync``)."""
+    """The record that assigns a bundle without an owner (``publishAssignEventAsync``)."""
     return ServiceUnitStateData(
         ServiceUnitState.ASSIGNING, broker, timestamp_ms=now_ms, version=next_version(before)
     )
@@ -249,7 +249,7 @@ def assigning(
 def releasing(
     owned: ServiceUnitStateData, destination: str | None, now_ms: int
 ) -> ServiceUnitStateData:
-    """Its owner is to release a bundle, to ``destination`` or to the next lookup's choice."""
+    """The record by which the owner releases a bundle, to ``destination`` if one is named."""
     return ServiceUnitStateData(
         ServiceUnitState.RELEASING,
         destination,
@@ -262,7 +262,7 @@ def releasing(
 def splitting(
     owned: ServiceUnitStateData, children: Mapping[str, str | None], now_ms: int
 ) -> ServiceUnitStateData:
-    """Its owner splits a bundle into these ranges."""
+    """The record by which the owner splits a bundle into these ranges."""
     return ServiceUnitStateData(
         ServiceUnitState.SPLITTING,
         None,

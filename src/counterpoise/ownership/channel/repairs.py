@@ -23,10 +23,10 @@ def examine(
     now_ms: int,
     options: OwnershipOptions,
 ) -> tuple[Repair, ...]:
-    """Look at every bundle's record (``monitorOwnerships``); system bundles come last.
+    """The repairs that the records need (``monitorOwnerships``), system bundles last.
 
-    To be called only while the leader's own session is sound: otherwise the leader may not see
-    brokers that are alive.
+    Call it only while the leader's own session is healthy: otherwise brokers that are alive may be
+    missing from ``active``.
     """
     found = []
     for bundle, record in sorted(records.items()):
@@ -45,9 +45,9 @@ def examine(
 def override(
     record: ServiceUnitStateData, successor: str | None, now_ms: int
 ) -> ServiceUnitStateData:
-    """The record that repairs a bundle by force (``getOverrideInactiveBrokerStateData``).
+    """The record that forces a repair (``getOverrideInactiveBrokerStateData``).
 
-    Without a ``successor`` the bundle is free, and the next lookup places it.
+    Without a ``successor`` the bundle becomes free, and the next lookup places it.
     """
     repaired = replace(record, force=True, timestamp_ms=now_ms, version=next_version(record))
     had = record.destination if record.state is ServiceUnitState.OWNED else record.source

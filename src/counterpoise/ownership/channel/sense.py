@@ -34,7 +34,7 @@ _AS_SOURCE: Final = {
 
 
 def read_record(bundle: str, value: bytes) -> ServiceUnitStateData:
-    """The record of a bundle ``tenant/namespace/0x…_0x…``; raises `InvalidRecord`."""
+    """Read the record of a bundle ``tenant/namespace/0x…_0x…``; raises `InvalidRecord`."""
     if len(value) > VALUE_MAX:
         raise InvalidRecord("ServiceUnitStateData", value)
     record = ServiceUnitStateData.from_json(value)
@@ -63,7 +63,7 @@ def _why_senseless(bundle: str, record: ServiceUnitStateData) -> str | None:
 
 
 def tiles(parent: BundleRange, ranges: Collection[str]) -> bool:
-    """Whether ranges ``0x…_0x…`` cover a bundle's range without a gap, each point once."""
+    """Whether ranges ``0x…_0x…`` cover a bundle's range without gaps or overlaps."""
     if not 1 <= len(ranges) <= PARTS_MAX:
         return False
     try:
@@ -77,9 +77,9 @@ def tiles(parent: BundleRange, ranges: Collection[str]) -> bool:
 def why_unbelievable(
     record: ServiceUnitStateData, active: Collection[str], now_ms: int
 ) -> str | None:
-    """Why the leader repairs a record at once; None where it makes sense.
+    """Why the leader repairs a record at once; None if the record is plausible.
 
-    A change that is under way names brokers that are alive, and is not dated ahead of the clock.
+    A change in flight must name brokers that are alive, and may not be dated in the future.
     """
     missing = next(_missing(record, active), None)
     if missing is not None:

@@ -23,7 +23,7 @@ RECORDS: Final = "/service_unit_state"
 
 
 class ChannelPhase(enum.Enum):
-    """What this broker is doing about a bundle."""
+    """What this broker is doing with a bundle."""
 
     RESTING = "at rest"
     READING = "having its record read"
@@ -37,7 +37,7 @@ class ChannelPhase(enum.Enum):
 
 
 class RecordTrust(enum.Enum):
-    """How far the record that was read last still counts."""
+    """Whether the last record read is still current."""
 
     CURRENT = "nothing else is known"
     CHANGED = "it has changed since: it is read when the command under way has ended"
@@ -46,7 +46,7 @@ class RecordTrust(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
-    """What all bundles of one broker have in common."""
+    """What all bundles of one broker share."""
 
     options: OwnershipOptions
     now_ms: MillisecondClock = field(repr=False)
@@ -60,7 +60,7 @@ class ChannelContext:
 
 @dataclass(frozen=True, slots=True)
 class ChannelBundle:
-    """One bundle as one broker sees it."""
+    """The state of one bundle at one broker."""
 
     context: ChannelContext
     bundle: str
@@ -100,7 +100,7 @@ class ChannelBundle:
 
     @property
     def local(self) -> LocalBundle:
-        """What this broker knows and wants now, besides the record."""
+        """What this broker knows and was asked to do, besides the record."""
         return LocalBundle(self.me, self.topics, self.request, self.context.now_ms())
 
     @property

@@ -65,7 +65,7 @@ def read(state: ChannelBundle, _: object = None) -> Next:
 
 
 def act(state: ChannelBundle) -> Next:
-    """Do what comes next, by the record that was just read or written."""
+    """Start the action that follows from the record just read or written."""
     topics = topics_by(state.record, state.me, state.topics)
     if state.early_report and has_successor(state.record, state.me):
         topics = _handing_over(topics)
@@ -100,10 +100,10 @@ def _at_rest(state: ChannelBundle, phase: ChannelPhase) -> ChannelBundle:
 
 
 def _wait(state: ChannelBundle) -> Next:
-    """Wait for the other broker of a transfer, and get ready for the bundle if it comes here.
+    """Wait for the other broker of a transfer. Prepare if the bundle is coming here.
 
-    Both begin once for each record: clients that come meanwhile have it read again and again, and
-    must neither repeat the preparation nor prolong the waiting.
+    Both start once for each record: clients that arrive meanwhile cause more reads, which must
+    neither repeat the preparation nor extend the wait.
     """
     options, effects = state.context.options, list[events.StartTimer | events.Prepare]()
     number = 0 if state.record is None else state.record.version
@@ -126,7 +126,7 @@ def _take_request(state: ChannelBundle, request: events.Request) -> Next:
 
 
 def _keep_request(state: ChannelBundle, request: events.Request) -> Next:
-    """The request is looked at when the present step has ended."""
+    """Keep a request until the current step has ended."""
     return replace(state, request=request), ()
 
 
@@ -208,7 +208,7 @@ def _failed(state: ChannelBundle, event: events.CommandFailed) -> Next:
 
 
 def _act_or_read(state: ChannelBundle) -> Next:
-    """Go on, after another read if the record has changed meanwhile."""
+    """Act, or read the record again if it has changed meanwhile."""
     return act(state) if state.trust is RecordTrust.CURRENT else read(state)
 
 
@@ -224,7 +224,7 @@ def _successor_late(state: ChannelBundle, _: events.TimerFired) -> Next:
 
 
 def _note_successor_ready(state: ChannelBundle, _: events.SuccessorReady) -> Next:
-    """The successor is faster than the command under way."""
+    """The successor became ready before the current command ended."""
     if state.phase is P.WRITING:
         early = state.early_report or has_successor(state.writing, state.me)
         return replace(state, early_report=early), ()
@@ -243,7 +243,7 @@ def _former_owner_done(state: ChannelBundle, _: events.BundleReleased) -> Next:
 
 
 def _note_former_owner_done(state: ChannelBundle, _: events.BundleReleased) -> Next:
-    """The former owner is faster than the command under way."""
+    """The former owner closed its topics before the current command ended."""
     takes = state.phase is P.WRITING and comes_to(state.record, state.me)
     early = state.early_report or takes
     return replace(state, topics=_without_takeover(state.topics), early_report=early), ()
@@ -269,7 +269,7 @@ def _stay(state: ChannelBundle, _: object) -> Next:
 
 
 def _timer_fired(state: ChannelBundle, _: events.TimerFired) -> Next:
-    """The next state that waits starts its own."""
+    """The timer fired. The next state that waits starts its own."""
     return replace(state, timer_for=None), ()
 
 

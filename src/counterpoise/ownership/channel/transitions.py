@@ -22,7 +22,7 @@ from counterpoise.ownership.channel.data import (
 
 
 class Storage(enum.Enum):
-    """Where the channel is kept (``loadManagerServiceUnitStateTableViewClassName``)."""
+    """What keeps the channel's records (``loadManagerServiceUnitStateTableViewClassName``)."""
 
     SYSTEM_TOPIC = "ServiceUnitStateTableViewImpl"
     METADATA_STORE = "ServiceUnitStateMetadataStoreTableViewImpl"
@@ -55,7 +55,7 @@ FOLLOWS: Final[Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitS
 def refusal(
     before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage
 ) -> str | None:
-    """Why ``after`` may not follow ``before``; None when it may. ``after`` None is a tombstone."""
+    """Why ``after`` may not follow ``before``; None if it may. ``after`` None is a tombstone."""
     if after is None:
         return None
     if before is None:

@@ -28,28 +28,28 @@ class ChannelMessage:
 
 
 class ChannelView:
-    """Every bundle's record, as far as the topic was read."""
+    """The current record of every bundle, up to the last message read."""
 
     def __init__(self) -> None:
         self._records: dict[str, tuple[ServiceUnitStateData, bytes]] = {}
 
     @property
     def values(self) -> Mapping[str, bytes]:
-        """The record of each bundle that has one, as it was written."""
+        """The current record of each bundle, as bytes."""
         return {bundle: value for bundle, (_, value) in self._records.items()}
 
     def value(self, bundle: str) -> bytes | None:
-        """A bundle's record as it was written."""
+        """A bundle's current record, as bytes."""
         found = self._records.get(bundle)
         return None if found is None else found[1]
 
     def version(self, bundle: str) -> int | None:
-        """The version of a bundle's record; None without one."""
+        """The version of a bundle's record; None if it has none."""
         found = self._records.get(bundle)
         return None if found is None else found[0].version
 
     def hear(self, message: ChannelMessage) -> str | None:
-        """Take up the next message; returns why it does not count, None when it does."""
+        """Apply the next message. Returns why it is ignored, None if it counts."""
         before = self._records.get(message.bundle)
         if message.value is None:
             return self._bury(message, before)

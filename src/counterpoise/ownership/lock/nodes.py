@@ -12,17 +12,17 @@ HAND_OVERS: Final = "/counterpoise/hand-overs"
 
 
 def lock_of(bundle: str) -> str:
-    """The ownership lock of a bundle."""
+    """The path of a bundle's ownership lock."""
     return f"{LOCKS}/{bundle}"
 
 
 def hand_over_of(bundle: str) -> str:
-    """The announcement that a bundle is changing hands."""
+    """The path of the node that announces a bundle's hand-over."""
     return f"{HAND_OVERS}/{bundle}"
 
 
 def bundle_of(path: str) -> str | None:
-    """The bundle of one of these nodes; None for any other node."""
+    """The bundle of a lock or hand-over node; None for any other path."""
     for parent in (LOCKS, HAND_OVERS):
         if path.startswith(parent + "/"):
             name = path[len(parent) + 1 :]
@@ -31,7 +31,7 @@ def bundle_of(path: str) -> str | None:
 
 
 def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
-    """The owner of a lock; one without addresses if the value is no record."""
+    """The owner that a lock names; without addresses if the value is not a valid record."""
     if value is None:
         return None
     try:
@@ -41,7 +41,7 @@ def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
 
 
 def read_hand_over(value: bytes | None) -> HandOver | None:
-    """A hand-over's source and destination; None without one, or where the value is no record."""
+    """A hand-over's source and destination; None if there is no valid record."""
     if value is None:
         return None
     try:

@@ -10,7 +10,7 @@ from counterpoise.ownership.port import OwnershipOptions
 
 
 class LockPhase(enum.Enum):
-    """What a bundle is to this broker."""
+    """What this broker is doing with a bundle."""
 
     FREE = "not owned here"
     READING_HAND_OVER = "being handed over, perhaps to this broker"
@@ -61,7 +61,7 @@ _HOLDING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BundleLock:
-    """One bundle as one broker sees it."""
+    """The state of one bundle at one broker."""
 
     options: OwnershipOptions
     bundle: str
@@ -121,17 +121,17 @@ class BundleLock:
 
     @property
     def holds(self) -> bool:
-        """Whether open topics of the bundle stay open.
+        """Whether topics of the bundle that are open stay open.
 
-        In doubt they do: no client can publish to them once another broker has fenced their logs.
-        None is opened, though: that would fence the logs of the bundle's owner. Nor is one opened
-        while a successor is getting ready.
+        They do while it is unknown whether the lock still exists: once another broker has fenced
+        their logs, no client can publish to them. No topic is opened then, since that would fence
+        the logs of the bundle's owner; nor while a successor is preparing.
         """
         return self.phase in _HOLDING
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait: the bundle will be served here, or not, in a moment."""
+        """Whether a client should wait, since it is decided in a moment who serves the bundle."""
         return self.phase in _SETTLING or (
             self.phase is LockPhase.DRAINING and self.destination == self.me
         )
@@ -143,15 +143,15 @@ class BundleLock:
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine is on its way."""
+        """Whether the machine waits for a result or its timer."""
         return self.phase not in REST
 
     @property
     def cut_into(self) -> tuple[str, ...]:
-        """No lock says so."""
+        """Always empty: a lock does not record a split."""
         return ()
 
     @property
     def forgettable(self) -> bool:
-        """Whether the machine knows nothing that a new one would not."""
+        """Whether this state equals a new one, so that it need not be kept."""
         return self.phase is LockPhase.FREE

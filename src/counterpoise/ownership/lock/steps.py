@@ -18,22 +18,22 @@ P = LockPhase
 
 
 def stay(state: BundleLock, _: object) -> Next:
-    """It changes nothing."""
+    """Ignore the event."""
     return state, ()
 
 
 def ask(state: BundleLock, question: events.Command) -> Next:
-    """Put a question; its answer will be believed unless something overtakes it."""
+    """Issue a command. Its result counts unless another event comes first."""
     return replace(state, pausing=False, overtaken=False), (question,)
 
 
 def enter(state: BundleLock, phase: LockPhase, **changes: Any) -> Next:
-    """Begin a phase with its question."""
+    """Enter a phase and issue its first command."""
     return ask_again(replace(state, phase=phase, failures=0, **changes))
 
 
 def ask_again(state: BundleLock) -> Next:
-    """Put the question with which a phase begins."""
+    """Issue the phase's first command again."""
     match state.phase:
         case P.READING_HAND_OVER | P.WITHDRAWING:
             return ask(state, events.ReadNode(state.hand_over))
@@ -56,19 +56,19 @@ def ask_again(state: BundleLock) -> Next:
 
 
 def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
-    """Come to rest; the order that waited for it comes next."""
+    """Come to rest. A request that was kept is handled next."""
     return BundleLock(state.options, state.bundle, phase, version=version, order=state.order), ()
 
 
 def pause(state: BundleLock) -> Next:
-    """Wait before the question is put again."""
+    """Wait before the command is issued again."""
     failures = state.failures + 1
     after = replace(state, pausing=True, overtaken=False, failures=failures)
     return after, (events.StartTimer(pause_s(failures)),)
 
 
 def later(state: BundleLock, event: object) -> Next:
-    """Keep an order until this step is over."""
+    """Keep a request until the current step is over."""
     return replace(state, order=event), ()
 
 
@@ -81,27 +81,27 @@ def acquire(state: BundleLock, _: object) -> Next:
 
 
 def take(state: BundleLock, _: object) -> Next:
-    """The owner that hands the bundle to us has given its lock up."""
+    """The former owner has deleted its lock: create this broker's."""
     return enter(state, P.ACQUIRING)
 
 
 def take_over(state: BundleLock, _: object) -> Next:
-    """The owner that hands the bundle to us has released it, or is gone."""
+    """The former owner has released the bundle or is gone: take it."""
     return enter(state, P.ACQUIRING, is_released=True)
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
-    """The owner that hands the bundle to us has closed all it had open, or is gone."""
+    """The former owner has closed all its topics, or is gone."""
     return replace(state, is_released=True), ()
 
 
 def hear(state: BundleLock, _: object) -> Next:
-    """The owner announced a hand-over: read which broker it is for."""
+    """The owner announced a hand-over: read which broker it names."""
     return enter(state, P.READING_HAND_OVER, destination=None, is_released=False)
 
 
 def check_ownership(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """A client came: look whether the bundle is handed over to us, or ours already."""
+    """A client came: check whether the bundle is handed over to this broker, or owned already."""
     return enter(state, P.READING_HAND_OVER, thorough=True)
 
 
@@ -117,7 +117,7 @@ def heard(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def checked(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock was read, by a broker that does not serve the bundle."""
+    """A broker that does not serve the bundle has read its lock."""
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
@@ -133,12 +133,12 @@ def checked(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def created(state: BundleLock, answer: events.NodeCreated) -> Next:
-    """The lock is ours."""
+    """The lock was created."""
     return own(state, answer.version)
 
 
 def own(state: BundleLock, version: int) -> Next:
-    """The lock is ours; the former owner may still be closing what it had open."""
+    """This broker owns the bundle. The former owner may still be closing topics."""
     if state.destination != state.me or state.is_released:
         return rest(state, P.OWNED, version)
     after = replace(state, phase=P.TAKING_OVER, version=version, failures=0)
@@ -146,7 +146,7 @@ def own(state: BundleLock, version: int) -> Next:
 
 
 def inherit(state: BundleLock, _: object) -> Next:
-    """The former owner has closed all it had open, or has had its time."""
+    """The former owner has closed all topics, or its time is over."""
     return rest(state, P.OWNED, state.version)
 
 
@@ -156,7 +156,7 @@ def look(state: BundleLock, _: object) -> Next:
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock was read, by a broker that wants it or has open topics."""
+    """A broker that wants the lock or has open topics has read it."""
     holder = read_lock(answer.value)
     if holder is None:
         # No broker has it. If it went with a session of ours, the topics just stay open.
@@ -173,7 +173,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def create(state: BundleLock, _: object) -> Next:
-    """Nothing is in the way of our lock any more."""
+    """No other lock is in the way: create this broker's."""
     return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
 
 
@@ -181,12 +181,12 @@ def create(state: BundleLock, _: object) -> Next:
 
 
 def doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone: look before any other topic is opened."""
+    """The lock may be gone: read it before any further topic is opened."""
     return enter(state, P.DOUBTED, version=None)
 
 
 def release(state: BundleLock, order: events.Release) -> Next:
-    """Release the bundle: announce it first."""
+    """Announce that the bundle is to be released."""
     if order.destination == state.me:
         # The lock stays, so no other broker has to know.
         return enter(state, P.DRAINING, destination=state.me)
@@ -194,19 +194,19 @@ def release(state: BundleLock, order: events.Release) -> Next:
 
 
 def announced(state: BundleLock, _: object) -> Next:
-    """It is announced: the successor gets ready, if there is one and the lock is surely ours."""
+    """Announced: the successor prepares, if there is one and this broker surely has the lock."""
     if state.destination is None or state.version is None:
         return enter(state, P.DRAINING)
     return replace(state, phase=P.AWAITING), (events.StartTimer(state.options.prepare_s),)
 
 
 def give(state: BundleLock, _: object) -> Next:
-    """The successor is ready: it gets the lock, and topics stay open until it has it."""
+    """The successor is ready: delete the lock for it. Topics stay open until it has the lock."""
     return enter(state, P.YIELDING)
 
 
 def given(state: BundleLock, answer: object) -> Next:
-    """Our lock is gone: close the topics as soon as the successor has its own."""
+    """The lock is deleted: close the topics as soon as the successor has its own lock."""
     if state.version is None:
         return drain(state, answer)
     if state.overtaken:
@@ -216,32 +216,32 @@ def given(state: BundleLock, answer: object) -> Next:
 
 
 def drain_yielded(state: BundleLock, _: object) -> Next:
-    """The successor has the lock: close the topics, and withdraw."""
+    """The successor has the lock: close the topics and withdraw the announcement."""
     return enter(state, P.DRAINING, version=None, yielded=True)
 
 
 def drain_yielded_without_successor(state: BundleLock, _: object) -> Next:
-    """The successor does not come: close the topics; the next lookup finds another broker."""
+    """The successor does not come: close the topics. The next lookup finds another broker."""
     return enter(state, P.DRAINING, destination=None)
 
 
 def drain(state: BundleLock, _: object) -> Next:
-    """The successor has had its time: close the topics first, and then delete the lock."""
+    """The successor's time is over: close the topics, then delete the lock."""
     return enter(state, P.DRAINING)
 
 
 def drain_in_doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone: another broker may own the bundle by now, so don't wait for it."""
+    """The lock may be gone and another broker may own the bundle: close without waiting."""
     return enter(state, P.DRAINING, version=None)
 
 
 def drain_without_successor(state: BundleLock, _: object) -> Next:
-    """The announcement failed: close the topics; the next lookup finds a broker."""
+    """The announcement failed: close the topics. The next lookup finds a broker."""
     return enter(state, P.DRAINING, destination=None)
 
 
 def drained(state: BundleLock, _: object) -> Next:
-    """The topics are closed: delete the lock, or serve again if the bundle comes back here."""
+    """The topics are closed: delete the lock, or serve again if the bundle returns here."""
     if state.yielded:
         return enter(state, P.WITHDRAWING)
     if state.destination != state.me:
@@ -252,12 +252,12 @@ def drained(state: BundleLock, _: object) -> Next:
 
 
 def replaced(state: BundleLock, _: events.SplitCompleted) -> Next:
-    """The parts are owned: only the lock has to go."""
+    """This broker owns the parts of the bundle: only the lock has to be deleted."""
     return enter(state, P.DELETING, destination=None)
 
 
 def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock was read, to delete it if it is ours."""
+    """The lock was read, to be deleted if it is this broker's."""
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
@@ -266,7 +266,7 @@ def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def deleted(state: BundleLock, answer: object) -> Next:
-    """Our lock is gone: give the successor time to take the bundle."""
+    """The lock is deleted: give the successor time to take the bundle."""
     if not state.announced:
         return rest(state, P.FREE)
     if state.destination is None or state.overtaken:
@@ -278,12 +278,12 @@ def deleted(state: BundleLock, answer: object) -> Next:
 
 
 def taken(state: BundleLock, _: object) -> Next:
-    """A lock appeared while ours was being deleted: the successor's, if ours is gone."""
+    """A lock appeared during the deletion: it is the successor's if this broker's is gone."""
     return replace(state, overtaken=True), ()
 
 
 def withdraw(state: BundleLock, _: object) -> Next:
-    """The hand-over is over: take its announcement away."""
+    """The hand-over is over: delete its announcement."""
     return enter(state, P.WITHDRAWING)
 
 
@@ -293,7 +293,7 @@ def stop_waiting(state: BundleLock, order: object) -> Next:
 
 
 def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The hand-over was read, to delete it if it is ours."""
+    """The hand-over was read, to be deleted if it is this broker's."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
@@ -302,7 +302,7 @@ def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def free(state: BundleLock, _: object) -> Next:
-    """It is over."""
+    """The bundle is released."""
     return rest(state, P.FREE)
 
 
@@ -310,7 +310,7 @@ def free(state: BundleLock, _: object) -> Next:
 
 
 def believing(transition: Transition) -> Transition:
-    """Take an answer, or put the question again if something happened since it was put."""
+    """Accept a result, or issue the command again if something happened since."""
 
     def answered(state: BundleLock, answer: Any) -> Next:
         return ask_again(state) if state.overtaken else transition(state, answer)
@@ -319,7 +319,7 @@ def believing(transition: Transition) -> Transition:
 
 
 def trying(tries: int | None, then: Transition) -> Transition:
-    """Put a question that failed again; after so many failures in a row do something else."""
+    """Issue a command again after a failure; after so many failures in a row do ``then``."""
 
     def failed(state: BundleLock, event: events.CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
@@ -337,13 +337,13 @@ def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
 
 
 def unsettle(state: BundleLock, _: object) -> Next:
-    """Trust neither what is known of the lock nor the answer that is on its way."""
+    """Trust neither what is known of the lock nor the result that is under way."""
     state = replace(state, version=None)
     return ask_again(state) if state.pausing else (replace(state, overtaken=True), ())
 
 
 def unsure(state: BundleLock, _: object) -> Next:
-    """The lock may be gone; that is looked at when the topics are closed."""
+    """The lock may be gone. That is checked once the topics are closed."""
     return replace(state, version=None), ()
 
 
@@ -353,7 +353,7 @@ def on_node(
     announced: Transition = stay,
     withdrawn: Transition = stay,
 ) -> Transition:
-    """What follows from a change of the lock or of the hand-over."""
+    """The transition for a change of the lock or of the hand-over node."""
 
     def changed(state: BundleLock, event: events.NodeChanged) -> Next:
         vanished = event.change is events.NodeChange.VANISHED
@@ -365,5 +365,5 @@ def on_node(
 
 
 def also_look_at_the_lock(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """A client came while the hand-over is read for another reason."""
+    """A client came while the hand-over is being read: read the lock afterwards."""
     return replace(state, thorough=True), ()

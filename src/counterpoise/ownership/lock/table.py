@@ -61,7 +61,7 @@ def _row(
     session: Transition = do.stay,
     timer: Transition = do.stay,
 ) -> dict[tuple[LockPhase, type], Transition]:
-    """The entries of a phase: what is not named here changes nothing."""
+    """The entries of one phase. Events that are not named here change nothing."""
     row: dict[type, Transition] = {
         events.Acquire: acquire,
         events.Release: release,

@@ -66,7 +66,7 @@ def changed_copy() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mutants-") as made:
         copy = Path(made)
         ignored = shutil.ignore_patterns("__pycache__")
-        for name in ("src", "tests", "scripts", "docs", "deploy"):
+        for name in ("src", "tests", "scripts", "docs", "deploy", "bench"):
             shutil.copytree(ROOT / name, copy / name, ignore=ignored)
         shutil.copy(ROOT / "pyproject.toml", copy)
         yield copy

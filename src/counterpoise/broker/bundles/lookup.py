@@ -35,7 +35,9 @@ class LookupService:
         balanced: bool = True,
         tally: BundleTally | None = None,
     ) -> None:
-        """``balanced``: the leader places bundles; otherwise the broker that is asked takes them."""
+        """``balanced``: the leader places bundles; otherwise the broker that is asked takes
+        them.
+        """
         self._registry = registry
         self._election = election
         self._ownership = ownership
@@ -121,7 +123,9 @@ class LookupService:
         return await self._connect_to(bundle, NamespaceEphemeralData("", f"http://{destination}"))
 
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """The owner after a release that is under way; raises `BrokerError` if that takes too long."""
+        """The owner after a release that is under way; raises `BrokerError` if that takes too
+        long.
+        """
 
         async def settled() -> bool:
             return not (await self._ownership.locate(bundle)).changing
@@ -187,7 +191,9 @@ class LookupService:
         return where.owner
 
     async def choose(self, bundle: BundleName) -> str | None:
-        """The broker for a bundle: the one an administrator named, otherwise the placer's choice."""
+        """The broker for a bundle: the one an administrator named, otherwise the placer's
+        choice.
+        """
         if bundle.namespace.bound_broker is not None:
             return None
         if not self._balanced:
@@ -212,7 +218,9 @@ class LookupService:
         return await self._connect_to(bundle, owner)
 
     async def _connect_to(self, bundle: BundleName, owner: NamespaceEphemeralData) -> LookupConnect:
-        """The owner's addresses: from its record, or from its registration if only its id is known."""
+        """The owner's addresses: from its record, or from its registration if only its id is
+        known.
+        """
         if owner.native_url or owner.native_url_tls:
             return LookupConnect(
                 owner.broker_id,

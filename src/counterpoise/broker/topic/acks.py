@@ -45,7 +45,7 @@ class AckState:
         self.partial.clear()
 
     def ack(self, index: int) -> bool:
-        """Acknowledge one entry; False when it already was."""
+        """Acknowledge one entry; False if it already was acknowledged."""
         mark = self.mark
         if self.partial:
             self.partial.pop(index, None)
@@ -66,10 +66,10 @@ class AckState:
         return True
 
     def ack_part(self, index: int, remaining: Sequence[int]) -> int:
-        """Acknowledge messages of a batch; how many of it are left.
+        """Acknowledge messages of a batch; returns how many are left.
 
-        ``remaining``: those that one consumer has not acknowledged, as 64-bit words. With none
-        left the entry is still to be acknowledged by `ack`.
+        ``remaining``: the messages that one consumer has not acknowledged, as 64-bit words. When
+        none is left, the entry is still to be acknowledged by `ack`.
         """
         bits = bits_of(remaining)
         if not self.is_acked(index):
@@ -90,7 +90,7 @@ class AckState:
         return words_of(bits)
 
     def ack_range(self, first: int, last: int) -> bool:
-        """Acknowledge ``first`` to ``last``; whether that changed anything."""
+        """Acknowledge ``first`` to ``last``; returns whether that changed anything."""
         if first <= self.mark + 1:
             return last > self.mark and self.ack_through(last) >= 0
         changed = 0
@@ -105,7 +105,7 @@ class AckState:
         return changed > 0
 
     def ack_through(self, index: int) -> int:
-        """Acknowledge everything up to ``index``; how many entries that newly acknowledged."""
+        """Acknowledge everything up to ``index``; returns how many entries were not before."""
         if index <= self.mark:
             return 0
         newly = index - self.mark - self._count_through(index)
@@ -126,17 +126,17 @@ class AckState:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether entries above ``mark`` may be such that `skips` is true of them."""
+        """Whether `skips` may be true of entries above ``mark``."""
         return bool(self.above or self.withheld)
 
     def skips(self, index: int) -> bool:
-        """Whether this entry is not to be delivered now: acknowledged, for good or pending."""
+        """Whether this entry is skipped in delivery: acknowledged, or in an open transaction."""
         return self.is_acked(index) or (
             self.withheld is not None and self.withheld.withholds(index)
         )
 
     def unacked(self, number: int) -> int:
-        """Index of the ``number``-th entry, from 1, that is not acknowledged."""
+        """Index of the ``number``-th unacknowledged entry, counted from 1."""
         index = self.mark + number
         for first, last in self.ranges():
             if first > index:
@@ -145,11 +145,11 @@ class AckState:
         return index
 
     def backlog(self, end: int) -> int:
-        """Entries below index ``end`` that are not acknowledged."""
+        """The number of unacknowledged entries below index ``end``."""
         return max(end - 1 - self.mark - self.above, 0)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """The acknowledged stretches above ``mark``, inclusive, ascending, never adjacent."""
+        """The acknowledged ranges above ``mark``: inclusive, ascending, never adjacent."""
         first = last = -1
         # A copy: acknowledgements may come in while a caller iterates.
         for block, held in sorted(self._bits.items()):
@@ -168,7 +168,7 @@ class AckState:
             yield first, last
 
     def range_count(self) -> int:
-        """How many stretches `ranges` has, without going through them."""
+        """The number of `ranges`, without iterating over them."""
         count, ended = 0, -1
         for block, bits in sorted(self._bits.items()):
             count += (bits & ~(bits << 1)).bit_count()
@@ -178,7 +178,7 @@ class AckState:
         return count
 
     def _count_through(self, index: int) -> int:
-        """How many single acknowledgements lie at or below ``index``."""
+        """The number of single acknowledgements at or below ``index``."""
         block, at = divmod(index, _WIDTH)
         count = 0
         for key, bits in self._bits.items():
@@ -219,7 +219,7 @@ def _trailing_ones(bits: int) -> int:
 
 
 def restored_acks(log: Log[Any], state: CursorState) -> AckState:
-    """The acknowledgements that ``state`` remembers, as indexes of this open log."""
+    """The acknowledgements in a saved ``state``, as indexes of this open log."""
 
     def after(position: Position) -> int:
         return log.index(Position(position.ledger_id, position.entry_id + 1))

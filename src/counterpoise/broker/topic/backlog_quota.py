@@ -21,7 +21,7 @@ KEPT: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """A limit that is in force: bytes, or with ``is_age`` seconds."""
+    """A quota in force: bytes, or seconds if ``is_age``."""
 
     limit: int
     policy: str
@@ -32,7 +32,7 @@ class BacklogQuota:
 
 
 def quotas_of(policies: Mapping[str, Any], default: BacklogQuota) -> tuple[BacklogQuota, ...]:
-    """The quotas of ``backLogQuotaMap``; ``default`` holds where there is none by size."""
+    """The quotas of ``backLogQuotaMap``; ``default`` applies where it has none by size."""
     found = policies.get("backLogQuotaMap") or {}
     size, age = found.get("destination_storage"), found.get("message_age")
     quotas = [default]
@@ -53,14 +53,14 @@ def _policy(quota: Mapping[str, Any]) -> str:
 
 
 class LaggingSubscription(Protocol):
-    """A durable subscription, as far as its backlog goes."""
+    """What backlog quotas need of a durable subscription."""
 
     log: Log[Any]
     acks: AckState
 
     @property
     def backlog(self) -> int:
-        """Entries that are stored and not acknowledged."""
+        """The number of stored entries that are not acknowledged."""
 
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index`` without a consumer."""
@@ -68,14 +68,14 @@ class LaggingSubscription(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the durable subscriptions of a topic have not acknowledged."""
+    """The unacknowledged entries of a topic's durable subscriptions."""
 
     log: Log[Any]
     subscriptions: Collection[LaggingSubscription]
     wall: WallClock
 
     async def exceeded(self, quotas: Iterable[BacklogQuota]) -> BacklogQuota | None:
-        """The first quota that it exceeds; None if it keeps them."""
+        """The first quota that the backlog exceeds; None if it exceeds none."""
         for quota in quotas:
             if quota.is_age:
                 oldest = await self._oldest_ms()
@@ -86,7 +86,7 @@ class Backlog:
         return None
 
     async def require_quota(self, quotas: Iterable[BacklogQuota]) -> None:
-        """Raise `BrokerError` unless a producer may come: not while it exceeds a quota."""
+        """Raise `BrokerError` if the backlog exceeds a quota that refuses producers."""
         found = await self.exceeded(quotas)
         if found is not None and found.policy != EVICTION:
             code = ServerError.ProducerBlockedQuotaExceededException
@@ -96,7 +96,7 @@ class Backlog:
             raise BrokerError(code, why)
 
     async def evict(self, quota: BacklogQuota) -> None:
-        """Acknowledge the oldest messages for those that lag, until the quota is kept."""
+        """Acknowledge the oldest messages of lagging subscriptions until the quota is met."""
         if quota.is_age:
             await self.expire(quota.limit)
         else:
@@ -105,7 +105,7 @@ class Backlog:
             self._advance(self.log.end - kept)
 
     async def expire(self, age_s: int) -> None:
-        """Acknowledge what was published longer ago."""
+        """Acknowledge messages that were published more than ``age_s`` seconds ago."""
         before_ms = int((self.wall() - age_s) * 1000)
         self._advance(await first_published_at(self.log, before_ms))
 
@@ -115,19 +115,21 @@ class Backlog:
                 subscription.advance(first - 1)
 
     def _bytes(self) -> int:
-        """Bytes behind the slowest, at the average size of the entries, as Pulsar estimates."""
+        """Bytes behind the slowest subscription, by the average entry size, as Pulsar estimates
+        it.
+        """
         entries = self.log.end - self.log.begin
         most = max((each.backlog for each in self.subscriptions), default=0)
         return most * self.log.size // entries if entries else 0
 
     async def _oldest_ms(self) -> int | None:
-        """When the oldest message was published."""
+        """The publish time of the oldest message."""
         slowest = min(self.subscriptions, key=lambda it: it.acks.unacked(1), default=None)
         return None if slowest is None else await earliest_in_backlog(slowest)
 
 
 def pass_over_trimmed(log: Log[Any], subscriptions: Iterable[LaggingSubscription]) -> None:
-    """Go on behind what was deleted: readers hold nothing back, as in Pulsar."""
+    """Move readers past deleted entries: readers keep nothing from deletion, as in Pulsar."""
     for each in subscriptions:
         if each.acks.mark < log.begin - 1:
             each.advance(log.begin - 1)

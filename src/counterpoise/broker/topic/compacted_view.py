@@ -1,7 +1,7 @@
-"""What is left of a topic after compaction: the last value under each key, at its own position.
+"""A compacted topic: the last value of each key, at its own position.
 
 Pulsar writes it to a ledger of its own. Here it is a view of the topic's own ledgers, which are
-kept from the oldest value that counts; what lies between is passed over (docs/DIFFERENCES.md).
+kept from the oldest value that counts; the entries between are skipped (docs/DIFFERENCES.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Survivors = Mapping[int, frozenset[int] | None]
 
 
 class CompactedView:
-    """The entries that a ``readCompacted`` consumer gets up to ``horizon``."""
+    """The entries that a ``readCompacted`` consumer gets, up to ``horizon``."""
 
     __slots__ = ("_indexes", "_survivors", "horizon")
 
@@ -30,37 +30,37 @@ class CompactedView:
         self._indexes: list[int] = []
 
     def replace(self, horizon: int, survivors: Survivors) -> None:
-        """A compaction has gone through all entries up to ``horizon``."""
+        """Take the result of a compaction of all entries up to ``horizon``."""
         self.horizon = horizon
         self._survivors = survivors
         self._indexes = sorted(survivors)
 
     @property
     def entries(self) -> int:
-        """How many entries are left."""
+        """The number of entries in the view."""
         return len(self._indexes)
 
     @property
     def first(self) -> int:
-        """Index of the oldest entry that is left; the one after the horizon if there is none."""
+        """Index of the view's oldest entry; the one after the horizon if it is empty."""
         return self._indexes[0] if self._indexes else self.horizon + 1
 
     @property
     def last(self) -> int | None:
-        """Index of the newest entry that is left."""
+        """Index of the view's newest entry."""
         return self._indexes[-1] if self._indexes else None
 
     def following(self, index: int) -> int:
-        """Index of the first entry that is left at or after ``index``, or after the horizon."""
+        """Index of the view's first entry at or after ``index``, or after the horizon."""
         at = bisect_left(self._indexes, index)
         return self._indexes[at] if at < len(self._indexes) else self.horizon + 1
 
     def places(self, index: int) -> frozenset[int] | None:
-        """The messages of a batch that are left; None where that is no batch."""
+        """The positions of a batch's messages that are in the view; None if it is no batch."""
         return self._survivors.get(index)
 
     def shown(self, index: int, entry: bytes) -> bytes:
-        """An entry without the messages that do not count any more."""
+        """An entry without the messages that compaction removed."""
         places = self._survivors.get(index)
         return entry if places is None else compacted_batch(entry, places)
 
@@ -70,11 +70,11 @@ NOT_COMPACTED: Final = CompactedView()
 
 
 class LatestValues:
-    """The last value under each key of the entries that were added, oldest first.
+    """The last value of each key among the entries added, oldest first.
 
     A message without a payload removes its key. One without a key is dropped, unless
-    ``keeps_keyless`` (``topicCompactionRetainNullKey``). An entry that no client could read either
-    is left out; a batch of a compression that brokers do not know is kept as it is.
+    ``keeps_keyless`` (``topicCompactionRetainNullKey``). An entry that no client could read is left
+    out as well; a batch in a compression that brokers do not know is kept as it is.
     """
 
     def __init__(self, *, keeps_keyless: bool) -> None:
@@ -85,7 +85,7 @@ class LatestValues:
         self.messages = 0
 
     def add(self, index: int, entry: bytes) -> None:
-        """The next entry; an empty one is lost."""
+        """Add the next entry; an empty one is lost."""
         try:
             metadata = metadata_of(entry) if entry else None
         except BadEntry:
@@ -125,7 +125,7 @@ class LatestValues:
 
     @property
     def survivors(self) -> Survivors:
-        """What is left."""
+        """The result of the compaction."""
         whole: dict[int, frozenset[int] | None] = {}
         places: dict[int, set[int]] = {}
         for index, place in (*self._kept, *self._of_key.values()):
@@ -137,5 +137,5 @@ class LatestValues:
 
     @property
     def left(self) -> int:
-        """How many messages are left."""
+        """The number of messages that remain."""
         return len(self._kept) + len(self._of_key)

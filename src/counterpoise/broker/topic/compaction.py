@@ -1,10 +1,9 @@
-"""Compaction of a topic of which only the last value under each key counts.
+"""Compaction of a system topic, of which only the last value of each key counts.
 
-Pulsar's compactor writes the values that are left to a ledger of its own, beside the topic. Here
-they are written to the topic again while it is being loaded: no producer is attached then, so
-nothing comes in between, and a reader from the beginning reads the values that are left and then
-the changes. The ledgers before them are deleted once the subscription that keeps them has
-acknowledged them.
+Pulsar's compactor writes the remaining values to a ledger of its own, beside the topic. Here they
+are written to the topic again while it is being loaded: no producer is attached then, so nothing
+comes in between, and a reader from the beginning reads the remaining values and then the changes.
+The ledgers before them are deleted once the subscription that keeps them has acknowledged them.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ class LoadedTopics(Protocol):
         """The loaded topics by name."""
 
     async def unload_topic(self, name: TopicName) -> None:
-        """Close one; its clients reconnect, which loads it again."""
+        """Close a topic; its clients reconnect, which loads it again."""
 
 
 class Compaction:
-    """Compacts one topic when it is loaded, and loads it again when it has grown."""
+    """Compacts one topic when it is loaded, and reloads it when it has grown."""
 
     def __init__(self, topic: TopicName, keeper: str, survivors: Survivors) -> None:
         """``keeper`` is the subscription that keeps the topic's messages."""
@@ -58,7 +57,9 @@ class Compaction:
         self.threshold = THRESHOLD
 
     async def compact(self, topic: PersistentTopic) -> None:
-        """Write the values that are left to a topic without clients; drop all before them."""
+        """Write the remaining values to a topic without clients, and drop everything before
+        them.
+        """
         log = topic.log
         entries: list[bytes] = []
         while log.begin + len(entries) < log.end:
@@ -87,7 +88,7 @@ class Compaction:
             keeper.save()
 
     async def keep(self, topics: LoadedTopics) -> None:
-        """Unload the topic whenever it has grown too large: loading it again compacts it."""
+        """Unload the topic whenever it has grown too large: reloading compacts it."""
         while True:
             await asyncio.sleep(LOOK_S)
             topic = topics.loaded.get(self.topic)
@@ -99,7 +100,7 @@ class _NoSink:
     """The sink of a producer without a connection."""
 
     def settled(self, producer: object, count: int) -> None:
-        """Nothing was waiting."""
+        """Ignored: nobody waits for these entries."""
 
 
 def _internal_producer(topic: PersistentTopic) -> Producer:

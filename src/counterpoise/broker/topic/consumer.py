@@ -1,4 +1,4 @@
-"""What a connection holds after a successful subscribe: the verbs of one consumer."""
+"""A consumer's operations, which a connection holds after a successful subscribe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class Consumer(Recipient):
-    """A recipient with what its client may ask of it."""
+    """A recipient with the operations of its client."""
 
     __slots__ = ("discards", "subscription")
 
@@ -37,7 +37,7 @@ class Consumer(Recipient):
         self.discards = False
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
-        """As any recipient; of a batch that is partly acknowledged the client drops that part."""
+        """Send to the client, which drops messages of a batch that it has acknowledged."""
         acks = self.subscription.acks
         if acks.partial or acks.withheld:
             index = self.subscription.log.index
@@ -51,12 +51,12 @@ class Consumer(Recipient):
         self.subscription.resume(self)
 
     def resume(self) -> None:
-        """The connection can be written to again."""
+        """The connection is writable again."""
         self.subscription.resume(self)
 
     @property
     def takes_acks(self) -> bool:
-        """Whether an acknowledgement still counts, though the consumer may have been closed."""
+        """Whether acknowledgements still count, even if the consumer has been closed."""
         return not self.subscription.closed
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:
@@ -64,13 +64,15 @@ class Consumer(Recipient):
         self.subscription.ack_individual(self, acks)
 
     def ack_cumulative(self, ledger_id: int, entry_id: int, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge everything up to an entry (up to inside it when ``ack_set`` is given)."""
+        """Acknowledge everything up to an entry, or up to a message in it if ``ack_set`` is
+        given.
+        """
         self.subscription.ack_cumulative(self, Position(ledger_id, entry_id), ack_set)
 
     async def ack_in_transaction(
         self, transaction: TransactionId, acked: Sequence[Acked], *, cumulative: bool
     ) -> None:
-        """Acknowledge once the transaction is committed; raises `BrokerError`."""
+        """Acknowledge when the transaction commits; raises `BrokerError`."""
         if cumulative and self.subscription.type not in CUMULATIVE:
             why = f"A {self.subscription.type.name} subscription has no cumulative acknowledgement"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -78,7 +80,7 @@ class Consumer(Recipient):
         await transactions.acknowledge(self, transaction, acked, cumulative=cumulative)
 
     def redeliver(self, positions: Iterable[tuple[int, int]] | None = None) -> None:
-        """Send the given unacknowledged entries again, or all of this consumer's."""
+        """Redeliver the given unacknowledged entries, or all of this consumer's."""
         self.subscription.redeliver(self, positions)
 
     async def seek_to(self, position: Position) -> None:
@@ -94,7 +96,7 @@ class Consumer(Recipient):
         await self.subscription.unsubscribe(self, force=force)
 
     async def last_batch_index(self) -> int:
-        """Index of the last message inside the topic's last entry; -1 if that is no batch."""
+        """Index of the last message inside the topic's last entry; -1 if it is no batch."""
         log, last = self.subscription.log, self._last_index()
         left = self.subscription.compacted.places(last) if self._is_compacted(last) else None
         return max(left) if left else await last_batch_index(log, last)
@@ -109,7 +111,7 @@ class Consumer(Recipient):
         return self.request.read_compacted and index <= self.subscription.compacted.horizon
 
     def _last_index(self) -> int:
-        """Index of the last entry that it can get; below the log's begin where there is none."""
+        """Index of the last entry that the consumer can get; below the log's begin without one."""
         last = self.subscription.last_index
         if not self._is_compacted(last):
             return last
@@ -117,7 +119,7 @@ class Consumer(Recipient):
         return self.subscription.log.begin - 1 if left is None else left
 
     def close(self) -> None:
-        """Detach; what it holds unacknowledged goes to the others."""
+        """Detach. Its unacknowledged messages go to the other consumers."""
         if not self.closed:
             self.closed = True
             self.subscription.remove(self)

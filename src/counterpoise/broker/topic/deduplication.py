@@ -1,4 +1,4 @@
-"""Message deduplication: what a producer sends again is stored once (``MessageDeduplication``)."""
+"""Message deduplication: a message that is sent again is stored once (``MessageDeduplication``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULTS: Final = TopicOptions()
 
 
 class Sent(Enum):
-    """What an entry is, by its sequence id."""
+    """Whether an entry is new, by its sequence id."""
 
     NEW = auto()
     STORED = auto()
@@ -32,7 +32,7 @@ class Sent(Enum):
 
 
 class Deduplication:
-    """The highest sequence ids of a topic's producers: those given to the log, and those stored."""
+    """The highest sequence ids of a topic's producers: submitted to the log, and stored."""
 
     def __init__(self, stored: Mapping[str, int], options: TopicOptions = _DEFAULTS) -> None:
         self.stored = dict(stored)
@@ -45,7 +45,7 @@ class Deduplication:
 
     @classmethod
     async def recover(cls, log: Log[Any], options: TopicOptions = _DEFAULTS) -> Deduplication:
-        """What the log's cursor remembers, and what was stored after it was saved."""
+        """Restore the state from the log's cursor and the entries stored after it was saved."""
         saved = log.cursors.get(CURSOR)
         ids = {} if saved is None else saved.properties.items()
         found = cls({name: int(number) for name, number in dict(ids).items()}, options)
@@ -62,7 +62,7 @@ class Deduplication:
         return found
 
     def admit(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that are new; the others have their answers when this returns."""
+        """The entries that are new. The others have been answered when this returns."""
         new: list[Send] = []
         for send in sends:
             found = self._take(producer.name, send)
@@ -85,26 +85,26 @@ class Deduplication:
         return Sent.STORED if send.sequence_id <= self.stored.get(producer, -1) else Sent.UNDER_WAY
 
     def commit(self, producer: str, highest: int) -> None:
-        """An entry is stored; its producer is the last to be forgotten."""
+        """An entry is stored. Its producer is now the last that would be forgotten."""
         self.stored[producer] = max(self.stored.pop(producer, -1), highest)
 
     def refuse(self, producer: str) -> None:
-        """Entries were given to the log and are not stored: they may come again."""
+        """Entries that were submitted are not stored: they may be sent again."""
         self._given[producer] = self.stored.get(producer, -1)
 
     def is_due(self, entries: int) -> bool:
-        """Count entries that are stored; whether it is time to save."""
+        """Count stored entries; returns whether the state should be saved."""
         self._unsaved += entries
         return self._unsaved >= self._options.dedup_entries
 
     def save_when_old(self, log: Log[Any], now_s: float, every_s: int) -> None:
-        """Save what is not saved yet, if so many seconds have passed; 0 is never."""
+        """Save unsaved state after ``every_s`` seconds; 0 means never."""
         if self._unsaved and every_s and now_s - self._saved_s >= every_s:
             self._saved_s = now_s
             self.save(log)
 
     def forget_inactive(self, log: Log[Any], attached: Container[str], now_s: float) -> None:
-        """Forget the producers that were gone for longer than their time."""
+        """Forget producers that have been gone for longer than they are remembered."""
         most_s = self._options.dedup_inactive_minutes * 60
         seen = {name: self._left.get(name, now_s) for name in self.stored if name not in attached}
         gone = [name for name, since_s in seen.items() if now_s - since_s > most_s]
@@ -122,7 +122,7 @@ class Deduplication:
     def save(self, log: Log[Any]) -> None:
         """Save each producer's highest sequence id.
 
-        Beyond the limit the producers are forgotten that have stored nothing for the longest time.
+        Beyond the limit, the producers that have stored nothing for the longest time are forgotten.
         """
         self._unsaved = 0
         excess = max(len(self.stored) - self._options.dedup_producers, 0)

@@ -36,9 +36,9 @@ class ClusterLedgerIds:
         *,
         at_once: int = RANGE,
     ) -> None:
-        """``ledgers``: the first range of a cluster begins above what is stored there.
+        """``ledgers``: a cluster's first range starts above the ids stored there.
 
-        ``at_once``: how many ids a range has; with half as many left the next is reserved.
+        ``at_once``: the size of a range; with half of it left the next is reserved.
         """
         self._at_once = at_once
         self._metadata = metadata
@@ -52,7 +52,7 @@ class ClusterLedgerIds:
         self._reserving: asyncio.Task[None] | None = None
 
     def take(self, above: int) -> int | None:
-        """A new id larger than ``above``; None while no range has one. From any thread."""
+        """A new id larger than ``above``; None if no range has one. Thread-safe."""
         with self._lock:
             taken = None
             for at, left in enumerate(self._left):

@@ -11,9 +11,10 @@ _DIRECTORY_MAX: Final = 240
 
 
 def log_name(topic: TopicName) -> str:
-    """Under which name a topic's log is stored: ``tenant/namespace/persistent/topic``.
+    """The name of a topic's log: ``tenant/namespace/persistent/topic``.
 
-    A directory's name has at most 255 bytes: of a longer one the beginning and a digest stand.
+    A directory's name has at most 255 bytes; a longer one is shortened to its beginning and a
+    digest.
     """
     last = topic.encoded_local_name
     if len(last) > _DIRECTORY_MAX:

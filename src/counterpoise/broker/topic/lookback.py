@@ -18,7 +18,7 @@ _SURVEYED_BYTES: Final = 1024 * 1024
 
 
 class Backlogged(Protocol):
-    """A subscription, as far as it has a backlog."""
+    """What a survey needs of a subscription's backlog."""
 
     log: Log[Any]
     acks: AckState
@@ -37,7 +37,7 @@ class BacklogSurvey(NamedTuple):
 
 
 async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> BacklogSurvey:
-    """Count the entries that are stored and not acknowledged, and the messages in them."""
+    """Count the stored entries that are not acknowledged, and the messages in them."""
     entries = messages = 0
     first = last = log.begin - 1
     index = max(acks.mark + 1, log.begin)
@@ -53,7 +53,7 @@ async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Bac
 
 
 async def earliest_in_backlog(of: Backlogged) -> int | None:
-    """When the oldest entry of a backlog was published (milliseconds); None without one."""
+    """The publish time of a backlog's oldest entry in milliseconds; None if it is empty."""
     index = of.acks.unacked(1)
     if not of.log.begin <= index < of.log.end:
         return None
@@ -62,9 +62,9 @@ async def earliest_in_backlog(of: Backlogged) -> int | None:
 
 
 async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
-    """The metadata of the entry at ``index``; None when the entry is lost.
+    """The metadata of the entry at ``index``; None if the entry is lost.
 
-    What no client can read has none of its own: it counts as published at the beginning of time.
+    An entry that no client can read has no metadata and counts as published at time 0.
     """
     chunk = log.cached(index) or await log.read(index, 1)
     entry = chunk.entries[index - chunk.first]
@@ -77,7 +77,7 @@ async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
 async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
     """Index of the first entry published at or after this time, by binary search.
 
-    As Pulsar's ``PersistentMessageFinder`` it relies on publish times that do not fall.
+    Relies on publish times that do not fall, as Pulsar's ``PersistentMessageFinder`` does.
     """
     low, high = log.begin, log.end
     while low < high:
@@ -95,7 +95,7 @@ async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
 
 
 async def last_batch_index(log: Log[Any], index: int) -> int:
-    """Index of the last message inside an entry; -1 if that is no batch, or there is none."""
+    """Index of the last message inside an entry; -1 if it is no batch or does not exist."""
     if index < log.begin:
         return -1
     metadata = await stored_metadata(log, index)
@@ -122,5 +122,5 @@ async def start_index(log: Log[Any], request: SubscribeRequest) -> int:
 
 
 def index_of(log: Log[Any], position: Position) -> int:
-    """The index of a position, the log's begin for one before it and its end for one behind it."""
+    """The index of a position; clamped to the log's begin and end."""
     return log.begin if position.ledger_id < 0 else min(log.index(position), log.end)

@@ -1,4 +1,4 @@
-"""Rates from counters that only grow, at no cost to what is idle."""
+"""Rates from counters that only grow, at no cost for idle topics."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MIN_SECONDS: Final = 1.0
 
 
 class RateClock:
-    """The windows of time that all rates of one broker are taken over.
+    """The time windows over which all rates of one broker are taken.
 
-    A window ends when its broker says so (`turn`), every ``statsUpdateFrequencyInSecs``. Nothing
-    is done for a meter then: each notices the new window when it next counts or is asked. So an
-    idle topic costs nothing, and a hundred thousand of them no more.
+    A window ends when its broker calls `turn`, every ``statsUpdateFrequencyInSecs``. Nothing is
+    done for a meter then: each notices the new window when it next counts or is read. So idle
+    topics cost nothing, however many there are.
     """
 
     __slots__ = ("began", "former_began", "now", "window")
@@ -27,17 +27,17 @@ class RateClock:
         self.began = self.former_began = now()
 
     def turn(self) -> None:
-        """Begin the next window."""
+        """Start the next window."""
         self.window += 1
         self.former_began, self.began = self.began, self.now()
 
 
 class Meter:
-    """Messages and bytes that passed, and how fast they pass.
+    """Counts messages and bytes, and their rates.
 
-    The rates are those of the last window and of the current one so far, together: between one
-    window and two, so they are right from the first seconds, hold steady, and are 0 two windows
-    after the last message. Pulsar shows the last window alone, which is nothing at first.
+    A rate covers the last window and the current one together, that is one to two windows. So it is
+    right from the first seconds, steady, and 0 two windows after the last message. Pulsar shows the
+    last window alone, which is nothing at first.
     """
 
     __slots__ = (
@@ -63,14 +63,14 @@ class Meter:
         self._former = self._former_bytes = 0
 
     def count(self, messages: int, size: int) -> None:
-        """Note what passed: messages, and their bytes in all."""
+        """Count messages and their total bytes."""
         if self._window != self._clock.window:
             self._catch_up()
         self.messages += messages
         self.bytes += size
 
     def _catch_up(self) -> None:
-        """Begin the clock's window; whatever was counted before passed in the one last noticed."""
+        """Start the clock's current window; earlier counts belong to the window last noticed."""
         window = self._clock.window
         missed = window - self._window > 1
         self._former = self.messages if missed else self._began
@@ -80,26 +80,26 @@ class Meter:
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
         if self._window != self._clock.window:
             self._catch_up()
         return (self.messages - self._former) / self._seconds()
 
     @property
     def byte_rate(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         if self._window != self._clock.window:
             self._catch_up()
         return (self.bytes - self._former_bytes) / self._seconds()
 
     def _seconds(self) -> float:
-        """How long the last window and the current one have taken, of this meter's life."""
+        """The seconds of the last and current windows during which this meter existed."""
         clock = self._clock
         return max(clock.now() - max(clock.former_began, self._made), MIN_SECONDS)
 
     @property
     def average_size(self) -> float:
-        """Bytes a message, at the current rates; 0 when nothing passes."""
+        """Bytes per message at the current rates; 0 without messages."""
         if self._window != self._clock.window:
             self._catch_up()
         messages = self.messages - self._former
@@ -107,7 +107,7 @@ class Meter:
 
 
 class DeliveryMeters:
-    """What was sent (again or not), what of it was sent again, and what was acknowledged."""
+    """Rates of messages sent, of those redelivered, and of acknowledgements."""
 
     __slots__ = ("acked", "out", "redelivered")
 

@@ -1,4 +1,4 @@
-"""Topics that store nothing: a message that no consumer can take at once is dropped."""
+"""Non-persistent topics: a message that no consumer can take at once is dropped."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from counterpoise.wire.events import Send
 
 
 class NonPersistentTopic(Topic):
-    """A topic whose messages go straight to the consumers that have permits for them."""
+    """A topic whose messages go straight to the consumers that have permits."""
 
     _subscriptions: dict[str, Subscription]
 
     def start(self) -> None:
-        """Begin, with no subscription."""
+        """Start, without subscriptions."""
         self._subscriptions = {}
         self.dropped = 0
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """Subscriptions by name: those with a consumer."""
+        """Subscriptions by name; each has a consumer."""
         return self._subscriptions
 
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
@@ -69,18 +69,18 @@ class NonPersistentTopic(Topic):
         self._subscriptions.pop(name, None)
 
     def last_message_id(self) -> Position:
-        """There is none."""
+        """Always (-1, -1)."""
         return NO_POSITION
 
     async def _drain(self) -> None:
-        """Receipts are sent at once."""
+        """Nothing to wait for: receipts are sent at once."""
 
     async def _close_storage(self) -> None:
         """Nothing is stored."""
 
 
 class _EmptyLog:
-    """The log of a non-persistent topic's subscriptions: it has no entry and takes none."""
+    """The log of a non-persistent topic's subscriptions: always empty, and not writable."""
 
     name = "nothing"
     begin = end = size = 0

@@ -1,4 +1,4 @@
-"""A persistent topic: publish into its log, hand commits to its subscriptions."""
+"""A persistent topic: appends to its log, and passes committed entries to its subscriptions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Published = tuple[Producer, int, int]
 class PersistentTopic(TransactionalTopic):
     """A topic whose messages are stored before they are acknowledged.
 
-    ``on_lost`` is called when the log was fenced or broke: the topic has to be loaded again.
+    ``on_lost`` is called when the log was fenced or failed: the topic has to be loaded again.
     """
 
     log: Log[Published]
@@ -56,7 +56,7 @@ class PersistentTopic(TransactionalTopic):
         *,
         on_lost: Callable[[PersistentTopic, StorageError], None],
     ) -> None:
-        """The log comes with `start`, because the log needs this topic as its listener."""
+        """The log is passed to `start`, because the log needs this topic as its listener."""
         super().__init__(name, commons)
         self._subscriptions: dict[str, Subscription] = {}
         self._on_lost = on_lost
@@ -69,7 +69,7 @@ class PersistentTopic(TransactionalTopic):
         self.compaction = TopicCompaction(self)
 
     def start(self, log: Log[Published], *, terminated: bool = False) -> None:
-        """Begin with an open log: its durable subscriptions come back."""
+        """Start with an open log, and restore its durable subscriptions."""
         self.log = log
         self.terminated = terminated
         for state in log.cursors.values():
@@ -83,24 +83,26 @@ class PersistentTopic(TransactionalTopic):
         return self._subscriptions
 
     def apply(self, rules: TopicRules) -> None:
-        """As any topic; messages that are to be compacted are kept until they are."""
+        """As any topic; messages to be compacted are kept until compaction is done."""
         super().apply(rules)
         if rules.compaction_bytes and COMPACTION not in self._subscriptions:
             self._add_subscription(COMPACTION, AckState(self.log.begin - 1))
 
     def backlog(self) -> Backlog:
-        """What its durable subscriptions, but that of compaction, have not acknowledged."""
+        """The backlog of its durable subscriptions, except that of compaction."""
         subscriptions = self._subscriptions.values()
         durable = [each for each in subscriptions if each.durable and each.name != COMPACTION]
         return Backlog(self.log, durable, self.commons.wall)
 
     @property
     def deduplication(self) -> Deduplication | None:
-        """The sequence ids of its producers, while it deduplicates."""
+        """The sequence ids of its producers, if it deduplicates."""
         return self._known
 
     async def make_ready(self, request: ProducerRequest) -> None:
-        """Hold it to the backlog's quota, and create the subscription it may ask for (PIP-124)."""
+        """Check the backlog quota, and create the subscription that a producer asks for
+        (PIP-124).
+        """
         try:
             if self.rules.quotas:
                 await self.backlog().require_quota(self.rules.quotas)
@@ -134,9 +136,9 @@ class PersistentTopic(TransactionalTopic):
         return producer
 
     async def terminate(self, for_good: Callable[[Position], Awaitable[None]]) -> Position:
-        """Take nothing more, now and (``for_good``) ever again; the last entry's position.
+        """Accept no more messages, permanently if ``for_good``; returns the last entry's position.
 
-        What was sent before and is not stored yet is refused: its producers reconnect, and get
+        Entries that are not stored yet are refused: their producers reconnect and get
         TopicTerminatedError.
         """
         if not self.terminated:
@@ -159,7 +161,9 @@ class PersistentTopic(TransactionalTopic):
         return consumer
 
     def _notify_of_end(self) -> None:
-        """Notify the consumers of each subscription that has acknowledged a terminated topic."""
+        """Notify the consumers of each subscription that has acknowledged all of a terminated
+        topic.
+        """
         if not self.terminated:
             return
         for subscription in self._subscriptions.values():
@@ -170,7 +174,7 @@ class PersistentTopic(TransactionalTopic):
                         consumer.sink.reached_end(consumer.consumer_id)
 
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store entries in a row."""
+        """Store a run of entries."""
         if self.transactions is not None and self.transactions.keeps(producer, sends):
             return
         if self._known is not None:
@@ -188,7 +192,7 @@ class PersistentTopic(TransactionalTopic):
             self.failed(failure, ())
 
     def committed(self, group: EntryGroup[Published]) -> None:
-        """Send receipts, then deliver (the log calls this)."""
+        """Send receipts, then deliver. The log calls this."""
         contexts = group.contexts
         begin, count = 0, len(contexts)
         while begin < count:
@@ -220,9 +224,9 @@ class PersistentTopic(TransactionalTopic):
             subscription.wake()
 
     def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """These could not be stored; their producers reconnect (the log calls this).
+        """Entries could not be stored; their producers reconnect. The log calls this.
 
-        As in Pulsar: an error for each entry, then the producer is closed, since what it sent
+        As in Pulsar, each entry gets an error and then the producer is closed, since what it sent
         after them may not be stored before them.
         """
         producers = {id(producer): producer for producer, _, _ in contexts}
@@ -232,12 +236,14 @@ class PersistentTopic(TransactionalTopic):
         refuse_all(BrokerError(ServerError.PersistenceError, str(error)), contexts)
 
     def lost(self, lost: Lost) -> None:
-        """Stored entries cannot be read any more: subscriptions skip them (the log calls this)."""
+        """Stored entries cannot be read any more: subscriptions skip them. The log calls this."""
         for subscription in self._subscriptions.values():
             subscription.pass_over([lost])
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """The log is lost: no receipt for these, and the topic goes (the log calls this)."""
+        """The log failed: these entries get no receipt, and the topic closes. The log calls
+        this.
+        """
         if self.closing:
             return
         self.closing = True
@@ -292,9 +298,9 @@ class PersistentTopic(TransactionalTopic):
         initial: InitialPosition | Position = InitialPosition.Latest,
         properties: Mapping[str, str] | None = None,
     ) -> Subscription:
-        """Create a durable subscription without a consumer; raise `BrokerError` if it exists.
+        """Create a durable subscription without a consumer; raises `BrokerError` if it exists.
 
-        Once this returns it survives this broker.
+        Once this returns, the subscription survives this broker.
         """
         require_subscription_name(name)
         self.check_open()
@@ -348,7 +354,7 @@ class PersistentTopic(TransactionalTopic):
             self.compaction.forget()
 
     def _advanced(self) -> None:
-        """Check all subscriptions, once for all that have advanced in this turn of the loop."""
+        """Check all subscriptions once for all that have advanced in this turn of the loop."""
         if not self._looks:
             self._looks = True
             asyncio.get_running_loop().call_soon(self._look)
@@ -361,7 +367,7 @@ class PersistentTopic(TransactionalTopic):
         self._notify_of_end()
 
     async def trim(self) -> None:
-        """Delete ledgers that no durable subscription needs and no retention keeps."""
+        """Delete ledgers that no durable subscription needs and no retention policy keeps."""
         marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
         done, kept = min(marks, default=self.log.end - 1) + 1, self.rules.lifetime.retention
         self._trim(await kept.first_kept(self.log, done, self.commons.wall()))

@@ -1,4 +1,4 @@
-"""Requests that a connection makes of a topic, and the sinks through which a topic answers."""
+"""What a connection requests of a topic, and the sinks through which a topic responds."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
 
 
 class ServiceUrls(NamedTuple):
-    """The addresses of the broker that clients are sent on to; None where it has no such port."""
+    """The addresses of the broker to which clients are redirected; None without such a port."""
 
     plain: str | None
     tls: str | None
     listeners: Listeners = NO_LISTENERS
 
     def seen_by(self, listener: str) -> tuple[str | None, str | None] | None:
-        """The addresses for a client of a listener; None where it had better look them up."""
+        """The addresses for a client of this listener; None if the client should look them up."""
         if listener:
             urls = self.listeners.get(listener)
             return (urls.get(SERVICE_URL), urls.get(SERVICE_URL_TLS)) if urls else None
@@ -42,7 +42,7 @@ class ServiceUrls(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeySharedMeta:
-    """How a Key_Shared consumer wants its keys (``KeySharedMeta``).
+    """The key distribution that a Key_Shared consumer asks for (``KeySharedMeta``).
 
     ``sticky_ranges`` None means AUTO_SPLIT; otherwise STICKY with inclusive slots of 0..65535.
     """
@@ -99,7 +99,7 @@ Acked = tuple[int, int, Sequence[int]]
 
 
 class ProducerSink(Protocol):
-    """A connection, as its producers' topics see it."""
+    """A connection, as the topics of its producers use it."""
 
     def receipt(
         self,
@@ -109,7 +109,7 @@ class ProducerSink(Protocol):
         ledger_id: int,
         entry_id: int,
     ) -> None:
-        """The entry is stored; (-1, -1) when a non-persistent topic dropped it."""
+        """The entry is stored; (-1, -1) if a non-persistent topic dropped it."""
 
     def receipts(
         self,
@@ -118,36 +118,37 @@ class ProducerSink(Protocol):
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
     ) -> None:
-        """A run of entries is stored, one after the other.
+        """A run of entries is stored at consecutive positions.
 
-        Of each the second and third value are its sequence id and highest sequence id.
+        ``published``: the second and third value of each are its sequence id and highest sequence
+        id.
         """
 
     def settled(self, producer: object, count: int) -> None:
-        """Entries of a producer that has left are stored, or lost: they take no memory now."""
+        """Entries of a producer that left are stored or lost: they no longer take memory."""
 
     def held(self, entries: int, size: int) -> None:
-        """So many entries more, of so many bytes, wait for a publish limit (fewer, if negative)."""
+        """So many more entries of so many bytes wait for a publish limit; fewer if negative."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """The entry was refused and is not stored."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask the client to reconnect, to the given broker if it is known."""
+        """Ask the client to reconnect, to the given broker if known."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """A producer that waited for exclusive access has it now."""
+        """A producer that waited for exclusive access now has it."""
 
 
 class ConsumerSink(Protocol):
-    """A connection, as its consumers' topics see it."""
+    """A connection, as the topics of its consumers use it."""
 
     @property
     def writable(self) -> bool:
-        """False while too much is buffered; then `Consumer.resume` is called once it drained."""
+        """False while too much is buffered; `Consumer.resume` is called once it has drained."""
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
-        """Send a burst of messages, in this order."""
+        """Send messages in this order."""
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
         """A Failover consumer became active or inactive."""
@@ -158,10 +159,10 @@ class ConsumerSink(Protocol):
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`, for a topic that is unloaded: done when the client has read it.
+        """As `close_consumer`, for a topic being unloaded: done when the client has read it.
 
-        Until then its acknowledgements are passed on, and when it is done there are none on the
-        way. A client that is silent may take for ever.
+        Until then its acknowledgements are passed on, and afterwards none are under way. If the
+        client does not respond, this never completes.
         """
 
     def reached_end(self, consumer_id: int) -> None:
@@ -169,39 +170,39 @@ class ConsumerSink(Protocol):
 
 
 class OwnedBundles(Protocol):
-    """What a topic registry must know about bundles: which are ours."""
+    """What a topic registry needs to know about the bundles that this broker owns."""
 
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
 
     async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
-        """Wait for a hand-over to us; return once the topic may be opened here.
+        """Wait for a hand-over to this broker; return once the topic may be opened here.
 
-        ``is_released`` returns whether its former owner has closed it, which may be before it has
-        closed the whole bundle. Raises `BrokerError` (ServiceNotReady) if another broker owns it.
+        ``is_released`` says whether its former owner has closed it, which may be before the whole
+        bundle is closed. Raises `BrokerError` (ServiceNotReady) if another broker owns it.
         """
 
     def opened(self, topic: TopicName) -> None:
-        """A topic was opened: those that wait in `approach` look again."""
+        """A topic was opened: calls that wait in `approach` check again."""
 
 
 class TopicMetadata(Protocol):
-    """The metadata of which topics exist. `exists` and `create` are about persistent ones."""
+    """The metadata of topics. `exists` and `create` are about persistent ones."""
 
     async def exists(self, topic: TopicName) -> bool:
         """Whether the topic has been created."""
 
     async def create(self, topic: TopicName) -> None:
-        """Create it; raise `BrokerError` (TopicNotFound) where policies forbid that."""
+        """Create the topic; raises `BrokerError` (TopicNotFound) if policies forbid that."""
 
     async def terminated(self, topic: TopicName) -> bool:
-        """Whether nothing more may be published to it."""
+        """Whether the topic was terminated."""
 
     async def terminate(self, topic: TopicName, last: Position) -> None:
-        """Say so for good; ``last`` is its last entry's position."""
+        """Mark it terminated; ``last`` is its last entry's position."""
 
     async def delete(self, topic: TopicName) -> None:
-        """Forget it."""
+        """Delete its metadata."""
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
-        """Forget a partition's partitioned topic if none of its partitions is left."""
+        """Delete a partitioned topic's metadata once none of its partitions is left."""

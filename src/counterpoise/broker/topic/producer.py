@@ -22,12 +22,12 @@ class PublishedTo(Protocol):
     name: TopicName
 
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
-        """Take entries in a row, of ``size`` bytes in all."""
+        """Accept a run of entries of ``size`` bytes in all."""
 
     def publish_in_transaction(
         self, producer: Producer, transaction: TransactionId, send: Send
     ) -> None:
-        """Take an entry of a transaction."""
+        """Accept an entry of a transaction."""
 
     def remove_producer(self, producer: Producer) -> int:
         """Detach a producer; returns how many of its throttled entries are dropped."""
@@ -79,16 +79,16 @@ class Producer:
         self.connected_since = time.time()
 
     def publish(self, sends: Sequence[Send], size: int) -> None:
-        """Store entries in a row; the sink gets each one's receipt, or its error.
+        """Store a run of entries; the sink gets a receipt or an error for each.
 
         ``size``: their bytes in all.
         """
         self.topic.publish(self, sends, size)
 
     def close(self) -> int:
-        """Detach; entries already published are stored all the same, but for throttled ones.
+        """Detach. Published entries are stored all the same, except throttled ones.
 
-        Returns how many of those there were: they are dropped without an answer.
+        Returns how many throttled entries were dropped without a response.
         """
         if self.closed:
             return 0
@@ -96,7 +96,7 @@ class Producer:
         return self.topic.remove_producer(self)
 
     def succeeds(self, other: Producer) -> bool:
-        """Whether this is ``other`` after a reconnect of its connection (``isSuccessorTo``)."""
+        """Whether this is ``other`` after its connection reconnected (``isSuccessorTo``)."""
         return (
             self.sink is other.sink
             and self.producer_id == other.producer_id
@@ -122,7 +122,7 @@ class ProducerSet:
         return [*self.by_name.values(), *self._waiting]
 
     def add(self, producer: Producer) -> list[Producer]:
-        """Admit the producer or raise `BrokerError`; returns those it fenced off."""
+        """Admit the producer or raise `BrokerError`; returns the producers that it fenced."""
         former = self.by_name.get(producer.name)
         if former is not None:
             if not producer.succeeds(former):

@@ -83,7 +83,9 @@ Action: TypeAlias = WriteNext | AwaitSuccessor | CloseOpenTopics | DeleteRecord 
 
 
 def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
-    """What a broker does next. ``local.topics`` must be what `topics_by` returns for this record."""
+    """What a broker does next. ``local.topics`` must be what `topics_by` returns for this
+    record.
+    """
     return _owed(record, local) or _requested(record, local) or _idle(record, local)
 
 

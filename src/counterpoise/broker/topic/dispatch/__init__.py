@@ -1,5 +1,5 @@
 """Delivery: which entries of a subscription go to which of its consumers, and when.
 
-A `Subscription` asks a `Dispatcher` (``dispatcher.py``), one of those that ``by_type.py`` lists; a
+A `Subscription` uses a `Dispatcher` (``dispatcher.py``), one of those that ``by_type.py`` lists. A
 dispatcher knows its log and its `Recipient`s, never the subscription.
 """

@@ -1,4 +1,4 @@
-"""Turns of delivery: how much of it one turn of the event loop does, over all topics."""
+"""Fair delivery: how much one turn of the event loop delivers, over all topics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _Waiting = tuple[Notify, int]
 
 
 class DeliveryTurns:
-    """One broker's delivery work: ``left`` is what the loop's current turn may still do.
+    """One broker's delivery budget: ``left`` is what the loop's current turn may still spend.
 
-    A dispatcher that finds nothing left, or leaves nothing, waits in a queue; so whatever backlog
-    meets whatever number of permits, everything else that the loop serves is served in between.
+    A dispatcher that finds nothing left, or leaves nothing, waits in a queue. So whatever backlog
+    meets whatever number of permits, the loop serves everything else in between.
 
-    Each client has a queue of its own and the queues are served in turns: the subscriptions of one
+    Each client has its own queue and the queues are served round robin: the subscriptions of a
     client that has ten thousand wait for each other, not for those of other clients.
     """
 
@@ -37,16 +37,16 @@ class DeliveryTurns:
         self._renews = False
 
     def spend(self, entries: int, size: int = 0) -> None:
-        """Note work done: entries looked at, and bytes sent."""
+        """Count work done: entries examined, and bytes sent."""
         self.left -= 1 + entries + (size >> 10)
         if not self._renews:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
     def wait(self, go_on: Notify, who: object = None, work: int = 0) -> None:
-        """Call ``go_on`` when its turn has come; for callers that find nothing left.
+        """Call ``go_on`` in a later turn; for callers that find nothing left.
 
-        ``who``: the client in whose queue it waits; ``work`` is spent when its turn has come.
+        ``who``: the client in whose queue it waits. ``work`` is spent when its turn comes.
         """
         line = self._lines.get(who)
         if line is None:
@@ -54,9 +54,9 @@ class DeliveryTurns:
         line.append((go_on, work))
 
     async def take(self, work: int, who: object = None) -> None:
-        """Return once there is something left, and so much of it is spent.
+        """Return once there is budget left, and spend so much of it.
 
-        However many callers do so at once, everything else is served in between.
+        However many callers wait at once, the loop serves everything else in between.
         """
         if self.left > 0 and who not in self._lines:
             self.spend(work)

@@ -29,10 +29,10 @@ BURST_ENTRIES = 500
 
 
 class Dispatcher(ABC):
-    """Moves entries from a log to the consumers of one subscription, as permits allow.
+    """Sends entries of a log to the consumers of one subscription, as permits allow.
 
-    ``read_index`` is the next entry that no consumer was sent yet; ``consumers`` are in order of
-    joining (a dict, so that each comes and goes at the same cost, however many there are).
+    ``read_index`` is the first entry that was sent to no consumer yet. ``consumers`` are in order
+    of joining (a dict, so that adding and removing costs the same, however many there are).
     """
 
     def __init__(self, log: Log[Any], acks: AckState, turns: DeliveryTurns) -> None:
@@ -60,13 +60,13 @@ class Dispatcher(ABC):
 
     @property
     def behind(self) -> int:
-        """Entries that were not delivered yet."""
+        """The number of entries that were not delivered yet."""
         return self.log.end - self.read_index
 
     def dispatch(self) -> None:
-        """Send what can be sent now. Called when entries, permits or room have come.
+        """Send what can be sent now. Call it when there are new entries, permits or buffer space.
 
-        What the loop's turn has no time for is sent in one of the next (`DeliveryTurns`).
+        What exceeds the loop's turn is sent in one of the next (`DeliveryTurns`).
         """
         if self.closed or self._waits or not self.consumers:
             return
@@ -79,7 +79,7 @@ class Dispatcher(ABC):
             self.turns.wait(self._go_on, oldest and oldest.sink)
 
     def time_passed(self) -> None:  # noqa: B027
-        """The clock was put forward; most dispatchers go by none."""
+        """The test clock was advanced; most dispatchers use no clock."""
 
     def _go_on(self) -> None:
         self._waits = False
@@ -87,10 +87,10 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def _deliver(self) -> None:
-        """Send what can be sent, until the turn is spent."""
+        """Send what can be sent, until the turn's budget is spent."""
 
     def offer(self, entry: bytes, messages: int) -> bool:
-        """Send an entry that is stored nowhere; False if no consumer can take it at once."""
+        """Send an entry that is not stored; False if no consumer can take it at once."""
         recipient = self._taker(entry)
         if recipient is None or not recipient.ready:
             return False
@@ -100,10 +100,10 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def _taker(self, entry: bytes) -> Recipient | None:
-        """The consumer that an entry would be sent to now."""
+        """The consumer to which an entry would be sent now."""
 
     def serves(self, request: SubscribeRequest) -> bool:
-        """Whether a consumer with this request may be attached, as far as its type has a say."""
+        """Whether this dispatcher's subscription type allows a consumer with this request."""
         return True
 
     @abstractmethod
@@ -112,57 +112,57 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def remove(self, recipient: Recipient) -> None:
-        """Detach a consumer; what it held is sent to others."""
+        """Detach a consumer; its unacknowledged entries are sent to others."""
 
     def resume(self, recipient: Recipient) -> None:
-        """A consumer has got permits, or its connection room."""
+        """A consumer has new permits, or its connection is writable again."""
         self.dispatch()
 
     @abstractmethod
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Send unacknowledged entries again: these, or all the consumer holds."""
+        """Redeliver unacknowledged entries: these, or all that the consumer holds."""
 
     @abstractmethod
     def deliver_again(self, indexes: Sequence[int]) -> None:
-        """Entries (at least one) are unacknowledged after all: their transaction was aborted."""
+        """Deliver entries (at least one) whose acknowledging transaction was aborted."""
 
     @abstractmethod
     def acked(self, recipient: Recipient, index: int) -> int:
-        """An entry was acknowledged; returns its messages if the consumer held it, else 0.
+        """Note an acknowledged entry; returns its messages if the consumer held it, otherwise 0.
 
-        (1 where it is not recorded which consumer holds what.)
+        Returns 1 where it is not recorded which consumer holds what.
         """
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
-        """Messages of a batch were acknowledged, and so many of it are left."""
+        """Note that messages of a batch were acknowledged and ``left`` of them remain."""
 
     @abstractmethod
     def acked_through(self, index: int) -> None:
-        """Every entry up to ``index`` was acknowledged."""
+        """Note that every entry up to ``index`` was acknowledged."""
 
     def rewind(self, index: int) -> None:
-        """The last consumer has left: begin at ``index`` with the next one."""
+        """The last consumer has left: the next one starts at ``index``."""
         self.read_index = index
 
     def apply(self, rules: TopicRules) -> None:  # noqa: B027  most have no such limit
-        """Follow a change of the topic's policies."""
+        """Apply a change of the topic's policies."""
 
     @property
     def active(self) -> Recipient | None:
-        """The consumer that gets all messages, where only one does."""
+        """The active consumer, for types with only one."""
         return None
 
     @property
     def delayed(self) -> int:
-        """Entries that were looked at and wait for their time; only Shared and Key_Shared wait."""
+        """The number of delayed entries that were read; only Shared and Key_Shared delay."""
         return 0
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing goes out until something is acknowledged."""
+        """Whether delivery stops until something is acknowledged."""
         return False
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self.closed = True
         self._feed.close()

@@ -1,4 +1,4 @@
-"""Reads a log for a dispatcher: from the cache at once, from the file in the background."""
+"""Reads a log for a dispatcher: from the cache at once, from its file in the background."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _RETRY_SECONDS = 5.0
 
 
 class EntryReader:
-    """One dispatcher's reader of a log: the chunk it read last, and the read under way."""
+    """One dispatcher's reader of a log: the last chunk, and the read under way."""
 
     __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")
 
     def __init__(self, log: Log[Any], wake: Notify) -> None:
-        """``wake`` is called when a chunk that `at` could not give is there."""
+        """``wake`` is called when a chunk has arrived that `at` could not return."""
         self._log = log
         self._background = BackgroundTasks()
         self._wake = wake
@@ -34,7 +34,7 @@ class EntryReader:
         self._reading: asyncio.Task[None] | None = None
 
     def at(self, index: int) -> Chunk | None:
-        """A chunk that contains ``index``, or None; then ``wake`` follows."""
+        """A chunk that contains ``index``; or None, and ``wake`` is called later."""
         chunk = self._log.cached(index)
         if chunk is not None:
             self._chunk = None

@@ -15,14 +15,14 @@ _RING = 1 << 31
 
 
 class FailoverOrder(Generic[M]):
-    """The members in the order in which they are active.
+    """The members in the order in which they become active.
 
     Source: ``AbstractDispatcherSingleActiveConsumer`` (``pickAndScheduleActiveConsumer``).
 
-    Only the best priority (lowest number) counts, sorted by name. A partition takes its turn by
-    number; an unpartitioned topic falls on a ring of 100 points a member. Only the point that
-    follows the topic's own decides, so a member is worth its nearest point and no ring is kept: a
-    member comes and goes in logarithmic time.
+    Only members of the best priority (lowest number) count, sorted by name. A partition selects by
+    its number. An unpartitioned topic uses a ring with 100 points for each member. Only the point
+    that follows the topic's own decides, so each member is stored by its nearest point and no ring
+    is kept: members join and leave in logarithmic time.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -57,7 +57,7 @@ class FailoverOrder(Generic[M]):
             del self._levels[bisect_left(self._levels, priority)]
 
     def first(self) -> M:
-        """The active member; there must be one."""
+        """The active member; raises if there is none."""
         line = self._lines[self._levels[0]]
         if self._partition >= 0:
             return line[self._partition % len(line)][3]
@@ -65,7 +65,7 @@ class FailoverOrder(Generic[M]):
         return line[bisect_right(line, line[0][0], key=lambda e: e[0]) - 1][3]
 
     def _distance(self, name: str) -> int:
-        """How far after the topic's point the member's nearest lies; 0 where no ring is asked."""
+        """Distance from the topic's point to the member's nearest point; 0 without a ring."""
         if self._partition >= 0:
             return 0
         return min(

@@ -1,8 +1,9 @@
 """Key_Shared subscriptions: a key's messages go to one consumer at a time, in order.
 
-When consumers come or go a key may change hands. It does so only once its former consumer has
-nothing of it left to acknowledge (PIP-379's draining hashes), so that the order of a key's
-messages survives. What cannot be sent yet waits by key, and other keys pass it, up to a bound.
+When consumers join or leave, a key may get another consumer. It does so only once its former
+consumer has acknowledged all of its messages (PIP-379's draining hashes), so that the order of a
+key's messages survives. What cannot be sent yet waits by key; other keys overtake it, up to a
+bound.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from counterpoise.wire.errors import ServerError
 
 
 class KeySharedDispatcher(SharedDispatcher):
-    """Shared delivery with a consumer per key.
+    """Shared delivery with one consumer per key.
 
-    ``_waiting`` has the entries that wait, by slot; ``_lanes`` the slots each consumer could be
-    sent something of, by their first entry; ``_holders`` who holds unacknowledged entries of a
-    slot and how many. ``_open`` has the consumers that may be ready (all that are, and some that no
-    longer are), ``_served`` those of them with something in their lane.
+    ``_waiting`` has the entries that wait, by slot; ``_lanes`` the slots with something to send to
+    each consumer, by first entry; ``_holders`` the consumer that holds unacknowledged entries of a
+    slot, and how many. ``_open`` has the consumers that may be ready (all that are, and some that
+    no longer are), ``_served`` those of them with something in their lane.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self._served: OrderedDict[Recipient, None] = OrderedDict()
 
     def serves(self, request: SubscribeRequest) -> bool:
-        """Whether consumers with these wishes can be attached together."""
+        """Whether a consumer with this request can join those attached."""
         meta = request.key_shared
         return (meta.sticky_ranges is None) is (self.meta.sticky_ranges is None) and (
             meta.allow_out_of_order is self.meta.allow_out_of_order
@@ -82,7 +83,9 @@ class KeySharedDispatcher(SharedDispatcher):
         return self.selector.select(self.selector.slot(key_of(entry)))
 
     def add(self, recipient: Recipient) -> None:
-        """Attach a consumer; some keys become its own once they are drained elsewhere."""
+        """Attach a consumer. Some keys become its own once their former consumer has drained
+        them.
+        """
         if not self.serves(recipient.request):
             raise BrokerError(
                 ServerError.ConsumerAssignError,
@@ -98,7 +101,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self._lanes_stale = True
 
     def _detach(self, recipient: Recipient) -> None:
-        """Detach a consumer; its keys and what it held go to others."""
+        """Detach a consumer; its keys and unacknowledged entries go to others."""
         self.selector.remove(recipient)
         self._open.pop(recipient, None)
         self._served.pop(recipient, None)
@@ -112,7 +115,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._served.setdefault(recipient)
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Forget an acknowledged entry; its key may be free to change hands."""
+        """Forget an acknowledged entry; its key may now be free to get another consumer."""
         messages = super().acked(recipient, index)
         self._slots.pop(index, None)
         return messages
@@ -133,7 +136,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self._lay_lanes()
 
     def _deliver(self) -> None:
-        """Send what waits for its consumer first, then what was never sent."""
+        """Send the entries that waited for their consumer first, then new ones."""
         if self._lanes_stale:
             self._lay_lanes()
         turns, served = self.turns, self._served
@@ -155,7 +158,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._serve_chunk(chunk)
 
     def _is_any_ready(self) -> bool:
-        """Forget those who are ready no more, until one is."""
+        """Whether a consumer is ready; drops those that are no longer ready."""
         while self._open:
             if next(iter(self._open)).ready:
                 return True
@@ -163,7 +166,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return False
 
     def _serve_lane(self, recipient: Recipient) -> bool:
-        """Send a consumer what waits for it, in the order of the log; False: read first."""
+        """Send a consumer its waiting entries in log order; False if entries must be read first."""
         free, room = self.flow.budget()
         if free <= 0:
             self._served.setdefault(recipient)
@@ -206,7 +209,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return have
 
     def _serve_chunk(self, chunk: Chunk) -> None:
-        """Deal entries of a chunk out to their keys' consumers, or let them wait."""
+        """Distribute a chunk's entries to the consumers of their keys, or let them wait."""
         free, room = self.flow.budget()
         first, entries, counts = chunk.first, chunk.entries, chunk.messages
         begin, size, sent, entries_sent = self.read_index, 0, 0, 0
@@ -268,7 +271,7 @@ class KeySharedDispatcher(SharedDispatcher):
             recipient.blocked = True
 
     def _consumer_of(self, slot: int) -> Recipient | None:
-        """Whom the slot may be sent to now; None while its former consumer is not done."""
+        """The slot's consumer; None while its former consumer still holds entries of it."""
         recipient = self.selector.select(slot)
         if recipient is None or self.meta.allow_out_of_order:
             return recipient
@@ -289,7 +292,9 @@ class KeySharedDispatcher(SharedDispatcher):
             del self._waiting[slot]
 
     def _enter_lane(self, slot: int) -> None:
-        """Offer a waiting slot to its consumer, unless it must drain elsewhere first."""
+        """Put a waiting slot into its consumer's lane, unless another consumer must drain it
+        first.
+        """
         if self._lanes_stale:
             return
         recipient = self._consumer_of(slot)
@@ -299,7 +304,7 @@ class KeySharedDispatcher(SharedDispatcher):
                 self._served.setdefault(recipient)
 
     def _lay_lanes(self) -> None:
-        """Offer every waiting slot again: some have another consumer now."""
+        """Assign every waiting slot again, since some have another consumer now."""
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()
@@ -323,7 +328,7 @@ class KeySharedDispatcher(SharedDispatcher):
 
 
 class _Burst:
-    """What one consumer is about to be sent."""
+    """The messages that one consumer is about to be sent."""
 
     __slots__ = ("deliveries", "messages", "size")
 

@@ -1,4 +1,4 @@
-"""An attached consumer, as delivery sees it: its permits, what it holds, where it is sent to."""
+"""An attached consumer, as delivery uses it: its permits, unacknowledged entries and sink."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from counterpoise.wire.encode_runs import Delivery
 class Recipient:
     """An attached consumer, as dispatchers use it.
 
-    ``permits`` counts messages, so a batch can take it below zero; ``pending`` maps the index of
-    each entry that was sent and is neither acknowledged nor given back to its number of messages,
-    and ``unacked`` is their sum (kept for Shared and Key_Shared only, the types that acknowledge
-    entry by entry).
+    ``permits`` counts messages, so a batch can take it below zero. ``pending`` maps the index of
+    each entry that was sent, and is neither acknowledged nor returned, to its number of messages;
+    ``unacked`` is their sum (only for Shared and Key_Shared, which acknowledge entry by entry).
     """
 
     __slots__ = (
@@ -51,7 +50,7 @@ class Recipient:
         subscription: DeliveryMeters,
         topic_out: Meter,
     ) -> None:
-        """Deliveries and acknowledgements count for the subscription and the topic, too."""
+        """Deliveries and acknowledgements are also counted for the subscription and the topic."""
         self.request = request
         self.consumer_id = request.consumer_id
         self.name = request.consumer_name
@@ -74,11 +73,11 @@ class Recipient:
 
     @property
     def ready(self) -> bool:
-        """Whether it can be sent something."""
+        """Whether messages can be sent to it."""
         return self.permits > 0 and not self.blocked and not self.closed and self.sink.writable
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
-        """Hand a burst of ``messages`` messages and ``size`` bytes to the connection."""
+        """Pass ``messages`` messages of ``size`` bytes in all to the connection."""
         self.meters.out.count(messages, size)
         self._subscription.out.count(messages, size)
         self._topic_out.count(messages, size)
@@ -87,12 +86,12 @@ class Recipient:
         self.sink.deliver(self.consumer_id, self.partition, deliveries)
 
     def sent_again(self, messages: int, size: int) -> None:
-        """Note that some of what is being sent was sent before."""
+        """Count the redelivered messages among those being sent."""
         self.meters.redelivered.count(messages, size)
         self._subscription.redelivered.count(messages, size)
 
     def acknowledged(self, messages: int) -> None:
-        """Note what the consumer acknowledged."""
+        """Count what the consumer acknowledged."""
         self.meters.acked.count(messages, 0)
         self._subscription.acked.count(messages, 0)
         self.last_acked_ms = int(time.time() * 1000)

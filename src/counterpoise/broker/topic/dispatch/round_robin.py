@@ -1,4 +1,4 @@
-"""Round robin among consumers that can be sent something, the best priority first."""
+"""Round robin among recipients that are ready, the best priority first."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from counterpoise.broker.topic.dispatch.recipient import Recipient
 class RoundRobin:
     """Recipients in queues by priority (the lowest number is the best).
 
-    One that cannot be sent anything when its turn comes leaves its queue, and `enter`s again once
-    it can: so a turn costs the same however many others wait for permits.
+    A recipient that is not ready when its turn comes leaves its queue, and `enter`s again once it
+    is. So a turn costs the same, however many others wait for permits.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class RoundRobin:
         self._lines: dict[int, OrderedDict[Recipient, None]] = {}
 
     def enter(self, recipient: Recipient) -> None:
-        """Append a recipient to the queue of its priority, unless it is in it."""
+        """Append a recipient to the queue of its priority, unless it is there already."""
         line = self._lines.get(recipient.priority)
         if line is None:
             line = self._lines[recipient.priority] = OrderedDict()
@@ -36,7 +36,7 @@ class RoundRobin:
                 self._close(recipient.priority)
 
     def next(self) -> Recipient | None:
-        """The recipient whose turn it is, moved to the end of its queue; None if none is ready."""
+        """The next recipient, which moves to the end of its queue; None if none is ready."""
         while self._levels:
             level = self._levels[0]
             line = self._lines[level]

@@ -1,4 +1,4 @@
-"""Selectors: which Key_Shared consumer a key belongs to, as Pulsar's choose it."""
+"""Selectors: to which Key_Shared consumer a key belongs, as Pulsar's choose it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST_SLOT = 65535
 
 
 class RangesRefusedError(ValueError):
-    """The slots a sticky consumer asks for are malformed or taken."""
+    """The slots that a sticky consumer asks for are malformed or taken."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -34,19 +34,19 @@ class Selector(ABC, Generic[M]):
     @staticmethod
     @abstractmethod
     def slot(key: bytes) -> int:
-        """The slot of a sticky key; never 0, which Pulsar keeps for "not set"."""
+        """The slot of a sticky key; never 0, which Pulsar reserves for "not set"."""
 
     @abstractmethod
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None) -> None:
-        """Let a member take its share."""
+        """Give a member its share of the slots."""
 
     @abstractmethod
     def remove(self, member: M) -> None:
-        """Give the member's share to others."""
+        """Give the member's slots to others."""
 
     @abstractmethod
     def select(self, slot: int) -> M | None:
-        """The member that has this slot; None if none has."""
+        """The member that has this slot; None if no member has it."""
 
 
 class HashRing(Selector[M]):
@@ -102,7 +102,7 @@ class HashRing(Selector[M]):
 
 
 class _Numbers:
-    """The numbers of members of one name: each takes the lowest that is free."""
+    """The numbers of members with the same name: each takes the lowest that is free."""
 
     def __init__(self) -> None:
         self._free: list[int] = []
@@ -115,7 +115,7 @@ class _Numbers:
         return self._next - 1
 
     def give_back(self, number: int) -> bool:
-        """Whether none is taken any more."""
+        """Free a number; returns whether no number is taken any more."""
         heappush(self._free, number)
         return len(self._free) == self._next
 
@@ -136,7 +136,7 @@ class StickyRanges(Selector[M]):
         return _murmur(key) % (LAST_SLOT + 1) or 1
 
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None) -> None:
-        """Give the member its ranges; raise `RangesRefusedError` if that cannot be."""
+        """Give the member its ranges; raises `RangesRefusedError` if they are not available."""
         if not ranges:
             raise RangesRefusedError("Ranges for KeyShared policy must not be empty")
         before = (-1, -1)

@@ -1,4 +1,4 @@
-"""Shared subscriptions: entries go round robin to consumers that have permits."""
+"""Shared subscriptions: entries go round robin to consumers with permits."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _NO_LIMIT = sys.maxsize
 
 
 class SharedDispatcher(Dispatcher):
-    """Each entry goes to one consumer; what comes back is sent first, counted as redelivered.
+    """Sends each entry to one consumer. Returned entries are sent first, counted as redelivered.
 
-    ``_holder`` has who holds each entry that was sent and is neither acknowledged nor back.
+    ``_holder`` has the consumer of each entry that was sent and is neither acknowledged nor
+    returned.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class SharedDispatcher(Dispatcher):
         self._burst_bytes = BURST_BYTES
 
     def apply(self, rules: TopicRules) -> None:
-        """Follow a change of policies: consumers that were blocked may go on."""
+        """Apply a change of policies: consumers that were blocked may continue."""
         self._max_unacked_consumer = rules.unacked_of_consumer or _NO_LIMIT
         self._max_unacked = rules.unacked_of_subscription or _NO_LIMIT
         self._delays, self._early_ms = rules.delays, rules.early_ms
@@ -62,12 +63,12 @@ class SharedDispatcher(Dispatcher):
 
     @property
     def delayed(self) -> int:
-        """Entries that were looked at and wait for their time."""
+        """The number of delayed entries that were read."""
         return len(self._delayed)
 
     @property
     def blocked(self) -> bool:
-        """Whether as much is unacknowledged as its consumers may have together."""
+        """Whether the subscription's limit of unacknowledged messages is reached."""
         return self.unacked >= self._max_unacked
 
     def _taker(self, entry: bytes) -> Recipient | None:
@@ -78,7 +79,7 @@ class SharedDispatcher(Dispatcher):
         self.consumers[recipient] = None
 
     def remove(self, recipient: Recipient) -> None:
-        """Detach a consumer; what it held is sent to others, in order."""
+        """Detach a consumer; its unacknowledged entries are sent to others, in order."""
         self._detach(recipient)
         self.dispatch()
 
@@ -94,16 +95,16 @@ class SharedDispatcher(Dispatcher):
             self.give_back(index)
 
     def resume(self, recipient: Recipient) -> None:
-        """A consumer has got permits, or its connection room."""
+        """A consumer has new permits, or its connection is writable again."""
         self._enter(recipient)
         self.dispatch()
 
     def _enter(self, recipient: Recipient) -> None:
-        """The consumer may be ready again."""
+        """Put a consumer into the round robin again, if it is ready."""
         self._rota.enter(recipient)
 
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Send entries that the consumer holds again, to consumers that have permits."""
+        """Redeliver entries that the consumer holds, to any consumers with permits."""
         pending = recipient.pending
         for index in list(pending) if indexes is None else indexes:
             messages = pending.pop(index, None)
@@ -123,7 +124,7 @@ class SharedDispatcher(Dispatcher):
         self.dispatch()
 
     def give_back(self, index: int) -> None:
-        """Queue an entry for another delivery."""
+        """Queue an entry for redelivery."""
         if self.acks.skips(index):
             return
         self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
@@ -136,7 +137,7 @@ class SharedDispatcher(Dispatcher):
             heappush(self._replay, index)
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Forget an acknowledged entry; the consumer may get more if it was blocked."""
+        """Forget an acknowledged entry; a blocked consumer may get more."""
         if self.redeliveries:
             self.redeliveries.pop(index, None)
         messages = recipient.pending.pop(index, None)
@@ -150,23 +151,23 @@ class SharedDispatcher(Dispatcher):
         return 0
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:
-        """The consumer holds fewer messages of a batch."""
+        """Count fewer messages of a batch as held by the consumer."""
         done = recipient.pending.get(index, left) - left
         if done > 0:
             recipient.pending[index] = left
             self._count_acked(recipient, done)
 
     def acked_through(self, index: int) -> None:
-        """The cursor was moved over entries: no consumer holds them any more."""
+        """The cursor was moved past entries: no consumer holds them any more."""
         self.read_index = max(self.read_index, index + 1)
         for held in [i for i in self._holder if i <= index]:
             self.acked(self._holder[held], held)
 
     def _released(self, index: int) -> None:
-        """No consumer holds this entry any more."""
+        """Called when no consumer holds this entry any more."""
 
     def _forget(self, recipient: Recipient, index: int, messages: int) -> None:
-        """The consumer holds this entry no more."""
+        """The consumer no longer holds this entry."""
         del self._holder[index]
         self._released(index)
         self._count_acked(recipient, messages)
@@ -179,7 +180,7 @@ class SharedDispatcher(Dispatcher):
             self._enter(recipient)
 
     def rewind(self, index: int) -> None:
-        """Start again at ``index``: nothing waits any more."""
+        """Start again at ``index``; forget entries queued for redelivery."""
         super().rewind(index)
         self._replay.clear()
         self._replay_set.clear()
@@ -193,7 +194,7 @@ class SharedDispatcher(Dispatcher):
         super().close()
 
     def _deliver(self) -> None:
-        """Send what permits allow: what came back first, then what was never sent."""
+        """Send what permits allow: returned entries first, then new ones."""
         turns = self.turns
         while (
             (self._replay or self.read_index < self.end)
@@ -205,7 +206,7 @@ class SharedDispatcher(Dispatcher):
                 return
 
     def _serve(self, recipient: Recipient) -> bool:
-        """Give one consumer its turn; False when entries must be read first."""
+        """Serve one consumer; False if entries must be read first."""
         free, room = self.flow.budget()
         if free <= 0:
             return False
@@ -264,7 +265,7 @@ class SharedDispatcher(Dispatcher):
     def _serve_again(
         self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
-        """Fill ``burst`` with entries that came back, as `_serve_new` does."""
+        """Fill ``burst`` with returned entries, as `_serve_new` does with new ones."""
         size = looked = 0
         while self._replay and left > 0 and size < self._burst_bytes and looked < BURST_ENTRIES:
             looked += 1
@@ -285,7 +286,7 @@ class SharedDispatcher(Dispatcher):
         return left, size, True
 
     def _take(self, recipient: Recipient, chunk: Chunk, index: int, burst: list[Delivery]) -> int:
-        """Hand the entry over to the consumer; returns its messages."""
+        """Record that the consumer holds the entry; returns its number of messages."""
         at = index - chunk.first
         messages = chunk.messages[at]
         ledger_id, entry_id = self.log.position(index)

@@ -16,16 +16,16 @@ from counterpoise.wire.encode_runs import Delivery
 
 
 class SingleActiveDispatcher(Dispatcher):
-    """Serves the one consumer there may be, or the first by ``order`` (Failover).
+    """Serves the only consumer, or the first by ``order`` (Failover).
 
-    When another consumer becomes active it starts at the mark-delete position again. For a
-    Failover switch away from a consumer that is still attached, ``switch_delay`` seconds pass
-    before the new one is served, so that acknowledgements under way still arrive
-    (``activeConsumerFailoverDelayTimeMillis``; there is no wait when no consumer was active).
+    A consumer that becomes active starts at the mark-delete position again. When a Failover
+    switches away from a consumer that is still attached, ``switch_delay`` seconds pass before the
+    new one is served, so that acknowledgements under way still arrive
+    (``activeConsumerFailoverDelayTimeMillis``; no delay if no consumer was active).
 
-    A consumer that is active as soon as it is attached is served at once, and notified after the
-    same delay, as in Pulsar: some clients register a consumer for notifications only after they
-    have read the answer to its SUBSCRIBE.
+    A consumer that is active when it attaches is served at once, and notified after the same delay,
+    as in Pulsar: some clients register a consumer for notifications only after they have read the
+    response to its SUBSCRIBE.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SingleActiveDispatcher(Dispatcher):
 
     @property
     def active(self) -> Recipient | None:
-        """The consumer that is served, or about to be."""
+        """The consumer that is served, or is about to be."""
         return self._active
 
     def _taker(self, entry: bytes) -> Recipient | None:
@@ -86,17 +86,17 @@ class SingleActiveDispatcher(Dispatcher):
             self._serve(self._active)
 
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Send everything unacknowledged again: order leaves no other choice."""
+        """Redeliver everything unacknowledged: only that keeps the order."""
         if recipient is self._serving:
             self.read_index = self.acks.mark + 1
             self.dispatch()
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Entries are not held one by one here: their messages are not known any more."""
+        """Always 1: this type does not record which entries a consumer holds."""
         return 1
 
     def acked_through(self, index: int) -> None:
-        """The cursor may have overtaken the reader."""
+        """The cursor may have passed the read position."""
         self.read_index = max(self.read_index, index + 1)
 
     def deliver_again(self, indexes: Sequence[int]) -> None:
@@ -105,7 +105,7 @@ class SingleActiveDispatcher(Dispatcher):
         self.dispatch()
 
     def _deliver(self) -> None:
-        """Send the active consumer what it has permits for."""
+        """Send the active consumer as much as it has permits for."""
         recipient = self._serving
         if recipient is None:
             return
@@ -153,7 +153,7 @@ class SingleActiveDispatcher(Dispatcher):
         return True
 
     def _send_compacted(self, recipient: Recipient, free: int, most: int) -> bool:
-        """Send entries that compaction has left; the others up to its horizon are passed over."""
+        """Send entries that compaction kept; the others up to its horizon are skipped."""
         view, log, acks = self.compacted, self.log, self.acks
         index = self.read_index = view.following(self.read_index)
         chunk = self._feed.at(index) if index <= view.horizon else None
@@ -182,7 +182,7 @@ class SingleActiveDispatcher(Dispatcher):
         return True
 
     def _choose(self) -> bool:
-        """Pick the active consumer; whether it changed."""
+        """Choose the active consumer; returns whether it changed."""
         chosen = next(iter(self.consumers)) if self._order is None else self._order.first()
         if chosen is self._active:
             return False
@@ -211,7 +211,7 @@ class SingleActiveDispatcher(Dispatcher):
         self.dispatch()
 
     def _notify_joined(self, recipient: Recipient) -> None:
-        """Notify a consumer that was active from the start, unless it is no longer."""
+        """Notify a consumer that was active from the start, if it still is."""
         if recipient is self._serving:
             self._notify(recipient, is_active=True)
 

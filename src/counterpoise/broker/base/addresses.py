@@ -26,14 +26,14 @@ class Addresses:
 
     @property
     def service(self) -> str:
-        """Where clients connect: the plain port, or the one for TLS where there is no other."""
+        """Where clients connect: the plain URL, or the TLS one if there is no other."""
         return self.service_url or self.service_url_tls or ""
 
     @property
     def web(self) -> str:
-        """Where the admin API is: plain, or by TLS where there is no other."""
+        """The admin API: the plain URL, or the TLS one if there is no other."""
         return self.web_url or self.web_url_tls or ""
 
     def for_brokers(self, *, tls: bool) -> str:
-        """Where brokers connect to this one; ``tls``: by TLS if it has such a port."""
+        """Where other brokers connect; ``tls``: by TLS if there is such a port."""
         return self.service_url_tls if tls and self.service_url_tls is not None else self.service

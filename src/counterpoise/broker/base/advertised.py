@@ -59,14 +59,14 @@ def listeners_of(entries: Sequence[str], internal: str = "") -> dict[str, dict[s
 
 
 def url_of(listeners: Mapping[str, Mapping[str, str]], scheme: str) -> str | None:
-    """Where brokers and clients that name no listener go: the first listener with such a URL."""
+    """The first listener's URL of this scheme, for brokers and clients that name no listener."""
     urls = (each.get(_URLS[scheme]) for each in listeners.values())
     return next(filter(None, urls), None)
 
 
 @dataclass(frozen=True, slots=True)
 class BindAddress:
-    """One entry of ``bindAddresses``: a further socket, and the listener that it belongs to."""
+    """One entry of ``bindAddresses``: an additional socket and its listener."""
 
     listener: str
     scheme: str

@@ -1,4 +1,4 @@
-"""Everything a broker does besides answering: started here, watched here, never ended unseen."""
+"""Supervised background tasks: a task that fails is logged and restarted."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _BACK_OFF = BackOff()
 
 
 class BackgroundTasks:
-    """The tasks of one broker, or of one part of it.
+    """The background tasks of one broker, or of one part of it.
 
-    `keep` starts work that runs for as long as the broker does: when it fails, one line of the log
-    says why (the stack at debug level), and it starts again after a pause. `start` starts work
-    that ends by itself; a failure is logged in the same way.
+    `keep` runs work for as long as the broker lives: when it fails, one log line says why (the
+    stack at debug level), and it starts again after a pause. `start` runs work that ends by itself;
+    a failure is logged in the same way.
     """
 
     __slots__ = ("_back_off", "_tasks", "failures")
@@ -51,7 +51,7 @@ class BackgroundTasks:
 
     @property
     def running(self) -> list[str]:
-        """The names of what runs now, sorted."""
+        """The names of the running tasks, sorted."""
         return sorted(task.get_name() for task in self._tasks)
 
     def keep(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
@@ -65,7 +65,7 @@ class BackgroundTasks:
         *,
         expected: tuple[type[Exception], ...] = (),
     ) -> asyncio.Task[T]:
-        """Run ``work`` once; ``expected``: failures that the code which awaits the task handles."""
+        """Run ``work`` once; ``expected``: exceptions that the awaiting code handles."""
         task = self._start(name, work)
         task.add_done_callback(lambda done: self._ended(done, expected))
         return task
@@ -111,12 +111,12 @@ class BackgroundTasks:
         log.debug("%s failed here:", name, exc_info=error)
 
     def cancel(self) -> list[asyncio.Task[Any]]:
-        """End them all; the answer can be awaited."""
+        """Cancel all tasks; returns them to be awaited."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         return tasks
 
     async def stop(self) -> None:
-        """End them all; returns when they have."""
+        """Cancel all tasks and wait until they have ended."""
         await asyncio.gather(*self.cancel(), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Long work in small parts, with other tasks served between two parts."""
+"""Splits long work into small parts, with other tasks served in between."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIECE: Final = 500
 
 
 class WorkBudget:
-    """Counts the work of one task, and yields to other tasks each time its budget is spent."""
+    """Counts one task's work, and yields to other tasks each time the budget is spent."""
 
     __slots__ = ("_left", "_most")
 
@@ -30,7 +30,7 @@ class WorkBudget:
 
 
 class OnePerTurn:
-    """Lets one caller begin its long work in each turn of the event loop, in order of arrival."""
+    """Lets one caller start long work in each turn of the event loop, first come first served."""
 
     __slots__ = ("_one",)
 

@@ -1,4 +1,4 @@
-"""The wall clock in Pulsar's unit, and one that a test may put forward."""
+"""The wall clock in Pulsar's unit, and one that a test can advance."""
 
 import time
 
@@ -21,5 +21,5 @@ class WallClock:
         return time.time() + self._ahead_s
 
     def advance(self, seconds: float) -> None:
-        """Be so much later from now on."""
+        """Move the clock forward."""
         self._ahead_s += seconds

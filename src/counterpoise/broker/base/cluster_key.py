@@ -1,8 +1,8 @@
-"""The key by which a cluster's brokers know each other's producers on the system topics.
+"""The key by which a cluster's brokers recognise each other's producers on system topics.
 
 Brokers write bundles' records and load data as clients of one another. A cluster without
-authentication cannot know them by a role, so each shows a key that stands in the metadata store,
-where clients do not read: a property of its producer, which no statistics repeat.
+authentication cannot recognise them by role, so each presents a key that is kept in the metadata
+store, where clients do not read: a property of its producer, which statistics leave out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BYTES: Final = 32
 
 
 class ClusterKey:
-    """The key of one cluster; the first broker makes it."""
+    """The key of one cluster; the first broker creates it."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class ClusterKey:
         return self._key
 
     async def is_shown(self, properties: Mapping[str, str]) -> bool:
-        """Whether a producer shows the key; raises `StoreUnavailable`."""
+        """Whether a producer presents the key; raises `StoreUnavailable`."""
         shown = properties.get(PROPERTY)
         if shown is None:
             return False
@@ -59,7 +59,7 @@ class ClusterKey:
 
 
 class SystemTopicGuard:
-    """Admits producers of `SYSTEM_NAMESPACE`: brokers, super users, or all where that is set."""
+    """Admits producers of `SYSTEM_NAMESPACE`: brokers and super users, or all if so configured."""
 
     def __init__(
         self, key: ClusterKey, authorization: Authorization, *, open_to_clients: bool
@@ -69,7 +69,7 @@ class SystemTopicGuard:
         self._open_to_clients = open_to_clients
 
     async def check(self, topic: TopicName, caller: Caller, properties: Mapping[str, str]) -> None:
-        """Return if a caller may write to a topic; raises `BrokerError` if not."""
+        """Require that a caller may write to a topic; raises `BrokerError` otherwise."""
         if self._open_to_clients or topic.namespace_name != SYSTEM_NAMESPACE:
             return
         if self._authorization.names_super_user(caller):
@@ -85,5 +85,5 @@ class SystemTopicGuard:
 
 
 def without_key(properties: Mapping[str, str]) -> dict[str, str]:
-    """A producer's properties as statistics may show them."""
+    """A producer's properties as statistics show them, without the key."""
     return {name: value for name, value in properties.items() if name != PROPERTY}

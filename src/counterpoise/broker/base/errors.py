@@ -1,4 +1,4 @@
-"""What a broker refuses, in the words and the code that Pulsar's clients know."""
+"""A broker's errors, with the codes and words of Pulsar's protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BrokerError(Exception):
 
 @contextlib.contextmanager
 def store_errors_as_not_ready() -> Iterator[None]:
-    """Turn `StoreUnavailable` into ServiceNotReady, upon which clients try again."""
+    """Turn `StoreUnavailable` into ServiceNotReady, upon which clients retry."""
     try:
         yield
     except StoreUnavailable as error:

@@ -1,6 +1,6 @@
-"""Where Pulsar keeps what in the metadata store.
+"""Pulsar's paths in the metadata store.
 
-Ownership and leadership have their nodes where their protocols are: `counterpoise.ownership`.
+Paths of ownership and leadership are with their protocols: `counterpoise.ownership`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def broker(broker_id: str) -> str:
 
 
 def own_broker(broker_id: str) -> str:
-    """Says that a registered broker is one of this product's."""
+    """A marker that a registered broker is one of this product's."""
     return f"{OWN_BROKERS}/{broker_id}"
 
 
@@ -63,7 +63,7 @@ def cluster(name: str) -> str:
 
 
 def isolation_policies(cluster_name: str) -> str:
-    """Which namespaces may live on which brokers."""
+    """A cluster's namespace isolation policies."""
     return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"
 
 
@@ -99,17 +99,17 @@ def topic_policies(name: TopicName) -> str:
 
 
 def resource_group(name: str) -> str:
-    """What a resource group allows."""
+    """A resource group's definition."""
     return f"{RESOURCE_GROUPS}/{name}"
 
 
 def group_usages(name: str) -> str:
-    """The parent of what brokers use of a resource group."""
+    """The parent of the brokers' use of a resource group."""
     return f"{RESOURCE_USAGE}/{name}"
 
 
 def group_usage(name: str, broker_id: str) -> str:
-    """What one broker uses of a resource group."""
+    """One broker's use of a resource group."""
     return f"{group_usages(name)}/{broker_id}"
 
 
@@ -119,7 +119,7 @@ def partitioned_topics(namespace: NamespaceName, domain: str) -> str:
 
 
 def partitioned_topic(topic: TopicName) -> str:
-    """How many partitions a topic has."""
+    """A partitioned topic's metadata."""
     return f"{partitioned_topics(topic.namespace_name, topic.domain)}/{topic.encoded_local_name}"
 
 
@@ -129,7 +129,7 @@ def topics(namespace: NamespaceName) -> str:
 
 
 def topic(name: TopicName) -> str:
-    """The record that a persistent topic exists."""
+    """A persistent topic's node."""
     return f"{topics(name.namespace_name)}/{name.encoded_local_name}"
 
 

@@ -8,7 +8,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class LiveOptions(Protocol[T_co]):
-    """The options of one folder as they are now: called wherever they are needed, never kept."""
+    """The current options of one folder; called whenever they are needed, never cached."""
 
     def __call__(self) -> T_co:
-        """The options that apply at this moment."""
+        """The options in force now."""

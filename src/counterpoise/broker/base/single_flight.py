@@ -1,4 +1,4 @@
-"""Single flight: one query for all callers that asked for its result before it began."""
+"""Single flight: one query serves all callers that asked before it began."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class SingleFlight(Generic[K, T]):
     """Runs at most one query at a time for each key, and shares its result.
 
     A caller that comes while a query runs gets the result of the next one, since the running one
-    may have read before a change that the caller knows of. All callers that wait share the result
-    or its exception. No result is kept for later callers.
+    may have read before a change that the caller knows of. All waiting callers share the result or
+    its exception. Results are not cached.
     """
 
     def __init__(self, find: Callable[[K], Awaitable[T]]) -> None:
@@ -24,7 +24,7 @@ class SingleFlight(Generic[K, T]):
         self._known: dict[K, _Flights[T]] = {}
 
     async def __call__(self, key: K) -> T:
-        """Return the result of a query that began after this call; raises what the query raises."""
+        """The result of a query that began after this call; raises what the query raises."""
         with self.asking(key) as asking:
             await asking.find()
             return asking.answer

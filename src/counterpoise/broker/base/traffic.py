@@ -1,4 +1,4 @@
-"""How many bytes went through a broker's sockets."""
+"""The bytes that went through a broker's sockets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes of the binary protocol since the broker started, all connections together."""
+    """Bytes of the binary protocol since the broker started, over all connections."""
 
     bytes_in: int = 0
     bytes_out: int = 0
 
     @property
     def total(self) -> int:
-        """Both directions."""
+        """Bytes in both directions."""
         return self.bytes_in + self.bytes_out

@@ -1,4 +1,4 @@
-"""One connection's wire, as the parts that serve its requests use it."""
+"""One connection's wire, as the handlers of its requests use it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Refuse = Callable[[ServerError, str], bytes | None]
 
 
 class ClientLink:
-    """The protocol's state, the way out, why nothing is read, and the requests under way.
+    """A connection's protocol state, outbox, reading pause and running requests.
 
-    A request whose client goes away is finished all the same, and its answer thrown away: it may
-    be in the middle of something that others wait for, as a lookup is that takes a bundle.
+    A request whose client disconnects is finished all the same and its response dropped: it may be
+    in the middle of something that others wait for, such as a lookup that acquires a bundle.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class ClientLink:
         self.round_trips = RoundTrips(asyncio.get_running_loop(), lambda: outbox.write(encode.PING))
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
-        """Do a request's work beside the others'; write what it returns, or its refusal."""
+        """Run a request concurrently with others; write its response or its error."""
         self.begun += 1
         self._under_way += 1
         if self._under_way >= REQUESTS_MAX:
@@ -99,13 +99,13 @@ class ClientLink:
                 self.pause.release(PauseReason.REQUESTS)
 
     def sent_on_to(self, urls: ServiceUrls | None) -> tuple[str | None, str | None] | None:
-        """Where a client of this connection is sent on to; None: it is to look that up."""
+        """The URLs to which a client of this connection is redirected; None: it must look up."""
         return None if urls is None else urls.seen_by(self.listener)
 
     def keep(
         self, name: str, work: Callable[[], Coroutine[None, None, None]]
     ) -> asyncio.Task[None]:
-        """Do something beside the requests until it is cancelled."""
+        """Run a background task of this connection until it is cancelled."""
         return self.background.keep(f"{name} of {self.address}", work)
 
     async def _answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
@@ -125,13 +125,13 @@ class ClientLink:
             self.outbox.write(frame)
 
     def close(self) -> None:
-        """The client is gone: begin nothing more, and say nothing more."""
+        """The client has disconnected: start and write nothing more."""
         self.closed = True
         self.round_trips.end()
 
 
 def topic_name(text: str) -> TopicName:
-    """Read a topic's name as a client wrote it; BrokerError InvalidTopicName if it is none."""
+    """Parse a topic's name as a client wrote it; raises `BrokerError` InvalidTopicName."""
     try:
         return TopicName.parse(text)
     except InvalidName as error:

@@ -28,7 +28,7 @@ _TURNS_TO_ACCEPT = 4
 
 
 class ClientListener:
-    """Serves clients on one socket or several, from `start` to `stop`."""
+    """Serves clients on one or more sockets, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ClientListener:
         config: ConnectionConfig,
         background: BackgroundTasks | None = None,
     ) -> None:
-        """``background`` runs the requests; the caller that passes it also stops it."""
+        """``background`` runs the requests; whoever created it stops it."""
         self._services = services
         self._config = config
         self._shared = SharedByConnections(config, background or BackgroundTasks(), services)
@@ -45,20 +45,20 @@ class ClientListener:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._shared.connections.open)
 
     @property
     def connections_admitted(self) -> int:
-        """How many clients have been let in since the start."""
+        """The number of clients accepted since the start."""
         return self._shared.connections.admitted
 
     def pauses(self) -> Counter[PauseReason]:
-        """How often reading from a client stopped since the start, by reason."""
+        """How often reading from a client was paused since the start, by reason."""
         return self._shared.connections.pauses()
 
     def paused(self) -> dict[PauseReason, list[str]]:
-        """The addresses of clients that are not read from now, by reason."""
+        """The addresses of clients whose reading is paused now, by reason."""
         return self._shared.connections.paused()
 
     @property
@@ -68,46 +68,46 @@ class ClientListener:
 
     @property
     def publish_buffer(self) -> PublishBuffer:
-        """Published bytes that wait for storage, of all connections."""
+        """Published bytes that wait for storage, over all connections."""
         return self._shared.publish_buffer
 
     @property
     def held_memory(self) -> ThrottledMemory:
-        """Published bytes that wait for a rate limit, of all connections."""
+        """Published bytes that wait for a rate limit, over all connections."""
         return self._shared.held_memory
 
     def intercept(self, interceptor: Interceptor) -> None:
-        """Show each operation of every client to an interceptor from now on."""
+        """Pass each operation of every client to an interceptor from now on."""
         self._shared.interceptor = interceptor
         for connection in self.open_connections:
             connection.intercept(interceptor)
 
     def record(self, recorder: TrafficRecorder) -> None:
-        """Show the traffic of every client that connects from now on to a recorder."""
+        """Pass the traffic of every new connection to a recorder from now on."""
         self._recorder = recorder
 
     def freeze(self, *, frozen: bool) -> None:
-        """Have every connection stand still, those that come too, or go on."""
+        """Freeze or thaw every connection, including new ones."""
         self._shared.is_frozen = frozen
         for connection in self.open_connections:
             (connection.freeze if frozen else connection.thaw)()
 
     def drop_connections(self, *, for_good: bool = False) -> None:
-        """Cut every client off at once; ``for_good``: until `admit_again`, those that come too."""
+        """Disconnect every client at once; with ``for_good`` new ones, too, until `admit_again`."""
         self._shared.connections.closed = for_good
         for connection in self.open_connections:
             connection.abort()
 
     def admit_again(self) -> None:
-        """Let clients in again."""
+        """Accept clients again."""
         self._shared.connections.closed = False
 
     def set_publish_buffer(self, mib: int) -> None:
-        """Let published messages take so many MiB from now on; 0 or less is no limit."""
+        """Limit the memory of published messages to so many MiB; 0 or less is no limit."""
         self._shared.set_publish_buffer(mib)
 
     def traffic(self) -> Traffic:
-        """Bytes read and written since the start, as they are now."""
+        """Bytes read and written since the start."""
         return replace(self._shared.traffic)
 
     @property
@@ -144,9 +144,10 @@ class ClientListener:
         )
 
     async def stop(self) -> None:
-        """Stop listening; let every client read what was already written, then disconnect.
+        """Stop listening, let every client read what was already written, then disconnect it.
 
-        Returns when all are gone; a client that does not read is cut off after `FAREWELL_S`.
+        Returns when all are disconnected; a client that does not read is disconnected after
+        `FAREWELL_S`.
         """
         self._accept_no_more()
         for _ in range(_TURNS_TO_ACCEPT):
@@ -163,14 +164,14 @@ class ClientListener:
         await asyncio.sleep(0)
 
     def kill(self) -> None:
-        """Vanish: stop listening and drop every client at once, as a killed process would."""
+        """Stop listening and disconnect every client at once, as a killed process would."""
         self._accept_no_more()
         for connection in self.open_connections:
             connection.abort()
         self._stop_listening_in(_TURNS_TO_ACCEPT)
 
     def _accept_no_more(self) -> None:
-        """Close sockets that were just accepted, and accept no others."""
+        """Close sockets that were just accepted, and accept no more."""
         self._shared.connections.closed = True
         loop = asyncio.get_running_loop()
         for server in self._servers:
@@ -180,7 +181,7 @@ class ClientListener:
     def _stop_listening_in(self, turns: int) -> None:
         """Close the servers after some turns, when each accepted socket has its connection.
 
-        Python's own loop leaks such a socket, still open, if its server is closed first.
+        The standard event loop leaks such a socket, still open, if its server is closed first.
         """
         if turns and self._servers:
             asyncio.get_running_loop().call_soon(self._stop_listening_in, turns - 1)

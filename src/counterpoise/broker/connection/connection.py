@@ -1,4 +1,4 @@
-"""One client's connection: socket bytes to events, events to the part that serves them."""
+"""One client's connection: parses socket bytes into events, and passes each to its handler."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BEFORE: Final = (ConnectionState.AWAITING_CONNECT, ConnectionState.CONNECTING)
 class Connection(asyncio.Protocol):
     """Speaks the binary protocol with one client.
 
-    A frame that breaks the protocol closes this connection, with an error in the log, and touches
+    A frame that violates the protocol closes this connection, with an error in the log, and affects
     no other.
     """
 
@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
         shared: SharedByConnections,
         listener: str = "",
     ) -> None:
-        """``listener``: for which of ``advertisedListeners`` its socket is bound, if for any."""
+        """``listener``: the ``advertisedListeners`` entry for which its socket is bound, if any."""
         self._listener = listener
         self._services = services
         self._config = config
@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self._turn_is_due = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client is there."""
+        """The client has connected."""
         loop = asyncio.get_running_loop()
         self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
         self.close()
 
     def intercept(self, interceptor: Interceptor) -> None:
-        """Show each operation to an interceptor from now on, before it is served."""
+        """Pass each operation to an interceptor before it is served, from now on."""
         self._interceptor = interceptor
         gate = FaultGate(
             self._link, self._producing, self._consuming, self._served, interceptor, self
@@ -138,17 +138,17 @@ class Connection(asyncio.Protocol):
         self._handlers, self._send_run = gate.handlers(), gate.take_run
 
     def freeze(self) -> None:
-        """Read nothing and write nothing, as if the broker stood still; harmless when it does."""
+        """Stop reading and writing, as if the broker hung. Idempotent."""
         self.pause.hold(PauseReason.FROZEN)
         self._outbox.keep()
 
     def thaw(self) -> None:
-        """Go on where it stood still."""
+        """Continue after `freeze`."""
         self._outbox.send_kept()
         self.pause.release(PauseReason.FROZEN)
 
     def settle(self) -> None:
-        """Count what was served outside a turn of reading."""
+        """Account for entries that were served outside a reading turn."""
         self._share.book()
         self._producing.after_reading()
 
@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def waiting_to_be_read(self) -> int:
-        """Bytes that the client has not read yet, as far as they are still here."""
+        """Bytes that the client has not read yet, as far as this process still has them."""
         return self._outbox.waiting
 
     def _handler_table(self) -> Handlers:
@@ -219,7 +219,7 @@ class Connection(asyncio.Protocol):
         }
 
     def data_received(self, data: bytes) -> None:
-        """Serve what the next bytes complete, as far as one turn goes."""
+        """Serve the frames that these bytes complete, up to one turn's budget."""
         self._keep_alive.silent = False
         self._traffic.bytes_in += len(data)
         try:
@@ -229,9 +229,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _take_turn(self, data: bytes) -> None:
-        """Serve for a few milliseconds at most, then let others have theirs.
+        """Serve for a few milliseconds at most, then yield to other connections.
 
-        Requests run once this turn is over: no more are begun in it than one step reads.
+        Requests run once this turn is over: no more are started in it than one step reads.
         """
         ends, begun = 0.0, self._link.begun
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
@@ -264,7 +264,7 @@ class Connection(asyncio.Protocol):
         self._next_turn()
 
     def _next_turn(self) -> None:
-        """Go on with what waits, unless there is a reason not to."""
+        """Continue with buffered bytes, unless reading is paused."""
         if self._protocol.waiting and not self._turn_is_due and not self.pause.other_than(_TURNS):
             self._turn_is_due = True
             self._rounds.wait(self._turn_has_come)
@@ -324,16 +324,16 @@ class Connection(asyncio.Protocol):
         self._outbox.resume()
 
     def close(self) -> None:
-        """Write what waits, then close (the broker stops)."""
+        """Write what is buffered, then close. Used when the broker stops."""
         self._outbox.flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once, with nothing more written (the broker dies)."""
+        """Close at once without writing. Used when the broker is killed."""
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone; so are its producers and consumers."""
+        """The client has disconnected: detach its producers and consumers."""
         self._shared.connections.remove(self, self._ip)
         self._keep_alive.stop()
         self._handshake.stop()

@@ -1,4 +1,4 @@
-"""A consumer's figures, as CONSUMER_STATS answers them."""
+"""A consumer's statistics, as the response to CONSUMER_STATS has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from counterpoise.wire.encode_peers import ConsumerFigures
 
 
 def figures_of(consumer: Consumer) -> ConsumerFigures:
-    """Read the figures of this moment; rates are those of the last sample."""
+    """Read the present statistics; rates are those of the last sample."""
     subscription = consumer.subscription
     return ConsumerFigures(
         msg_rate_out=consumer.meters.out.rate,

@@ -28,7 +28,7 @@ from counterpoise.wire.values import MessageId, TransactionId
 
 
 class ClientConsumers:
-    """Serves SUBSCRIBE and what consumers send; the `ConsumerSink` of this connection's topics."""
+    """Handles SUBSCRIBE and consumers' commands; the `ConsumerSink` of this connection's topics."""
 
     def __init__(self, link: ClientLink, services: Services) -> None:
         self._link = link
@@ -45,11 +45,11 @@ class ClientConsumers:
         self._after_success: dict[int, bytes] = {}
 
     def find(self, consumer_id: int) -> Consumer | None:
-        """The consumer of this id, if one is attached."""
+        """The attached consumer with this id, if any."""
         return self._consumers.get(consumer_id)
 
     def subscribe(self, event: events.Subscribe) -> None:
-        """SUBSCRIBE: attach a consumer; asked again for one that is there, say so again."""
+        """SUBSCRIBE: attach a consumer. Repeats the response if it is attached already."""
         if event.consumer_id in self._consumers:
             self._link.outbox.write(encode.success(event.request_id))
             return
@@ -111,11 +111,11 @@ class ClientConsumers:
         )
 
     def flow(self, event: events.Flow) -> None:
-        """FLOW: the client has room for more."""
+        """FLOW: add permits."""
         self._consumers[event.consumer_id].flow(event.permits)
 
     def ack(self, event: events.Ack) -> None:
-        """ACK: entries are done with."""
+        """ACK: acknowledge entries."""
         consumer = self._consumers.get(event.consumer_id) or self._leaving.get(event.consumer_id)
         if consumer is None or not consumer.takes_acks:
             self._answer_ack(event, ServerError.ServiceNotReady, "The topic has been unloaded")
@@ -186,7 +186,7 @@ class ClientConsumers:
             self._epochs[consumer_id] = epoch
 
     def redeliver(self, event: events.Redeliver) -> None:
-        """REDELIVER_UNACKNOWLEDGED_MESSAGES: deliver again."""
+        """REDELIVER_UNACKNOWLEDGED_MESSAGES: deliver entries again."""
         if event.epoch is not None:
             self._epochs[event.consumer_id] = event.epoch
         positions = [(item.ledger_id, item.entry_id) for item in event.message_ids]
@@ -209,7 +209,7 @@ class ClientConsumers:
         return encode.success(event.request_id)
 
     def last_message_id(self, event: events.GetLastMessageId) -> None:
-        """GET_LAST_MESSAGE_ID: where the topic ends."""
+        """GET_LAST_MESSAGE_ID: the position of the topic's last message."""
         consumer = self._consumers[event.consumer_id]
         self._link.answer(
             self._last_message_id(consumer, event), partial(encode.error, event.request_id)
@@ -225,7 +225,7 @@ class ClientConsumers:
         )
 
     def stats(self, event: events.ConsumerStats) -> None:
-        """CONSUMER_STATS: the figures of a consumer."""
+        """CONSUMER_STATS: a consumer's statistics."""
         consumer = self._consumers.get(event.consumer_id)
         self._link.outbox.write(
             encode_peers.consumer_stats_failed(
@@ -274,7 +274,7 @@ class ClientConsumers:
         )
 
     def _write_after_success(self, consumer_id: int, frame: bytes) -> None:
-        """Write a frame, but not before the SUCCESS of the consumer's SUBSCRIBE."""
+        """Write a frame, but not before the SUCCESS response to the consumer's SUBSCRIBE."""
         if consumer_id in self._opening:
             self._after_success[consumer_id] = self._after_success.get(consumer_id, b"") + frame
         else:
@@ -299,7 +299,9 @@ class ClientConsumers:
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`; acknowledgements that the client sent before it read that count."""
+        """As `close_consumer`; acknowledgements that the client sent before it read that still
+        count.
+        """
         consumer = self._consumers.get(consumer_id)
         self.close_consumer(consumer_id, assigned_broker_url)
         heard = self._link.round_trips.begin()
@@ -317,12 +319,12 @@ class ClientConsumers:
         self._write_after_success(consumer_id, encode_peers.reached_end(consumer_id))
 
     def resume_all(self) -> None:
-        """The connection can be written to again."""
+        """The connection is writable again."""
         for consumer in list(self._consumers.values()):
             consumer.resume()
 
     def detach_all(self) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         consumers = deque(self._consumers.values())
         self._consumers.clear()
         self._leaving.clear()

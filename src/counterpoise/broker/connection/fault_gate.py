@@ -1,7 +1,7 @@
-"""Where faults strike: between a connection and the parts that serve it, while faults are set.
+"""Injects faults between a connection and its handlers, while faults are set.
 
-A connection without faults has no gate: one is put into its table of handlers, and in front of what
-it writes, when an interceptor comes, and taken out when it leaves.
+A connection without faults has no gate: it is put into the connection's table of handlers, and in
+front of its outbox, when an interceptor is set, and removed with it.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class GatedConnection(Protocol):
     """A connection, as its gate uses it."""
 
     def close(self) -> None:
-        """Write what waits, then close."""
+        """Write what is buffered, then close."""
 
     def abort(self) -> None:
-        """Close at once, with nothing more written."""
+        """Close at once without writing."""
 
     def settle(self) -> None:
-        """Count what was served outside a turn of reading."""
+        """Account for entries that were served outside a reading turn."""
 
 
 class Interceptor(Protocol):
-    """What sees each operation of a broker's clients, and decides what happens to it."""
+    """Sees each operation of a broker's clients, and decides what happens to it."""
 
     broker: str
     """The broker's id."""
 
     def on(self, seen: Occurrence) -> FaultEffect | None:
-        """An operation begins; None: it is served as ever."""
+        """An operation begins. Returns the fault's effect; None: serve it normally."""
 
     def lost(self, address: str) -> None:
         """A client's connection has ended."""
@@ -62,7 +62,7 @@ class Interceptor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Intercepted:
-    """How one kind of event is seen: its operation, and whose turn it takes."""
+    """How one type of event is intercepted: its operation, and the peer whose order it keeps."""
 
     operation: Operation | None
     peer: str = ""
@@ -104,12 +104,12 @@ _Waiting = deque[tuple[float, Notify]]
 
 
 class FaultGate:
-    """The operations of one connection, shown to an interceptor before they are served.
+    """Passes the operations of one connection to an interceptor before they are served.
 
-    What is delayed holds up what follows of the same producer or consumer, so that their order
-    stays; other requests of the connection go on. For the same reason what a producer sent behind a
-    message that is refused is refused, too, as by Pulsar, whose topic takes none until the
-    producer has come again.
+    A delayed operation delays those after it of the same producer or consumer, so that their order
+    stays; other requests of the connection go on. For the same reason what a producer sent after a
+    message that is refused is refused, too, as in Pulsar, whose topic takes none until the producer
+    has reconnected.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class FaultGate:
         interceptor: Interceptor,
         connection: GatedConnection,
     ) -> None:
-        """``served``: what serves each event that nothing strikes."""
+        """``served``: the handler of each event when no fault strikes."""
         self._link = link
         self._producers = producers
         self._consumers = consumers
@@ -135,11 +135,13 @@ class FaultGate:
         link.outbox = GatedOutbox(link.outbox, self)
 
     def handlers(self) -> Handlers:
-        """The connection's table, with this gate in front of what can be struck."""
+        """The connection's table of handlers, with this gate in front of those that faults can
+        strike.
+        """
         return {**self._served, **dict.fromkeys(_KINDS, self.take)}
 
     def take(self, event: events.Event) -> None:
-        """Serve an event, or let it come to harm."""
+        """Serve an event, or apply a fault to it."""
         kind = _KINDS[type(event)]
         peer = _peer(kind, event)
         if kind.closes and peer in self._waiting and self._attached(peer) is None:
@@ -166,7 +168,7 @@ class FaultGate:
         self._in_turn(peer, effect, partial(self._write, frame, effect))
 
     def _in_turn(self, peer: tuple[str, int], effect: FaultEffect | None, act: Notify) -> None:
-        """Act now, or after a delay, and never before what the same peer has waiting."""
+        """Act now or after a delay, but never before earlier operations of the same peer."""
         delay_s = effect.seconds if effect is not None else 0.0
         queue = self._waiting.get(peer)
         if queue is None:
@@ -220,7 +222,9 @@ class FaultGate:
                     self._connection.close()
 
     def _forget(self, peer: tuple[str, int]) -> None:
-        """What a client wanted to open is not there: it may try again."""
+        """Forget a producer or consumer that could not be opened, so that the client may try
+        again.
+        """
         name, number = peer
         if self._attached(peer) is None:
             change = self._link.protocol
@@ -254,7 +258,7 @@ class FaultGate:
         )
 
     def _of_peer(self, operation: Operation, peer: tuple[str, int]) -> Occurrence | None:
-        """An operation of a producer or a consumer that is attached."""
+        """An operation of an attached producer or consumer."""
         broker, (kind, number) = self._interceptor.broker, peer
         if kind == _PRODUCER and (producer := self._producers.find(number)) is not None:
             topic = str(producer.topic.name)
@@ -267,7 +271,7 @@ class FaultGate:
         return None
 
     def _outgoing(self, command: BaseCommand) -> tuple[Occurrence | None, tuple[str, int]]:
-        """What a frame to the client is, if it can be struck, and behind what it waits."""
+        """A frame's operation, if faults can strike it, and the peer whose order it keeps."""
         if command.type == BaseCommand.SEND_RECEIPT:
             receipt = command.send_receipt
             operation, at, redeliveries = Operation.RECEIPT, receipt.message_id, 0
@@ -293,13 +297,13 @@ class FaultGate:
         return seen, (f"to {peer[0]}", peer[1])
 
     def _client(self, names: Iterable[str]) -> tuple[str, ...]:
-        """By what the client can be named."""
+        """The names by which a fault can select the client."""
         known = (self._link.address.removeprefix("/"), self._link.client_version)
         return tuple(filter(None, (*known, *names)))
 
 
 class GatedOutbox(FrameWriter):
-    """The outbox of a connection that has a gate: receipts and messages pass that first."""
+    """The outbox of a connection with a gate, which receipts and messages pass first."""
 
     def __init__(self, outbox: FrameWriter, gate: FaultGate) -> None:
         self._outbox = outbox
@@ -330,7 +334,7 @@ def _refuses_what_follows(kind: _Intercepted, effect: FaultEffect) -> bool:
 
 
 def refusal(event: events.Event, code: ServerError, message: str) -> bytes | None:
-    """The frame that answers an event with an error; None if it wants no answer."""
+    """The error frame that responds to an event; None if it has no response."""
     match event:
         case events.Send():
             return encode_peers.send_error(event.producer_id, event.sequence_id, code, message)
@@ -359,7 +363,7 @@ def _peer(kind: _Intercepted, event: events.Event) -> tuple[str, int]:
 
 
 def _full(topic: str | None) -> str | None:
-    """The whole name of a topic as a client wrote it, as far as it is one."""
+    """The full name of a topic as a client wrote it; None if it is invalid."""
     try:
         return None if topic is None else str(TopicName.parse(topic))
     except InvalidName:

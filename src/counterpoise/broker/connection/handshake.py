@@ -23,7 +23,7 @@ NO_REQUEST: Final = (1 << 64) - 1
 
 
 class HandshakeRefused(Exception):
-    """A client is refused: the error code and the message that it gets."""
+    """A client is refused, with the error code and message that it gets."""
 
     def __init__(self, code: ServerError, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class HandshakeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a handshake asks of its connection."""
+    """What a handshake needs of its connection."""
 
     accept: Callable[[events.Connect], None]
     """Say CONNECTED."""
@@ -46,7 +46,7 @@ class Admission:
 
 
 class Handshake:
-    """Serves CONNECT and AUTH_RESPONSE where ``authenticationEnabled`` is set."""
+    """Handles CONNECT and AUTH_RESPONSE if ``authenticationEnabled`` is set."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Handshake:
         refresh_check_s: float,
         authenticate_original: bool,
     ) -> None:
-        """``certificate``: the client's, if it showed one that is trusted."""
+        """``certificate``: the client's, if it presented one that is trusted."""
         self._link = link
         self._security = security
         self._certificate = certificate
@@ -72,7 +72,7 @@ class Handshake:
         self._timer: asyncio.TimerHandle | None = None
 
     def connect(self, event: events.Connect) -> None:
-        """CONNECT: authenticate the client; nothing more is read until that is done."""
+        """CONNECT: authenticate the client. Nothing more is read until that is done."""
         self._connect = event
         self._link.pause.hold(PauseReason.HANDSHAKE)
         self._link.background.start("a client's handshake", self._admit(event))
@@ -85,7 +85,7 @@ class Handshake:
             )
 
     def stop(self) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -155,7 +155,7 @@ class Handshake:
         self._watch()
 
     def _watch(self) -> None:
-        """Look again whether the credentials have expired, if they ever do."""
+        """Check regularly whether the credentials have expired, if they can."""
         self.stop()
         if self._principal.expires_at_s is not None and not self._link.closed:
             loop = asyncio.get_running_loop()

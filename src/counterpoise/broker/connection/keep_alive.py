@@ -13,12 +13,12 @@ UNREAD_PINGS: Final = 6
 
 
 class KeepAlive:
-    """Pings each interval; ends the connection on silence or on a handshake that never came.
+    """Sends PINGs; disconnects a client that does not respond or never completes its handshake.
 
-    A connection whose reading is paused cannot be heard, so it is not held against it. The pings of
-    its client lie unread and are answered all the same, before they can be seen, several times an
-    interval: the C++ client gives up a connection on which no PONG came between two of its ticks.
-    It also shows sooner that a client has gone: without reading, only a failing write does.
+    A connection whose reading is paused cannot receive PONGs, so it is not disconnected. Its
+    client's PINGs lie unread and are answered all the same, several times an interval, before they
+    are read: the C++ client gives up a connection on which no PONG came between two of its ticks.
+    That also detects a lost client sooner: without reading, only a failing write does.
     """
 
     __slots__ = ("_answer", "_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")
@@ -34,7 +34,7 @@ class KeepAlive:
     ) -> None:
         """``status`` returns whether the handshake is done and whether the client is being read.
 
-        ``answer`` is called for the pings that cannot be read.
+        ``answer`` is called for PINGs that cannot be read.
         """
         self._loop = loop
         self._interval_s = interval_s
@@ -61,5 +61,5 @@ class KeepAlive:
             self._handle = self._loop.call_later(wait_s, self._tick)
 
     def stop(self) -> None:
-        """No more pings."""
+        """Send no more PINGs."""
         self._handle.cancel()

@@ -1,4 +1,4 @@
-"""Lists of a namespace's topics, answered to one client after the other."""
+"""Lists a namespace's topics for one client after another."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TopicNames = Sequence[TopicName]
 class Listings:
     """Lists of topics for all clients of a broker.
 
-    Matching, hashing and writing a long list takes milliseconds: one client's list is handled at a
-    time, in parts. A list that was read after several clients had asked is the answer to all.
+    Matching, hashing and writing a long list takes milliseconds, so one client's list is handled at
+    a time, in parts. A list that was read after several clients had asked serves all of them.
     """
 
     def __init__(self, catalog: Catalog, topics: TopicProvider) -> None:
@@ -36,7 +36,7 @@ class Listings:
     async def _list(self, key: tuple[NamespaceName, str]) -> TopicNames:
         """The topics of the catalog, and the non-persistent ones that this broker serves.
 
-        No broker knows the non-persistent topics of the others (nor does Pulsar's).
+        No broker knows the non-persistent topics of the others, as in Pulsar.
         """
         namespace, mode = key
         found = await self._catalog.topics_of(namespace, mode)
@@ -66,14 +66,14 @@ class Listings:
                 await asking.find()
 
     async def of_users(self, topics: TopicNames) -> TopicNames:
-        """The topics without system topics, looked through a few at a time."""
+        """The topics that are not system topics, filtered in parts."""
         kept: list[TopicName] = []
         async for some in in_pieces(topics):
             kept += [each for each in some if not is_system_topic(each)]
         return topics if len(kept) == len(topics) else kept
 
     async def matching(self, topics: TopicNames, pattern: str | None) -> list[TopicName]:
-        """The topics that a pattern selects, found a few at a time."""
+        """The topics that match a pattern, filtered in parts."""
         found: list[TopicName] = []
         async for some in in_pieces(topics):
             found += matching(some, pattern)
@@ -82,7 +82,7 @@ class Listings:
     def difference(
         self, before: TopicNames, now: TopicNames
     ) -> tuple[list[TopicName], list[TopicName]]:
-        """Which topics are new and which are gone; worked out once for all that watch them."""
+        """The topics that are new and those that are gone; computed once for all watchers."""
         if self._compared[0] is not before or self._compared[1] is not now:
             old, new = set(before), set(now)
             self._difference = (sorted(new - old, key=str), sorted(old - new, key=str))

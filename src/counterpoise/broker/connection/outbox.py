@@ -1,4 +1,4 @@
-"""What a connection is about to write: gathered during one turn of the loop, written at its end."""
+"""A connection's outgoing frames: collected during one turn of the loop, written at its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JOIN_AVERAGE_MAX: Final = 8 * 1024
 
 
 class FrameWriter(Protocol):
-    """The way out of a connection, as the parts that answer its client use it."""
+    """A connection's outgoing side, as its handlers use it."""
 
     @property
     def writable(self) -> bool:
@@ -32,7 +32,7 @@ class FrameWriter(Protocol):
         ...
 
     async def room(self) -> None:
-        """Wait until the client has read most of what it was sent, or is gone."""
+        """Wait until the client has read most of what it was sent, or has disconnected."""
 
     def write(self, frame: bytes) -> None:
         """Write a frame at the end of this turn."""
@@ -42,7 +42,7 @@ class FrameWriter(Protocol):
 
 
 class FrameSink(Protocol):
-    """Where frames go: a socket's transport, or what keeps them for it."""
+    """Where frames are written: a socket's transport, or a buffer in its place."""
 
     def write(self, data: bytes) -> None:
         """Write some bytes."""
@@ -58,7 +58,7 @@ class FrameSink(Protocol):
 
 
 class KeptFrames:
-    """Keeps what is written for a client until it may be sent."""
+    """Buffers frames for a client until they may be sent."""
 
     def __init__(self, transport: FrameSink) -> None:
         self.transport = transport
@@ -73,10 +73,10 @@ class KeptFrames:
 
 
 class Outbox:
-    """Frames on their way out, in order.
+    """Outgoing frames, in order.
 
-    A receipt or a message is some ten bytes to some hundred: one write a turn of the loop, not one
-    a frame, is what makes tens of thousands of them a second possible.
+    A receipt or a message is ten to some hundred bytes. One write per turn of the loop, and not per
+    frame, is what makes tens of thousands of them per second possible.
     """
 
     __slots__ = (
@@ -123,11 +123,11 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """Bytes that were not handed to the socket yet."""
+        """Bytes that were not passed to the socket yet."""
         return self._size + self._transport.get_write_buffer_size()
 
     async def room(self) -> None:
-        """Wait until the client has read most of what it was sent, or is gone."""
+        """Wait until the client has read most of what it was sent, or has disconnected."""
         await self._room.wait()
 
     def write(self, frame: bytes) -> None:
@@ -168,12 +168,12 @@ class Outbox:
             self._on_writable()
 
     def keep(self) -> None:
-        """Send nothing until `send_kept`."""
+        """Buffer everything until `send_kept`."""
         if not isinstance(self._transport, KeptFrames):
             self._transport = KeptFrames(self._transport)
 
     def send_kept(self) -> None:
-        """Send what was kept, and go on."""
+        """Send what was buffered, and write normally again."""
         keeper = self._transport
         if isinstance(keeper, KeptFrames):
             self._transport = keeper.transport
@@ -183,18 +183,20 @@ class Outbox:
                 self._pause.release(PauseReason.UNREAD_ANSWERS)
 
     def pause(self) -> None:
-        """The socket takes no more for now."""
+        """The socket's buffer is full."""
         self._paused = True
         self._room.clear()
 
     def resume(self) -> None:
-        """The socket takes more."""
+        """The socket's buffer has drained."""
         self._paused = False
         self._room.set()
         self._pause.release(PauseReason.UNREAD_ANSWERS)
         self._on_writable()
 
     def close(self) -> None:
-        """The client is gone: topics deliver nothing to its consumers that are still attached."""
+        """The client has disconnected: report not writable to topics with consumers still
+        attached.
+        """
         self._paused = True
         self._room.set()

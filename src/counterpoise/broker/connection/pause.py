@@ -1,4 +1,4 @@
-"""Why a connection is not read from now: a set of reasons, of which any one is enough."""
+"""Why a connection's reading is paused: a set of reasons, each of which is enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.names.callbacks import Clock, Notify
 
 
 class PauseReason(StrEnum):
-    """What may stop reading from a client; the value is its name in logs and metrics."""
+    """A reason to stop reading from a client; the value is its name in logs and metrics."""
 
     PENDING_PUBLISHES = "pending publishes"
     PUBLISH_RATE = "publish rate limit"
@@ -25,11 +25,11 @@ class PauseReason(StrEnum):
 
 
 class ReadingPause:
-    """Stops reading from a transport for as long as any reason to is held.
+    """Stops reading from a transport while there is any reason to.
 
-    A reason has a holder (``by``, such as a topic's limit; None where there is only one) and only
-    that holder releases it, so two that stop one connection cannot undo each other. While nothing
-    is read, the kernel's buffers fill and the client's writes wait: that slows the client down.
+    A reason has a holder (``by``, such as a topic's limit; None if there can be only one), and only
+    that holder releases it, so two holders cannot undo each other's pause. While nothing is read,
+    the kernel's buffers fill and the client's writes block, which slows the client down.
     """
 
     __slots__ = ("_clock", "_held", "_on_release", "_transport", "pauses", "times")
@@ -55,7 +55,7 @@ class ReadingPause:
         return bool(self._held)
 
     def hold(self, reason: PauseReason, by: object = None) -> None:
-        """Read no more until this is released; to hold what one holds already changes nothing."""
+        """Pause reading until this reason is released. Idempotent for each holder."""
         if (reason, by) in self._held:
             return
         self.times[reason] += 1
@@ -66,7 +66,7 @@ class ReadingPause:
                 self._transport.pause_reading()
 
     def release(self, reason: PauseReason, by: object = None) -> None:
-        """Read on unless another reason is left; to release what one doesn't hold is nothing."""
+        """Release a reason, and read on if no other is left. Ignored if it is not held."""
         # Asked after every read and every receipt, and mostly nothing is held.
         if not self._held or self._held.pop((reason, by), None) is None:
             return
@@ -77,15 +77,15 @@ class ReadingPause:
         self._on_release()
 
     def holds(self, reason: PauseReason, by: object = None) -> bool:
-        """Whether this one is held."""
+        """Whether this holder holds this reason."""
         return (reason, by) in self._held
 
     def other_than(self, reason: PauseReason) -> bool:
-        """Whether any reason is held beside this one, which has one holder."""
+        """Whether any other reason is held besides this one, which has a single holder."""
         return len(self._held) > ((reason, None) in self._held)
 
     def since(self) -> dict[PauseReason, float]:
-        """The reasons held now, and since when each has been, in the clock's seconds."""
+        """The reasons held now, and the clock's seconds since when."""
         since: dict[PauseReason, float] = {}
         for (reason, _), began in self._held.items():
             since[reason] = min(began, since.get(reason, began))

@@ -1,4 +1,4 @@
-"""What a connection needs of the rest of the broker, and the limits it is held to."""
+"""What a connection needs of the rest of the broker, and its limits."""
 
 from __future__ import annotations
 
@@ -32,28 +32,30 @@ class TopicProvider(Protocol):
         """The topics that are loaded now."""
 
     async def get(self, name: TopicName, *, create: bool = True) -> Topic:
-        """Return the topic, loading it if this broker owns it; BrokerError otherwise."""
+        """The topic, loaded if this broker owns it; raises `BrokerError` otherwise."""
 
 
 class TopicLookup(Protocol):
-    """Which broker serves what."""
+    """Looks up which broker serves a topic."""
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
-        """Say which broker to connect to, or to ask; BrokerError if there is none."""
+        """The broker to connect to, or to ask next; raises `BrokerError` if there is none."""
 
 
 class Catalog(Protocol):
-    """Which topics exist, cluster-wide."""
+    """The topics of the cluster."""
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
-        """Return the number of partitions, 0 for none; BrokerError if it is not there."""
+        """The number of partitions, 0 for none; raises `BrokerError` if the topic does not
+        exist.
+        """
 
     async def topics_of(
         self, namespace: NamespaceName, mode: str = "PERSISTENT"
     ) -> Sequence[TopicName]:
-        """Return a namespace's topics; ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
+        """A namespace's topics; ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
 
-        The same object for all who ask at once, and never changed.
+        Concurrent callers get the same object, which is never changed.
         """
 
 
@@ -61,23 +63,23 @@ class Schemas(Protocol):
     """The schemas of topics, by version."""
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
-        """Return a schema and its version, the latest if none is named; None if there is none."""
+        """A schema and its version, the latest if none is named; None if there is none."""
 
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
-        """Store a schema unless the topic has it already; return its version.
+        """Store a schema unless the topic has it already; returns its version.
 
-        BrokerError IncompatibleSchema unless it goes with the latest one.
+        Raises `BrokerError` IncompatibleSchema unless it is compatible with the latest one.
         """
 
     async def admit_without(self, topic: TopicName) -> None:
-        """Admit a producer without a schema; BrokerError IncompatibleSchema."""
+        """Admit a producer without a schema; raises `BrokerError` IncompatibleSchema."""
 
     async def attach(self, topic: TopicName, schema: Schema) -> None:
-        """Admit a consumer with a schema; BrokerError IncompatibleSchema."""
+        """Admit a consumer with a schema; raises `BrokerError` IncompatibleSchema."""
 
 
 class OnTopicsChanged(Protocol):
-    """Subscribes to the changes of a namespace's topics."""
+    """Subscribes to changes of a namespace's topics."""
 
     def __call__(self, namespace: NamespaceName, listener: Notify) -> StopListening:
         """Notify a listener after every creation or deletion of a persistent topic."""
@@ -97,35 +99,37 @@ class Transactions(Protocol):
 
     @property
     def enabled(self) -> bool:
-        """Whether there are transactions."""
+        """Whether transactions are enabled."""
 
     @property
     def open_max(self) -> int:
-        """How many transactions of a coordinator may be open; 0: no setting says."""
+        """How many transactions of a coordinator may be open; 0 without a setting."""
 
     def find(self, number: int) -> Coordinator:
-        """A coordinator that is open here; `BrokerError` TransactionCoordinatorNotFound."""
+        """A coordinator open on this broker; raises `BrokerError`
+        TransactionCoordinatorNotFound.
+        """
 
     async def connect(self, number: int) -> Coordinator:
-        """Open a coordinator that this broker owns; `BrokerError` where it does not."""
+        """Open a coordinator that this broker owns; raises `BrokerError` if it does not own it."""
 
 
 class NoTransactions:
-    """What a broker has where transactionCoordinatorEnabled is false."""
+    """Takes the place of transactions if ``transactionCoordinatorEnabled`` is false."""
 
     enabled = False
     open_max = 0
 
     def find(self, number: int) -> Coordinator:
-        """There is none."""
+        """Always raises."""
         raise not_here(number)
 
     async def connect(self, number: int) -> Coordinator:
-        """There is none."""
+        """Always raises."""
         raise not_here(number)
 
     async def end(self, request: EndOnParticipant) -> None:
-        """As a topic that knows nothing of the transaction: done."""
+        """Does nothing, as a topic that does not know the transaction."""
 
 
 NO_TRANSACTIONS = NoTransactions()
@@ -133,7 +137,7 @@ NO_TRANSACTIONS = NoTransactions()
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The broker, as its connections see it."""
+    """The parts of the broker that its connections use."""
 
     topics: TopicProvider
     namespaces: TopicLookup

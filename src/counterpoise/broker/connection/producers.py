@@ -38,7 +38,7 @@ _ENTRY: Final = itemgetter(Send._fields.index("entry"))
 
 @dataclass(slots=True)
 class _Attached:
-    """A producer, and how many of its publishes have not been answered."""
+    """A producer, with the number of its publishes that have no response yet."""
 
     producer: Producer
     pending: int = 0
@@ -50,7 +50,7 @@ class _Attached:
     ready_request: int | None = None
 
     def settle(self, count: int) -> int:
-        """So many have been answered; returns their bytes."""
+        """Count publishes that got a response; returns their bytes."""
         size = self.pending_bytes * count // self.pending
         self.pending -= count
         self.pending_bytes -= size
@@ -58,9 +58,9 @@ class _Attached:
 
 
 class ClientProducers:
-    """Serves PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
+    """Handles PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
 
-    With too many publishes pending, the connection is not read until half are answered.
+    With too many publishes pending, the connection is not read until half of them are acknowledged.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class ClientProducers:
         )
 
     def find(self, producer_id: int) -> Producer | None:
-        """The producer of this id, if one is attached."""
+        """The attached producer with this id, if any."""
         attached = self._attached.get(producer_id)
         return None if attached is None else attached.producer
 
     def open(self, event: OpenProducer) -> None:
-        """PRODUCER: attach one; asked again for one that is there, say so again."""
+        """PRODUCER: attach a producer. Repeats the response if it is attached already."""
         present = self._attached.get(event.producer_id)
         if present is None:
             self._opening[event.producer_id] = event
@@ -194,9 +194,9 @@ class ClientProducers:
             self.send_error(send.producer_id, send.sequence_id, refusal)
 
     def sends(self, run: Sequence[Send]) -> None:
-        """A run of SENDs: as each of them alone, but counted once if they have one producer.
+        """A run of SENDs: as each alone, but counted at once if all are one producer's.
 
-        All are pending before the first is stored: a receipt always finds its entry counted.
+        All are pending before the first is stored, so a receipt always finds its entry counted.
         """
         producer_id = run[0].producer_id
         if len(set(map(_PRODUCER_ID, run))) > 1:
@@ -212,21 +212,21 @@ class ClientProducers:
         attached.producer.publish(run, size)
 
     def after_reading(self) -> None:
-        """Stop reading if too much is pending; called when everything read has been served.
+        """Pause reading if too much is pending; called when everything read has been served.
 
-        Not sooner: what was read already takes its memory, and shares the next commit.
+        Not earlier: what was read already takes its memory, and shares the next commit.
         """
         if self._pending >= self._pending_max:
             self._link.pause.hold(_PENDING)
 
     def refused(self, event: SendRefused) -> None:
-        """A SEND whose entry is damaged, or cannot be what it says it is."""
+        """A SEND whose entry is damaged or contradicts its metadata."""
         self._link.outbox.write(
             encode_peers.send_error(event.producer_id, event.sequence_id, event.code, event.message)
         )
 
     def close(self, event: CloseProducer) -> None:
-        """CLOSE_PRODUCER: detach, once everything published has been answered."""
+        """CLOSE_PRODUCER: detach once everything published has a response."""
         self._opening.pop(event.producer_id, None)
         attached = self._attached.get(event.producer_id)
         if attached is None:
@@ -237,7 +237,7 @@ class ClientProducers:
             self._end(event.producer_id, attached)
 
     def _end(self, producer_id: int, attached: _Attached) -> None:
-        """Finish a close that waited for the last receipt."""
+        """Complete a close that waited for the last receipt."""
         del self._attached[producer_id]
         attached.producer.close()
         if attached.close_request is not None:
@@ -264,7 +264,7 @@ class ClientProducers:
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
     ) -> None:
-        """Entries are stored, one after the other."""
+        """Entries are stored at consecutive positions."""
         self._link.outbox.write(send_receipts(producer_id, ledger_id, first_entry_id, published))
         self._answered(producer_id, len(published))
 
@@ -287,7 +287,7 @@ class ClientProducers:
             self._end(producer_id, attached)
 
     def held(self, entries: int, size: int) -> None:
-        """Count entries that wait for a publish limit (fewer, if negative)."""
+        """Count entries that wait for a publish limit (fewer if negative)."""
         self._pending -= entries
         self._share.settle(size)
         self._held.add(entries, size)
@@ -295,7 +295,7 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
-        """Entries of a producer that has been closed are stored, or lost."""
+        """Entries of a closed producer are stored or lost."""
         left = self._left.get(producer)
         if left is not None:
             self._share.settle(left.settle(count))
@@ -303,7 +303,7 @@ class ClientProducers:
                 del self._left[producer]
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """A producer that waited for exclusive access has it now."""
+        """A producer that waited for exclusive access now has it."""
         attached = self._attached.get(producer_id)
         if attached is None or attached.ready_request is None:
             return
@@ -317,7 +317,7 @@ class ClientProducers:
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """Ask the client to reconnect: the topic is being unloaded.
 
-        Pending entries get no answer: the client sends them again where it reconnects.
+        Pending entries get no response: the client sends them again where it reconnects.
         """
         attached = self._attached.get(producer_id)
         if attached is None:
@@ -332,7 +332,7 @@ class ClientProducers:
         self._link.outbox.write(encode_peers.close_producer(producer_id, *whereto))
 
     def detach_all(self) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._opening.clear()
         self._share.book()
         self._share.leave()

@@ -1,4 +1,4 @@
-"""The memory that published messages take while they wait for storage, shared by connections."""
+"""The memory of published messages that wait for storage, shared by all connections."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 
 
 class PublishBuffer:
-    """Counts the bytes that wait for storage, and stops reading from the clients that sent them.
+    """Counts bytes that wait for storage, and pauses reading from the clients that sent them.
 
-    From half of the limit on, a connection with more than its share is not read until there is
-    room again; at the limit no connection that has a producer is. A share is the limit divided by
-    the connections that have bytes waiting: one client that floods a disk that hangs does not stop
-    the others, which publish little or elsewhere.
+    From half of the limit on, a connection with more than its share is not read until there is room
+    again; at the limit no connection with a producer is. A share is the limit divided by the
+    connections with waiting bytes: one client that floods a hanging disk does not stop others,
+    which publish little or elsewhere.
     """
 
     def __init__(self, limit: int) -> None:
@@ -26,11 +26,11 @@ class PublishBuffer:
 
     @property
     def limit(self) -> int:
-        """How many bytes may wait; 0 for no limit."""
+        """The limit in bytes; 0 for no limit."""
         return self._limit
 
     def set_limit(self, limit: int) -> None:
-        """Set the limit in bytes; connections that it does not stop are read again."""
+        """Set the limit in bytes; connections that it no longer stops are read again."""
         self._limit = limit
         self._full = bool(limit) and self.waiting >= limit
         if self._full:
@@ -40,22 +40,24 @@ class PublishBuffer:
             self._release_all()
 
     def share(self, pause: ReadingPause) -> PublishShare:
-        """A connection's part."""
+        """A new connection's share."""
         return PublishShare(self, pause)
 
     def join(self, share: PublishShare) -> None:
-        """A connection is about to publish (`PublishShare` calls this)."""
+        """Add a share that is about to publish. Called by `PublishShare`."""
         self._publishers.add(share)
         if self._full:
             self._hold(share)
 
     def leave(self, share: PublishShare) -> None:
-        """A connection is gone; what it has waiting still counts (`PublishShare` calls this)."""
+        """Remove a closed connection's share; its waiting bytes still count. Called by
+        `PublishShare`.
+        """
         self._publishers.discard(share)
         self._held.discard(share)
 
     def add(self, share: PublishShare, by: int) -> None:
-        """Of a share so many bytes more wait, or less if negative (`PublishShare` calls this)."""
+        """Add waiting bytes of a share (fewer if negative). Called by `PublishShare`."""
         share.waiting += by
         self.waiting += by
         if share.waiting:
@@ -69,7 +71,7 @@ class PublishBuffer:
             self._shrunk(share)
 
     def _grown(self, share: PublishShare) -> None:
-        """It is more than half full."""
+        """Pause connections, since more than half of the limit is waiting."""
         if share.waiting * len(self._waiting) >= self.waiting:
             self._hold(share)
         if self.waiting >= self._limit and not self._full:
@@ -96,7 +98,7 @@ class PublishBuffer:
 
 
 class PublishShare:
-    """What one connection has waiting, in bytes."""
+    """One connection's waiting bytes."""
 
     __slots__ = ("_buffer", "new", "pause", "waiting")
 
@@ -108,21 +110,21 @@ class PublishShare:
         self.new = 0
 
     def join(self) -> None:
-        """The connection has a producer now."""
+        """The connection has a producer."""
         self._buffer.join(self)
 
     def leave(self) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._buffer.leave(self)
 
     def book(self) -> None:
-        """It has been served: what is new waits from now on."""
+        """Count the entries accepted since the last call as waiting."""
         if self.new:
             self._buffer.add(self, self.new)
             self.new = 0
 
     def settle(self, size: int) -> None:
-        """So many bytes wait no more."""
+        """So many bytes no longer wait."""
         if self.new:
             self.new -= size
         elif size:

@@ -1,4 +1,4 @@
-"""Turns of a broker's connections: how long each is served before the others are."""
+"""Fair reading: how long each of a broker's connections is served before the others."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _AT_ONCE: Final = ROUND_S / TURN_S
 
 
 class ReadingRounds:
-    """The turns of a broker's connections: ``left`` is what this round still has, in seconds.
+    """The reading turns of a broker's connections: ``left`` is the rest of this round, in seconds.
 
-    A client's turn is short, but there may be a thousand that want one: those that find nothing
-    left wait in a queue, and a client that sends little is served between two rounds.
+    A client's turn is short, but a thousand may want one. Connections that find nothing left wait
+    in a queue, so a client that sends little is served between two rounds.
     """
 
     __slots__ = ("_line", "_renews", "left")
@@ -47,16 +47,16 @@ class ReadingRounds:
 
     @property
     def share(self) -> float:
-        """How much of a whole turn one has now: the more wait for theirs, the less."""
+        """The part of a whole turn that a connection gets now; smaller the more are waiting."""
         return max(_AT_ONCE / (_AT_ONCE + len(self._line)), SHARE_MIN)
 
     def spend(self, seconds: float) -> None:
-        """Note what a turn took."""
+        """Subtract the time that a turn took."""
         self.left -= seconds
         self._renew_soon()
 
     def wait(self, take_turn: Notify) -> None:
-        """Call ``take_turn`` in one of the next rounds, after those who wait already."""
+        """Call ``take_turn`` in a later round, after those already waiting."""
         self._line.append(take_turn)
         self._renew_soon()
 
@@ -81,7 +81,7 @@ class ReadingRounds:
 
 
 def one_by_one(leaving: deque[T], close: Callable[[T], None]) -> None:
-    """Close each, a turn's worth at a time: what one connection opened may take seconds to close.
+    """Close each in turn, with other work in between: closing one connection may take seconds.
 
     An exception does not keep the rest from being closed.
     """

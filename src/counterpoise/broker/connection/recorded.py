@@ -1,4 +1,4 @@
-"""Connections whose traffic is recorded: another class, so that others pay nothing for it."""
+"""Connections whose traffic is recorded. A class of their own, so that others pay nothing."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _AUTHENTICATION: Final = (BaseCommand.AUTH_CHALLENGE, BaseCommand.AUTH_RESPONSE)
 
 
 class TrafficRecorder(Protocol):
-    """Keeps what passes between clients and brokers."""
+    """Records what passes between clients and brokers."""
 
     def opened(self) -> int:
-        """A client has connected; returns the connection's number."""
+        """A client connected; returns the connection's number."""
 
     def came(self, connection: int, frame: bytes) -> None:
-        """A whole frame came from the client."""
+        """The client sent this frame."""
 
     def left(self, connection: int, command: bytes) -> None:
-        """A frame went to the client; ``command`` is its command alone."""
+        """A frame was sent to the client; ``command`` is its command without the payload."""
 
     def closed(self, connection: int) -> None:
         """The connection has ended."""
 
 
 class RecordedConnection(Connection):
-    """A connection that shows each frame to a recorder, without what authenticates the client."""
+    """Passes each frame to a recorder, without the client's credentials."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RecordedConnection(Connection):
 
 
 class RecordedTransport(asyncio.Transport):
-    """A transport that shows the commands written to it to a recorder."""
+    """Passes the commands written to it to a recorder."""
 
     def __init__(
         self, transport: asyncio.Transport, recorder: TrafficRecorder, number: int
@@ -127,7 +127,7 @@ class RecordedTransport(asyncio.Transport):
 
 
 def without_secrets(frame: bytes) -> bytes:
-    """A frame without what authenticates its client; empty when it is about nothing else."""
+    """A frame without the client's credentials; empty if it contains nothing else."""
     try:
         [(command, _)] = cut_frames(frame)
     except DecodeError:

@@ -1,4 +1,4 @@
-"""Round trips: when a client has read what was written, and all it sent before has arrived."""
+"""Round trips by PING: when a client has read what was written, and its earlier frames arrived."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from counterpoise.names.callbacks import Notify
 class RoundTrips:
     """The PINGs of one connection, and the futures that wait for their PONGs.
 
-    A client answers in order: what it sent before it read what precedes a PING arrives before the
+    A client responds in order: what it sent before it read what precedes a PING arrives before the
     PONG.
     """
 
@@ -25,25 +25,25 @@ class RoundTrips:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def ping(self) -> None:
-        """Send one."""
+        """Send a PING."""
         self._sent += 1
         self._write()
 
     def begin(self) -> asyncio.Future[None]:
-        """Done once the answer to a ping that is sent now is here, or the client is gone."""
+        """Send a PING; done once its PONG is here, or the client has disconnected."""
         self.ping()
         future = self._loop.create_future()
         self._waiting.append((self._sent, future))
         return future
 
     def pong(self) -> None:
-        """One was answered."""
+        """A PONG arrived."""
         # A PONG without a PING counts for nothing.
         self._heard = min(self._heard + 1, self._sent)
         self._release(self._heard)
 
     def end(self) -> None:
-        """The client is gone: nothing more will come."""
+        """The client has disconnected."""
         self._release(self._sent)
 
     def _release(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Parts of a broker that all its connections share: counts, and limits for all together."""
+"""What all connections of a broker share: counts, and limits on all together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SharedByConnections:
-    """One for each broker, made by its listener."""
+    """Created once by each broker's listener."""
 
     def __init__(
         self, config: ConnectionConfig, background: BackgroundTasks, services: Services
@@ -46,14 +46,14 @@ class SharedByConnections:
         self.is_frozen = False
 
     def set_publish_buffer(self, mib: int) -> None:
-        """Let published messages take so many MiB from now on; 0 or less is no limit."""
+        """Limit the memory of published messages to so many MiB; 0 or less is no limit."""
         size = max(0, mib) * MIB
         self.publish_buffer.set_limit(size)
         self.held_memory.limit = size // 2
 
 
 class Connections:
-    """The open connections, and the limits on how many there may be; 0 is no limit."""
+    """The open connections, and the limits on their number; 0 is no limit."""
 
     def __init__(self, most: int, most_per_ip: int) -> None:
         self._most = most
@@ -66,7 +66,7 @@ class Connections:
         self._former_pauses: Counter[PauseReason] = Counter()
 
     def why_not(self, ip: str) -> str | None:
-        """Why a client from this address may not connect (Pulsar's words); None if it may."""
+        """Why a client from this address may not connect, in Pulsar's words; None if it may."""
         if self._most and len(self.open) >= self._most:
             return "Reached the maximum number of connections"
         if self._most_per_ip and self._by_ip[ip] >= self._most_per_ip:
@@ -74,11 +74,11 @@ class Connections:
         return None
 
     def pauses(self) -> Counter[PauseReason]:
-        """How often reading stopped for each reason, on all connections there were."""
+        """How often reading was paused for each reason, over all connections so far."""
         return sum((each.pause.times for each in self.open), +self._former_pauses)
 
     def paused(self) -> dict[PauseReason, list[str]]:
-        """The addresses of clients that are not read from now, by reason."""
+        """The addresses of clients whose reading is paused now, by reason."""
         found: dict[PauseReason, list[str]] = {reason: [] for reason in PauseReason}
         for connection in self.open:
             for reason in connection.pause.since():
@@ -86,13 +86,13 @@ class Connections:
         return found
 
     def add(self, connection: Connection, ip: str) -> None:
-        """A client has come."""
+        """Add a client's connection."""
         self.open.add(connection)
         self.admitted += 1
         self._by_ip[ip] += 1
 
     def remove(self, connection: Connection, ip: str) -> None:
-        """A client has gone, if it was here."""
+        """Remove a client's connection, if present."""
         if connection in self.open:
             self.open.remove(connection)
             self._former_pauses.update(connection.pause.times)
@@ -102,7 +102,7 @@ class Connections:
 
 
 class Lookups:
-    """The limit on lookups under way at once (``maxConcurrentLookupRequest``)."""
+    """The limit on concurrent lookups (``maxConcurrentLookupRequest``)."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -110,7 +110,9 @@ class Lookups:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Take a place while one is answered; BrokerError (TooManyRequests) if there is none."""
+        """Hold a place during one lookup; raises `BrokerError` (TooManyRequests) if none is
+        free.
+        """
         if self._under_way >= self._most:
             raise BrokerError(
                 ServerError.TooManyRequests, "Failed due to too many pending lookup requests"

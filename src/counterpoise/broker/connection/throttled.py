@@ -1,4 +1,4 @@
-"""Entries that wait for publish rate limits: how many of one connection, and of all."""
+"""Entries that wait for publish rate limits: of one connection, and of all."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class ThrottledMemory:
 
     @property
     def full(self) -> bool:
-        """Whether every connection that is throttled further stops being read."""
+        """Whether reading stops for every connection whose entries are throttled further."""
         return 0 < self.limit <= self.size
 
 
 class ThrottledPublishes:
-    """Throttled entries of one connection; with too many of them it is not read any more.
+    """Throttled entries of one connection; with too many of them its reading is paused.
 
-    While too many bytes of all connections together are throttled, each connection stops being read
-    when another of its entries is throttled. A client that keeps to its limits is never stopped.
+    While too many bytes of all connections together are throttled, each connection is paused when
+    another of its entries is throttled. A client within its limits is never paused.
     """
 
     __slots__ = ("_entries_max", "_memory", "_pause", "_size_max", "entries", "size")
@@ -47,7 +47,7 @@ class ThrottledPublishes:
         self.size = 0
 
     def add(self, entries: int, size: int) -> None:
-        """Count throttled entries (fewer, if negative); stop or resume reading."""
+        """Count throttled entries (fewer if negative); pause or resume reading."""
         self.entries += entries
         self.size += size
         self._memory.size += size

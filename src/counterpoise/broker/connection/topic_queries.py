@@ -18,7 +18,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class TopicQueries:
-    """Serves PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
+    """Handles PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class TopicQueries:
         self._listings = shared.listings
 
     def partitions(self, event: events.PartitionedMetadata) -> None:
-        """PARTITIONED_METADATA: how many partitions?"""
+        """PARTITIONED_METADATA: a topic's number of partitions."""
         self._link.answer(
             self._partitions(event), partial(encode.partitions_failed, event.request_id)
         )
@@ -49,7 +49,7 @@ class TopicQueries:
         return encode.partitions(event.request_id, count)
 
     def lookup(self, event: events.Lookup) -> None:
-        """LOOKUP: which broker?"""
+        """LOOKUP: the broker that serves a topic."""
         self._link.answer(self._lookup(event), partial(encode.lookup_failed, event.request_id))
 
     async def _lookup(self, event: events.Lookup) -> bytes:
@@ -70,7 +70,7 @@ class TopicQueries:
         )
 
     def topics(self, event: events.GetTopics) -> None:
-        """GET_TOPICS_OF_NAMESPACE: which topics?"""
+        """GET_TOPICS_OF_NAMESPACE: a namespace's topics."""
         self._link.answer(self._topics(event), partial(encode.error, event.request_id))
 
     async def _topics(self, event: events.GetTopics) -> None:

@@ -26,7 +26,7 @@ WATCHES_MAX: Final = 100
 
 
 class TopicListWatch:
-    """One watch: lists the topics after each change, and sends the client the difference."""
+    """One watch: lists the topics after each change, and sends the difference to the client."""
 
     def __init__(
         self, link: ClientLink, services: Services, listings: Listings, event: WatchTopics
@@ -43,7 +43,7 @@ class TopicListWatch:
         self._unsubscribe = services.on_topics_changed(self._namespace, self._changed.set)
 
     async def begin(self, known_hash: str | None, request_id: int) -> bytes:
-        """List the topics, and return the frame that says that the watch has begun."""
+        """List the topics; returns the frame that confirms the watch."""
 
         async def answer(now: Sequence[TopicName]) -> bytes:
             self._known = now
@@ -55,7 +55,7 @@ class TopicListWatch:
         return await self._listed(answer)
 
     def go_on(self) -> None:
-        """From now on send differences."""
+        """Send differences from now on."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
 
@@ -88,7 +88,7 @@ class TopicListWatch:
             self._link.outbox.write(encode.watch_update(self._watcher_id, new, gone, digest))
 
     def stop(self) -> None:
-        """Hear and say nothing more."""
+        """Stop listening and sending."""
         self._stopped = True
         self._unsubscribe()
         if self._task is not None:
@@ -96,7 +96,7 @@ class TopicListWatch:
 
 
 class TopicListWatches:
-    """Serves WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE."""
+    """Handles WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE."""
 
     def __init__(
         self, link: ClientLink, services: Services, config: ConnectionConfig, listings: Listings
@@ -108,7 +108,7 @@ class TopicListWatches:
         self._watches: dict[int, TopicListWatch] = {}
 
     def open(self, event: WatchTopics) -> None:
-        """WATCH_TOPIC_LIST: list the topics, then notify of every change."""
+        """WATCH_TOPIC_LIST: list the topics, then report every change."""
         self._link.answer(self._open(event), partial(encode.error, event.request_id))
 
     async def _open(self, event: WatchTopics) -> bytes:
@@ -153,6 +153,6 @@ class TopicListWatches:
             watch.stop()
 
     def stop_all(self) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         for watcher_id in list(self._watches):
             self._stop(watcher_id)

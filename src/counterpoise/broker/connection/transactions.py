@@ -1,4 +1,4 @@
-"""One connection's transactions: what its client asks of coordinators, and coordinators of us."""
+"""One connection's transaction commands: those of clients, and those of other coordinators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class ClientTransactions:
-    """Serves the commands about transactions, but for SEND and ACK."""
+    """Handles the commands about transactions, except SEND and ACK."""
 
     def __init__(self, link: ClientLink, services: Services) -> None:
         self._link = link
@@ -34,7 +34,7 @@ class ClientTransactions:
         self._link.answer(work, partial(answer, request, None))
 
     def connect(self, event: events.ConnectCoordinator) -> None:
-        """TC_CLIENT_CONNECT_REQUEST: have the coordinator open."""
+        """TC_CLIENT_CONNECT_REQUEST: open the coordinator."""
         self._answer(event, self._connect(event))
 
     async def _connect(self, event: events.ConnectCoordinator) -> bytes:
@@ -62,7 +62,7 @@ class ClientTransactions:
         return answer(event, await coordinator.open(event.timeout_ms, role))
 
     def add(self, event: events.AddToTransaction) -> None:
-        """ADD_PARTITION_TO_TXN and ADD_SUBSCRIPTION_TO_TXN: what takes part in it."""
+        """ADD_PARTITION_TO_TXN and ADD_SUBSCRIPTION_TO_TXN: add a participant."""
         self._answer(event, self._add(event))
 
     async def _add(self, event: events.AddToTransaction) -> bytes:
@@ -87,7 +87,9 @@ class ClientTransactions:
         return answer(event)
 
     def end_here(self, event: events.EndOnParticipant) -> None:
-        """END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION: a coordinator ends it here."""
+        """END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION: end a transaction on this broker's
+        topic.
+        """
         self._answer(event, self._end_here(event))
 
     async def _end_here(self, event: events.EndOnParticipant) -> bytes:
@@ -101,7 +103,7 @@ class ClientTransactions:
         return answer(event)
 
     async def _owned(self, transaction: TransactionId) -> Coordinator:
-        """The coordinator of the client's own transaction; a superuser's are all."""
+        """The coordinator, if the client owns the transaction or is a superuser."""
         coordinator = self._coordinators.find(transaction.coordinator)
         owner, role = coordinator.table.find(transaction).owner, self._link.permits.caller.role
         if owner != role and not await self._link.permits.is_superuser():

@@ -1,1 +1,1 @@
-"""Rate limits of a broker: where their rates come from, and how they are held to."""
+"""Rate limits of a broker: where their rates come from, and how they are enforced."""

@@ -1,6 +1,6 @@
-"""Dispatch limits: how much a subscription, a topic, a resource group and a broker may deliver.
+"""Dispatch limits: how much a subscription, topic, resource group and broker may deliver.
 
-A subscription that finds one of its limits exceeded waits there for its turn.
+A subscription that has exceeded a limit waits there for its turn.
 
 Topics that store nothing have no dispatch limits, as in Pulsar: a message that is not delivered at
 once is lost there, so a limit would lose what it should delay.
@@ -26,7 +26,7 @@ from counterpoise.quota import LimitLevel
 
 @dataclass(frozen=True, slots=True)
 class _DeliveringTopic:
-    """What limits a topic's deliveries, besides the broker's limit."""
+    """A topic's dispatch limits, besides the broker's."""
 
     limit: DispatchLimit
     subscription: Rate
@@ -35,7 +35,7 @@ class _DeliveringTopic:
     group: str | None
 
     def of(self, subscription: str) -> Rate:
-        """What one subscription may be delivered."""
+        """The dispatch rate of one subscription."""
         return self.subscriptions.get(subscription, self.subscription)
 
 
@@ -52,7 +52,7 @@ class DispatchLimits:
         self._flows: dict[TopicName, dict[DispatchFlow, DispatchLimit]] = {}
 
     def set_counting(self, *, whole_batches: bool, caught_up: bool) -> None:
-        """Count as these settings say from now on (see `DispatchCounting`)."""
+        """Count deliveries by these settings from now on (see `DispatchCounting`)."""
         counting = self._counting
         if (counting.whole_batches, counting.caught_up) == (whole_batches, caught_up):
             return
@@ -67,7 +67,7 @@ class DispatchLimits:
                 self._regroup(name)
 
     def set_group_rate(self, group: str, rate: Rate) -> None:
-        """Limit this broker's part of what a resource group's topics deliver."""
+        """Limit this broker's share of the deliveries of a resource group's topics."""
         limit = self._groups.get(group)
         if limit is None:
             if not rate:
@@ -80,9 +80,9 @@ class DispatchLimits:
                     self._regroup(name)
 
     def set_topic_rates(self, name: TopicName, rates: TopicRates, published: PublishRate) -> None:
-        """Limit a topic's deliveries, and those of each of its subscriptions.
+        """Limit the deliveries of a topic and of each of its subscriptions.
 
-        ``published`` is what the topic takes, for rates that are relative to it.
+        ``published`` is the topic's publish rate, for rates that are relative to it.
         """
         known = self._topics.get(name)
         limit = known.limit if known else DispatchLimit(LimitLevel.TOPIC_DISPATCH, str(name))
@@ -98,14 +98,14 @@ class DispatchLimits:
         self._regroup(name)
 
     def _set(self, limit: DispatchLimit, rate: Rate, published: PublishRate | None = None) -> bool:
-        """Set the rate of a limit; whether it limits anything where it did not, or the reverse."""
+        """Set a limit's rate; returns whether it starts or stops limiting."""
         before = limit.active
         allowed = limit.follow(rate, published, self._runner.now())
         self._runner.set_rate(limit, allowed.messages, allowed.size, allowed.period_s)
         return limit.active != before
 
     def join(self, name: TopicName, subscription: str, dispatcher: Dispatches) -> DispatchFlow:
-        """The flow of a subscription that begins to deliver; end it with `leave`."""
+        """The flow of a subscription that starts to deliver; end it with `leave`."""
         own = DispatchLimit(LimitLevel.SUBSCRIPTION_DISPATCH, f"{subscription} of {name}")
         known = self._topics.get(name)
         if known is not None:
@@ -116,7 +116,7 @@ class DispatchLimits:
         return flow
 
     def leave(self, name: TopicName, flow: DispatchFlow) -> None:
-        """A subscription delivers no more."""
+        """A subscription stopped delivering."""
         self._runner.end(flow)
         flows = self._flows.get(name, {})
         flows.pop(flow, None)
@@ -124,7 +124,7 @@ class DispatchLimits:
             self._flows.pop(name, None)
 
     def end(self, name: TopicName) -> None:
-        """A topic is here no longer."""
+        """A topic was unloaded."""
         self._topics.pop(name, None)
 
     def _limits_of(self, name: TopicName, own: DispatchLimit) -> tuple[DispatchLimit, ...]:
@@ -146,11 +146,11 @@ class DispatchLimits:
     # For the admin API and the metrics.
 
     def group(self, name: str) -> DispatchLimit | None:
-        """This broker's part of a resource group."""
+        """The limit of this broker's share of a resource group."""
         return self._groups.get(name)
 
     def all(self) -> list[DispatchLimit]:
-        """Every limit that limits anything, the most general first."""
+        """Every limit that is set, the most general first."""
         found = [self._broker, *self._groups.values()]
         found += [each.limit for each in self._topics.values()]
         found += [own for flows in self._flows.values() for own in flows.values()]

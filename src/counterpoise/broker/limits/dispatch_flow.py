@@ -1,7 +1,7 @@
-"""The deliveries of one subscription, under its own limit and those that it shares with others.
+"""The deliveries of one subscription, under its own limit and those it shares.
 
-Counted is what was delivered, so a batch may exceed a limit and is paid for afterwards. Pulsar
-looks again every second; here the wait is as long as it takes.
+What was delivered is counted afterwards, so a batch may exceed a limit and delays what follows.
+Pulsar checks again every second; here the wait is exactly as long as needed.
 
 Source: ``DispatchRateLimiter`` of Pulsar 4.0.7.
 """
@@ -23,19 +23,19 @@ RENEW_NS: Final = SECOND_NS
 
 
 class PublishRate(Protocol):
-    """How fast a topic is published to."""
+    """The publish rate of a topic."""
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
 
     @property
     def byte_rate(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
 
 
 class DispatchLimit(RateLimit):
-    """A dispatch limit; its rate may come on top of what is published."""
+    """A dispatch limit, whose rate may be relative to the publish rate."""
 
     __slots__ = ("_published", "_rate", "_renewed")
 
@@ -46,7 +46,7 @@ class DispatchLimit(RateLimit):
         self._renewed = 0
 
     def follow(self, rate: Rate, published: PublishRate | None, now: int) -> Rate:
-        """Take a rate over; returns what it allows now: more than the rate if that is relative."""
+        """Set the rate; returns the rate in force, which is larger if it is relative."""
         self._rate = rate
         self._published = published if rate.relative else None
         self._renewed = now
@@ -72,7 +72,7 @@ class DispatchLimit(RateLimit):
 
 @dataclass(slots=True)
 class DispatchCounting:
-    """What counts towards the dispatch limits of one broker; its flows share it."""
+    """What counts towards the dispatch limits of one broker, for all its flows."""
 
     whole_batches: bool = False
     """Whether a batch counts as one message."""
@@ -81,18 +81,18 @@ class DispatchCounting:
 
 
 class Dispatches(Protocol):
-    """A dispatcher, as its flow calls it."""
+    """A dispatcher, as its flow uses it."""
 
     @property
     def behind(self) -> int:
-        """Entries that it has not delivered yet."""
+        """The number of entries not delivered yet."""
 
     def dispatch(self) -> None:
-        """Deliver what may be delivered now."""
+        """Deliver as much as the budget allows now."""
 
 
 class DispatchFlow(LimitedFlow):
-    """The place of one subscription among the limits, as long as its dispatcher lives."""
+    """One subscription under its limits, for the life of its dispatcher."""
 
     __slots__ = (
         "_counting",
@@ -124,16 +124,16 @@ class DispatchFlow(LimitedFlow):
 
     @property
     def label(self) -> str:
-        """Which subscription it is."""
+        """The subscription's name for logs."""
         return f"subscription {self.subscription} of {self.topic}"
 
     @property
     def behind(self) -> int:
-        """Entries that it has not delivered yet."""
+        """The number of entries not delivered yet."""
         return self._dispatcher.behind
 
     def budget(self) -> tuple[int, int]:
-        """Messages and bytes that may be delivered now; with none, a turn follows."""
+        """Messages and bytes that may be delivered now; if none, the flow gets a turn later."""
         if self.waits_at is not None:
             return 0, 0
         self._exempt = not self._counting.caught_up and self.behind <= BACKLOGGED
@@ -156,21 +156,21 @@ class DispatchFlow(LimitedFlow):
             self.events[limit.level, "bytes"] += 1
 
     def took(self, messages: int, entries: int, size: int) -> None:
-        """Count what was delivered on what `budget` said last."""
+        """Count what was delivered since the last `budget`."""
         if not self._exempt and self.limits:
             count = entries if self._counting.whole_batches else messages
             self.charge(count, size, self._runner.now())
 
     def go_on(self, now: int) -> None:
-        """Deliver what may be delivered."""
+        """Deliver as much as the budget allows now."""
         self._dispatcher.dispatch()
 
     def clear(self) -> None:
-        """Nothing waits but its turn."""
+        """Does nothing: a waiting flow has no entries of its own."""
 
 
 class DeliveryBudget(Protocol):
-    """What a dispatcher asks before it delivers, and reports afterwards."""
+    """Limits a dispatcher, which asks before it delivers and reports afterwards."""
 
     def budget(self) -> tuple[int, int]:
         """Messages and bytes that may be delivered now."""

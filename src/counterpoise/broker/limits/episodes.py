@@ -1,4 +1,4 @@
-"""What the log says about limits: one sentence when one is reached, one when it no longer is."""
+"""Logs limits: one sentence when a limit is reached, one when it no longer is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Episode:
 
 
 class LimitEpisodes:
-    """The spans in which limits are reached, each until no flow waited for `QUIET_S`."""
+    """The periods in which limits are reached. Each ends when no flow has waited for `QUIET_S`."""
 
     def __init__(self, clock_ns: NanosecondClock, quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
@@ -33,7 +33,7 @@ class LimitEpisodes:
         self._open: dict[RateLimit, _Episode] = {}
 
     def began(self, limit: RateLimit, label: str) -> None:
-        """A flow waits for a limit; logged unless the limit is known to be reached."""
+        """A flow waits for a limit; logged unless that limit's period has begun already."""
         if limit in self._open:
             return
         rates = rates_text(limit)

@@ -1,11 +1,12 @@
-"""Resource groups: limits that hold for all namespaces of a group, on all brokers together.
+"""Resource groups: limits that all brokers share for all namespaces of a group.
 
-Each broker that serves a group says every `RateOptions.share_interval_s` what of it passed and
-whether producers had to wait, in a node of its own session; every broker computes the parts from
-those nodes by the same function (`quota.shares`). So there is no leader, a broker that dies gives
-its part back with its session, and one that reads late is late by one interval.
+Each broker that serves a group publishes, every `RateOptions.share_interval_s`, how much of it
+passed and whether producers had to wait, in an ephemeral node of its own. Every broker computes the
+shares from those nodes by the same function (`quota.shares`). So there is no leader, a broker that
+dies returns its share with its session, and one that reads late is late by one interval.
 
-What a group delivers is shared like what it publishes; 4.0.7 counts that, and limits it nowhere.
+Deliveries of a group are limited and shared as well; Pulsar 4.0.7 counts them, and limits them
+nowhere.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CHANGE: Final = 0.02
 
 
 class GroupSource(Protocol):
-    """Resource groups, as the metadata store has them."""
+    """Resource groups in the metadata store."""
 
     async def resource_group(self, name: str) -> Mapping[str, Any] | None:
         """A group's ``ResourceGroup``."""
@@ -55,7 +56,7 @@ _Uses = Mapping[Use, _Needs]
 
 @dataclass(slots=True)
 class _GroupUse:
-    """One use of a group, as this broker knows it."""
+    """This broker's use of a group, for publishing or for delivery."""
 
     rate: Rate = _NO_RATE
     messages_seen: int = 0
@@ -64,7 +65,7 @@ class _GroupUse:
 
 
 class _Group:
-    """One group, as this broker knows it."""
+    """One group at this broker."""
 
     __slots__ = ("is_reported", "uses")
 
@@ -75,12 +76,12 @@ class _Group:
 
     @property
     def limited(self) -> bool:
-        """Whether it limits anything."""
+        """Whether the group has a limit."""
         return any(side.rate for side in self.uses.values())
 
 
 class ResourceGroupShares:
-    """This broker's parts of the groups that its topics are in."""
+    """This broker's shares of the groups of its topics."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class ResourceGroupShares:
         self._busy = asyncio.Event()
 
     async def know(self, name: str) -> None:
-        """A topic is in this group: its limit holds from the topic's first entry on."""
+        """A topic of this group was loaded: the limit holds from its first entry on."""
         if name not in self._groups:
             self._groups[name] = _Group()
             self._busy.set()
@@ -115,7 +116,7 @@ class ResourceGroupShares:
                 raise
 
     async def refresh(self, name: str) -> None:
-        """Read a group's definition again; nothing for one that no topic here is in."""
+        """Read a group's definition again, if a topic here is in the group."""
         group = self._groups.get(name)
         if group is None:
             return
@@ -136,11 +137,11 @@ class ResourceGroupShares:
         return sorted(self._groups)
 
     def close(self) -> None:
-        """Listen no longer to what others say."""
+        """Stop listening to other brokers."""
         self._usages.close()
 
     async def run(self) -> None:
-        """Report and divide, every interval, while there is any group."""
+        """Publish and share every interval, while there is any group."""
         while True:
             await self._busy.wait()
             await asyncio.sleep(self._interval_s())
@@ -151,7 +152,7 @@ class ResourceGroupShares:
                 log.warning("resource groups: usage was not shared: %s", error)
 
     async def round(self) -> None:
-        """Say what was used since the last round, and take the part that follows."""
+        """Publish the use since the last round, and apply the new share."""
         now = self._now()
         seconds = max(1e-3, (now - self._measured) / SECOND_NS)
         self._measured = now
@@ -186,7 +187,7 @@ class ResourceGroupShares:
         return messages, size, waiting
 
     async def _said(self, name: str) -> dict[str, _Uses]:
-        """What every broker that serves the group last said; without this one, if it is new."""
+        """The use that each broker published last; without this broker's if it is new."""
         parent = paths.group_usages(name)
         brokers = await self._store.children(parent)
         read = {who: await self._usages.get(f"{parent}/{who}") for who in brokers}
@@ -195,7 +196,7 @@ class ResourceGroupShares:
     async def _say(
         self, name: str, group: _Group, said: Mapping[str, _Uses], needs: _Uses
     ) -> dict[str, _Uses]:
-        """Report this broker's use; what all brokers have reported then."""
+        """Publish this broker's use; returns what all brokers have published."""
         group.is_reported = True
         await put_own(self._store, paths.group_usage(name, self._broker), _written(needs))
         if self._groups.get(name) is not group:
@@ -216,7 +217,7 @@ class ResourceGroupShares:
             self._publish.dispatch.set_group_rate(name, rate)
 
     async def _leave(self, name: str) -> None:
-        """Forget a group without topics here; a store that is away is asked again next round."""
+        """Forget a group without topics here; if the store is away, the next round tries again."""
         group = self._groups[name]
         await self._withdraw(name, group)
         if group.is_reported or name in self._served():
@@ -244,7 +245,7 @@ class ResourceGroupShares:
 
 
 def _part(broker: str, rate: Rate, said: Mapping[str, _Needs]) -> Rate:
-    """A broker's part of a rate, by what every broker said."""
+    """A broker's share of a rate, by what all brokers published."""
     parts = []
     for index, limit in enumerate((rate.messages, rate.size)):
         needs = {who: GroupUsage(need[index], need[2]) for who, need in said.items()}
@@ -271,7 +272,7 @@ def _written(needs: _Uses) -> bytes:
 
 
 def _read(value: bytes) -> _Uses:
-    """What a broker said; nothing, where it cannot be read."""
+    """The use that a broker published; empty if unreadable."""
     try:
         report = json.loads(value)
         return {use: _needs_of(report[use.value]) for use in Use}

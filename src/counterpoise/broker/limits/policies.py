@@ -1,4 +1,4 @@
-"""Where rates come from: policies in the metadata store and settings, followed as they change."""
+"""Rates from policies in the metadata store and from settings, followed as they change."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _FOLLOWED: Final = tuple(
 
 
 class RatePolicies(GroupSource, Protocol):
-    """Policies, as the metadata store has them."""
+    """Policies in the metadata store."""
 
     async def applied(self, topic: TopicName, cluster: str) -> Mapping[str, Any]:
-        """Those that hold for a topic; those of a partitioned topic hold for each partition."""
+        """The policies that hold for a topic; a partition has those of its partitioned topic."""
 
 
 class PolicyFollower(Protocol):
-    """What follows other policies of topics than their rates."""
+    """Follows policies of topics other than their rates."""
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
         """The policies of these topics may have changed."""
@@ -45,8 +45,8 @@ class PolicyFollower(Protocol):
 class LimitPolicies:
     """Keeps a broker's limits in step with policies and settings.
 
-    Changes are heard from the store, gathered, and taken up by one task: nothing polls, and a
-    policy that is written a hundred times is read once.
+    Changes reported by the store are collected and applied by one task: nothing polls, and a policy
+    that is written a hundred times is read once.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LimitPolicies:
         *,
         clock_ns: NanosecondClock = time.monotonic_ns,
     ) -> None:
-        """``options`` gives the settings that hold now; say `settings_changed` after a change."""
+        """``options`` returns the settings in force; call `settings_changed` after a change."""
         self._cluster = cluster
         self._store = store
         self._policies = policies
@@ -80,7 +80,7 @@ class LimitPolicies:
         self._unsubscribe: tuple[StopListening, ...] = ()
 
     def follow_too(self, follower: PolicyFollower) -> None:
-        """Call a part of the broker, too, when policies of topics have changed."""
+        """Notify a follower, too, when policies of topics have changed."""
         self._followers.append(follower)
 
     def start(self, background: BackgroundTasks) -> None:
@@ -102,18 +102,18 @@ class LimitPolicies:
         )
 
     def stop(self) -> None:
-        """Follow no longer, and set no more timers."""
+        """Stop following, and set no more timers."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self.groups.close()
         self.publish.stop()
 
     def settings_changed(self) -> None:
-        """The settings are not what they were."""
+        """The settings have changed."""
         self._note(None)
 
     async def rates_of(self, topic: TopicName) -> TopicRates:
-        """What holds for a topic now."""
+        """The rates that hold for a topic now."""
         with store_errors_as_not_ready():
             policies = await self._policies.applied(topic, self._cluster)
             rates = rates_of(policies, self._options())

@@ -1,10 +1,10 @@
-"""Publish limits: an entry that exceeds a limit is throttled here, and released in its fair turn.
+"""Publish limits: an entry that exceeds a limit is throttled, and released in fair turns.
 
 Pulsar stops reading from a connection when one of its producers has reached a limit, and with it
 everything else on that connection. Here the entries of that producer are throttled, in its order,
-and the connection is read on; only when too many of one connection are throttled does reading stop
-(`PauseReason.PUBLISH_RATE`). A client that waits for its receipts before it sends more, as all do
-up to their queue, never gets there; so its other producers keep their rate and their latency.
+and the connection is read on; reading stops only when too many of its entries are throttled
+(`PauseReason.PUBLISH_RATE`). A client that waits for receipts before it sends more, as all do up to
+their queue's size, never gets there; so its other producers keep their rate and latency.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from counterpoise.quota import LimitLevel, PublishFlow, RateLimit
 
 
 class LimitedTopic(Protocol):
-    """A topic."""
+    """A topic, as publish limits use it."""
 
     @property
     def meter_in(self) -> PublishRate:
-        """What it takes."""
+        """Its publish rate."""
 
     @property
     def name(self) -> TopicName:
@@ -43,7 +43,7 @@ class LimitedTopic(Protocol):
 
 @dataclass(slots=True)
 class _PublishedTopic:
-    """A topic as its publish limits know it."""
+    """A topic's publish limits and the flows of its producers."""
 
     limit: RateLimit
     group: str | None = None
@@ -52,9 +52,9 @@ class _PublishedTopic:
 
 
 class PublishLimits:
-    """The publish limits of one broker, all levels of them.
+    """All publish limits of one broker.
 
-    Limits that are not reached cost nothing but the counting.
+    Limits that are not reached cost nothing but counting.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PublishLimits:
         *,
         clock_ns: NanosecondClock = time.monotonic_ns,
     ) -> None:
-        """``rates_of``: the rates of a topic as the policies have them now."""
+        """``rates_of``: a topic's present rates by policy."""
         self._rates_of = rates_of
         self.runner = LimitRunner(clock_ns)
         self._broker = RateLimit(LimitLevel.BROKER_PUBLISH, broker)
@@ -76,17 +76,17 @@ class PublishLimits:
     # Topics and their producers come and go.
 
     async def begin(self, topic: LimitedTopic) -> None:
-        """A topic is loaded: its limits hold from its first entry on."""
+        """A topic was loaded: its limits hold from the first entry on."""
         rates = await self._rates_of(topic.name)
         self._topics[topic] = _PublishedTopic(RateLimit(LimitLevel.TOPIC_PUBLISH, str(topic.name)))
         self._set(topic, rates)
 
     async def prepare(self, topic: TopicName) -> None:
-        """Read what `begin` will ask for."""
+        """Read in advance what `begin` needs."""
         await self._rates_of(topic)
 
     def end(self, topic: LimitedTopic) -> None:
-        """The topic is here no longer."""
+        """A topic was unloaded."""
         self.dispatch.end(topic.name)
         self.subscribe.end(topic.name)
         if self._topics.pop(topic, None) is not None:
@@ -94,13 +94,13 @@ class PublishLimits:
                 self.detach(topic, producer)
 
     def attach(self, topic: LimitedTopic, producer: LimitedProducer) -> None:
-        """A producer has come."""
+        """A producer was attached."""
         limits = self._limits_of(topic)
         if limits:
             producer.flow = ProducerFlow(self.runner, producer, limits)
 
     def detach(self, topic: LimitedTopic, producer: LimitedProducer) -> int:
-        """The producer is gone, with its throttled entries; returns how many those were."""
+        """A producer was detached; drops its throttled entries and returns their number."""
         flow, producer.flow = producer.flow, None
         if flow is None:
             return 0
@@ -112,7 +112,7 @@ class PublishLimits:
         return count
 
     def _remember(self, topic: LimitedTopic, flow: PublishFlow) -> None:
-        """A flow ends, and what was counted of it stays the topic's."""
+        """Add a flow's counts to its topic's when the flow ends."""
         known = self._topics.get(topic)
         if known is not None:
             known.throttled += flow.throttled_count
@@ -127,7 +127,7 @@ class PublishLimits:
                 self._set(topic, rates)
 
     def set_broker_rate(self, rate: Rate) -> None:
-        """Limit the whole broker to so much, from now on."""
+        """Set the whole broker's publish rate."""
         before = self._broker.active
         self.runner.set_rate(self._broker, rate.messages, rate.size)
         if self._broker.active != before:
@@ -135,7 +135,7 @@ class PublishLimits:
                 self._regroup(topic)
 
     def set_group_rate(self, name: str, rate: Rate) -> None:
-        """Limit this broker's part of a resource group to so much, from now on."""
+        """Set the publish rate of this broker's share of a resource group."""
         limit = self._groups.get(name)
         if limit is None:
             limit = self._groups[name] = RateLimit(LimitLevel.GROUP_PUBLISH, name)
@@ -157,7 +157,7 @@ class PublishLimits:
             self._regroup(topic)
 
     def _limits_of(self, topic: LimitedTopic) -> tuple[RateLimit, ...]:
-        """What applies to a topic, the narrowest first."""
+        """The limits of a topic, the narrowest first."""
         known = self._topics.get(topic)
         if known is None:
             return ()
@@ -180,7 +180,7 @@ class PublishLimits:
 
     @property
     def topics(self) -> Iterable[LimitedTopic]:
-        """The topics that it knows."""
+        """The topics under limits."""
         return list(self._topics)
 
     def group_of(self, topic: LimitedTopic) -> str | None:
@@ -188,32 +188,32 @@ class PublishLimits:
         return self._topics[topic].group if topic in self._topics else None
 
     def group(self, name: str) -> RateLimit | None:
-        """This broker's part of a resource group."""
+        """The limit of this broker's share of a resource group."""
         return self._groups.get(name)
 
     def all(self) -> list[RateLimit]:
-        """Every publish limit that limits anything: the broker's, the groups', the topics'."""
+        """Every publish limit that is set: the broker's, the groups', the topics'."""
         topics = [each.limit for each in self._topics.values()]
         return [it for it in (self._broker, *self._groups.values(), *topics) if it.active]
 
     def snapshots(self) -> list[LimitSnapshot]:
-        """Every limit of publishing and of delivery as it is now, with the flows that wait."""
+        """Every publish and dispatch limit now, with the flows that wait for it."""
         now = self.runner.now()
         publish = [of_publish(limit, now) for limit in self.all()]
         return publish + [of_dispatch(limit, now) for limit in self.dispatch.all()]
 
     def throttled_times(self, topic: LimitedTopic) -> int:
-        """How often a topic's producers were throttled, by any limit, since it was loaded."""
+        """How often any limit throttled a topic's producers since it was loaded."""
         known = self._topics.get(topic)
         flows = (it.flow for it in topic.attached_producers())
         now = sum(flow.throttled_count for flow in flows if flow is not None)
         return now + (known.throttled if known is not None else 0)
 
     def throttled_ns(self, flow: PublishFlow) -> int:
-        """For how long a producer was throttled altogether."""
+        """How long a producer was throttled in all, in nanoseconds."""
         since = flow.throttled_since
         return flow.throttled_ns + (self.runner.now() - since if since is not None else 0)
 
     def stop(self) -> None:
-        """Set no more timers: the broker ends."""
+        """Set no more timers: the broker stops."""
         self.runner.stop()

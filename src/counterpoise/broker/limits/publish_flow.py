@@ -14,14 +14,14 @@ GoOn = Callable[[], None]
 
 
 class ThrottledConnection(Protocol):
-    """A connection, as the limits see it that throttle its entries."""
+    """A connection, as publish limits use it."""
 
     def held(self, entries: int, size: int) -> None:
-        """So many entries more, of so many bytes, are throttled (fewer, if negative)."""
+        """Count throttled entries of so many bytes (fewer if negative)."""
 
 
 class ProducerOrigin(Protocol):
-    """What a producer's request said."""
+    """Where a producer's request came from."""
 
     @property
     def address(self) -> str:
@@ -37,7 +37,7 @@ class NamedTopic(Protocol):
 
 
 class LimitedProducer(Protocol):
-    """A producer; ``flow`` is its place among the limits, None while none applies."""
+    """A producer; ``flow`` is its flow under the limits, None while no limit applies."""
 
     flow: ProducerFlow | None
 
@@ -47,7 +47,7 @@ class LimitedProducer(Protocol):
 
     @property
     def request(self) -> ProducerOrigin:
-        """What its request said."""
+        """Its request."""
 
     @property
     def topic(self) -> NamedTopic:
@@ -59,7 +59,7 @@ class LimitedProducer(Protocol):
 
 
 class ProducerFlow(PublishFlow):
-    """The place of one producer among the limits, as long as any applies to it."""
+    """One producer under its limits, while any applies to it."""
 
     __slots__ = ("_runner", "producer")
 
@@ -72,11 +72,11 @@ class ProducerFlow(PublishFlow):
 
     @property
     def label(self) -> str:
-        """Which producer it is."""
+        """The producer's name for logs."""
         return f"producer {self.producer.name} on {self.producer.request.address}"
 
     def offer(self, messages: int, size: int, go_on: GoOn) -> bool:
-        """Whether an entry may pass now; if not it is throttled until ``go_on`` is called."""
+        """Whether an entry may pass now. Otherwise it is throttled until ``go_on`` is called."""
         if self.passes(messages, size) or self._runner.offer(self, messages, size, go_on):
             return True
         self.producer.sink.held(1, size)

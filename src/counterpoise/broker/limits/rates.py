@@ -1,4 +1,4 @@
-"""Which rates hold for a topic: its own policy, else its namespace's, else the broker's setting.
+"""The rates of a topic: its own policy, else its namespace's, else the broker's setting.
 
 Source: ``HierarchyTopicPolicies`` and ``PublishRate`` of Pulsar 4.0.7.
 """
@@ -18,7 +18,9 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Messages and bytes in a period, of a second but for dispatch policies; 0 is no limit."""
+    """Messages and bytes per period, which is a second except for dispatch policies; 0: no
+    limit.
+    """
 
     messages: int = 0
     size: int = 0
@@ -32,7 +34,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class TopicRates:
-    """What limits one topic, besides the broker's own limits."""
+    """The rates of one topic, besides the broker's."""
 
     publish: Rate = Rate()
     resource_group: str | None = None
@@ -47,12 +49,12 @@ class TopicRates:
 
 
 async def no_rates(_topic: TopicName) -> TopicRates:
-    """For a broker without policies: nothing is limited."""
+    """For a broker without policies: no limits."""
     return TopicRates()
 
 
 def broker_rate(options: RateOptions) -> Rate:
-    """What limits publishing to the whole broker."""
+    """The publish rate of the whole broker."""
     return _rate(options.broker_publish_messages, options.broker_publish_bytes)
 
 
@@ -91,7 +93,7 @@ def rates_of(policies: JsonObject, options: RateOptions) -> TopicRates:
 
 
 def broker_dispatch_rate(options: RateOptions) -> Rate:
-    """What limits all deliveries of a broker."""
+    """The dispatch rate of the whole broker."""
     return _rate(options.broker_dispatch_messages, options.broker_dispatch_bytes)
 
 
@@ -129,7 +131,7 @@ class Use(StrEnum):
 
 
 def group_rate(group: JsonObject | None, use: Use) -> Rate:
-    """What a resource group allows its namespaces (``ResourceGroup``)."""
+    """The rate of a resource group (``ResourceGroup``)."""
     found = group or {}
     return _rate(found.get(f"{use}RateInMsgs"), found.get(f"{use}RateInBytes"))
 

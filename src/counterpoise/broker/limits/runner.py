@@ -1,4 +1,4 @@
-"""Runs a broker's rate limits on the event loop: their clock, their timers, what the log says."""
+"""Runs a broker's rate limits on the event loop: their clock, timers and log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTLE_S: Final = 0.008
 
 
 class LimitRunner:
-    """The limits of one broker at work, for publishing and for delivery alike.
+    """Runs the publish and dispatch limits of one broker.
 
     There is one timer for each limit that flows wait for, and none otherwise.
     """
@@ -41,7 +41,7 @@ class LimitRunner:
         self.throttle.settle()
 
     def throttled(self, flow: LimitedFlow) -> None:
-        """A flow waits for a limit, or goes on waiting: log what began, and set timers."""
+        """A flow waits for a limit, or still waits: log that once, and set timers."""
         if self.throttle.alarms:
             if flow.waits_at is not None:
                 self.episodes.began(flow.waits_at, flow.label)
@@ -53,28 +53,28 @@ class LimitRunner:
         self.throttled(flow)
 
     def set_limits(self, flow: LimitedFlow, limits: tuple[RateLimit, ...]) -> None:
-        """Let other limits apply to a flow."""
+        """Replace the limits of a flow."""
         self.throttle.set_limits(flow, limits, self.now())
         self.set_timers()
 
     def retry(self, flow: LimitedFlow) -> None:
-        """Let a flow that waits try its limits again."""
+        """Let a waiting flow try its limits again."""
         if flow.waits_at is not None:
             self.throttle.retry(flow, self.now())
             self.set_timers()
 
     def set_rate(self, limit: RateLimit, messages: int, size: int, period_s: int = 1) -> None:
-        """Change what a limit allows."""
+        """Change a limit's rate."""
         self.throttle.set_rate(limit, messages, size, self.now(), period_s)
         self.set_timers()
 
     def end(self, flow: LimitedFlow) -> None:
-        """End a flow, and drop what waits of it."""
+        """End a flow, and drop its throttled entries."""
         self.throttle.end(flow, self.now())
         self.set_timers()
 
     def set_timers(self) -> None:
-        """Set the timer of each limit whose flows have their turns at another time than before."""
+        """Set the timer of each limit whose next turn has another time than before."""
         alarms = self.throttle.alarms
         if not alarms:
             return
@@ -97,7 +97,7 @@ class LimitRunner:
             self.set_timers()
 
     def stop(self) -> None:
-        """Set no more timers: the broker ends."""
+        """Set no more timers: the broker stops."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

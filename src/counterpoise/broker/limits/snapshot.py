@@ -27,7 +27,7 @@ class ThrottledProducer:
 
 @dataclass(frozen=True, slots=True)
 class ThrottledSubscription:
-    """A subscription that waits now before it may deliver more."""
+    """A subscription that has to wait before it may deliver more."""
 
     name: str
     topic: str

@@ -1,9 +1,9 @@
-"""How often one consumer may subscribe: each has a bucket of its own on each topic.
+"""Limits how often one consumer may subscribe: each has its own bucket on each topic.
 
-What it is for: a client that subscribes, fails and subscribes again in a loop. Another consumer
-of the same client has another id, and so another bucket.
+It stops clients that subscribe, fail and subscribe again in a loop. Another consumer of the same
+client has another id, and so another bucket.
 
-Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. Stored topics only, as there.
+Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. Persistent topics only, as there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SWEEP: Final = 256
 
 
 class ConsumerIdentifier(NamedTuple):
-    """Whose subscribes count together (Pulsar's class of this name)."""
+    """The consumer whose subscribes count together (Pulsar's class of this name)."""
 
     host: str
     name: str
@@ -30,7 +30,7 @@ class ConsumerIdentifier(NamedTuple):
 
 
 class _SubscribedTopic:
-    """One topic's rate, and a bucket for each consumer that used it lately."""
+    """One topic's rate, and a bucket for each consumer that subscribed lately."""
 
     __slots__ = ("_buckets", "_sweep_at", "rate")
 
@@ -63,7 +63,9 @@ class SubscribeLimits:
         self._topics: dict[TopicName, _SubscribedTopic] = {}
 
     def set_rate(self, name: TopicName, rate: Rate) -> None:
-        """Allow each consumer so many subscribes a period; another rate begins with all of them."""
+        """Allow each consumer so many subscribes per period; a new rate starts with full
+        buckets.
+        """
         known = self._topics.get(name)
         if not rate:
             self._topics.pop(name, None)
@@ -71,9 +73,9 @@ class SubscribeLimits:
             self._topics[name] = _SubscribedTopic(rate)
 
     def admit(self, name: TopicName, address: str, consumer_name: str, consumer_id: int) -> None:
-        """Count a subscribe; raise `BrokerError` where its consumer has none left.
+        """Count a subscribe; raises `BrokerError` if its consumer has none left.
 
-        ``address``: the client's host and port; a client that comes back has another port.
+        ``address``: the client's host and port; a client that reconnects has another port.
         """
         topic = self._topics.get(name)
         if topic is None:
@@ -86,5 +88,5 @@ class SubscribeLimits:
             )
 
     def end(self, name: TopicName) -> None:
-        """A topic is here no longer."""
+        """A topic was unloaded."""
         self._topics.pop(name, None)

@@ -16,12 +16,12 @@ MINUTE_MS = 60_000
 def needs_update(
     written: LocalBrokerData, now: LocalBrokerData, now_ms: int, config: LoadReportConfig
 ) -> bool:
-    """Whether a report is to be written again.
+    """Whether a report has to be written again.
 
-    It is when the last one is older than the longest interval, or when any of these changed by
-    more than the threshold: the sum of message rates, the sum of throughputs, the number of
-    bundles (each relative to before), and the weighted maximal usage (in percentage points, not
-    relative). All comparisons are strict.
+    It has when the last one is older than the longest interval, or when any of these changed by
+    more than the threshold: the sum of message rates, the sum of throughputs, the number of bundles
+    (each relative to before), and the weighted maximal usage (in percentage points, not relative).
+    All comparisons are strict.
     """
     if now_ms - written.last_update > config.max_interval_minutes * MINUTE_MS:
         return True
@@ -40,7 +40,7 @@ def needs_update(
 
 
 def percent_change(before: float, after: float) -> float:
-    """By how many percent of the former value a value changed; infinite from nothing."""
+    """By how many percent a value changed; infinite from zero."""
     if before == 0:
         return 0.0 if after == 0 else math.inf
     return 100.0 * abs((before - after) / before)

@@ -1,4 +1,4 @@
-"""The cluster's load as this broker knows it: every report, every bundle's averages.
+"""The cluster's load as this broker knows it: every report and every bundle's averages.
 
 What ``ModularLoadManagerImpl`` keeps in ``LoadData``, by the fold that the balancer uses too.
 """
@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 class ClusterLoad:
     """Reports and averages; up to date after `refresh`.
 
-    What follows from them is worked out once after each change: placing bundles asks for it again
-    and again.
+    What is derived from them is computed once after each change, since placing bundles needs it
+    again and again.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ClusterLoad:
         """Who was given what and has not reported it yet."""
 
     async def refresh(self) -> None:
-        """Read what brokers reported since the last time; raises `StoreUnavailable`."""
+        """Read the reports written since the last call; raises `StoreUnavailable`."""
         async with self._turn:
             reports = await self._registry.reports()
             fresh = [name for name, each in reports.items() if self.reports.get(name) is not each]
@@ -123,32 +123,32 @@ class ClusterLoad:
             self._derived = _Derived(self._state, now_ms, options, self.assigned)
 
     def assign(self, bundle: str, broker: str) -> None:
-        """Count a bundle to a broker already now; its next report will confirm it."""
+        """Count a bundle as a broker's until the broker's next report confirms it."""
         before = self._derived.holders(bundle)
         self.assigned.add(bundle, Assignment(broker, self._known(bundle), self._clock_ms()))
         self._derived.moved(bundle, before, broker)
 
     def namespaces(self) -> Mapping[str, Counter[str]]:
-        """How many bundles of each namespace each broker has, those just given to it included."""
+        """The number of bundles of each namespace on each broker, including those just assigned."""
         return self._derived.namespaces()
 
     def bundles(self) -> dict[str, BundleData]:
-        """What is known of every bundle that some broker reports, by name."""
+        """The averages of every reported bundle, by name."""
         return reported_bundles(self._state, self._options())
 
     def view(self) -> ClusterView:
-        """All of it as columns."""
+        """The cluster's load as columns."""
         return self._derived.view()
 
     def view_now(self, recently_unloaded: Collection[str]) -> ClusterView:
-        """The same at this moment, with the bundles marked that moved a moment ago."""
+        """The view at this moment, with recently unloaded bundles marked."""
         view = self.view()
         marked = unloaded_mask(view.bundles, recently_unloaded)
         bundle = replace(view.bundle, recently_unloaded=marked)
         return replace(view, now_ms=max(self._clock_ms(), view.now_ms), bundle=bundle)
 
     def _known(self, bundle: str) -> BundleData:
-        """What the averages say of a bundle, reported or not, else what is assumed."""
+        """A bundle's averages, reported or not, otherwise the defaults."""
         row = self._derived.row_of().get(bundle)
         if row is None:
             return BundleData.unseen()
@@ -158,7 +158,9 @@ class ClusterLoad:
         return bundle_data(self._state, row, topics, self._options())
 
     async def _remembered(self, bundles: Collection[str]) -> dict[str, BundleData]:
-        """What a former leader stored of unknown bundles among these, else their quotas."""
+        """Averages that a former leader stored for unknown bundles among these, else their
+        quotas.
+        """
         found = {}
         quotas = bool(bundles) and await self._store.exists(paths.RESOURCE_QUOTA)
         for bundle in sorted(bundles - self._derived.row_of().keys()):
@@ -191,7 +193,7 @@ class ClusterLoad:
 
 
 class _Derived:
-    """What follows from a state and the assignments, worked out when it is first asked for."""
+    """Values derived from a state and the assignments, computed on first use."""
 
     def __init__(
         self,
@@ -201,7 +203,7 @@ class _Derived:
         assigned: Assignments,
         row_of: Mapping[str, int] | None = None,
     ) -> None:
-        """``row_of`` is where each bundle stands in the averages, when that is known already."""
+        """``row_of`` is each bundle's row in the averages, if known already."""
         self._state = state
         self._now_ms = now_ms
         self._options = options
@@ -212,7 +214,7 @@ class _Derived:
         self._row_of = row_of
 
     def holders(self, bundle: str) -> list[str]:
-        """The brokers that a bundle is counted to."""
+        """The brokers to which a bundle is counted."""
         given = self._assigned.broker_of(bundle)
         if given is not None:
             return [given]
@@ -221,7 +223,7 @@ class _Derived:
         return [] if place is None else [view.brokers[row] for row in view.reporters(place)]
 
     def moved(self, bundle: str, before: Collection[str], after: str) -> None:
-        """Take in that a bundle was assigned, and is no more counted where it was."""
+        """A bundle was assigned to one broker, and no longer counts for another."""
         self._view = None
         if self._namespaces is not None:
             namespace = bundle_namespace(bundle)
@@ -230,7 +232,7 @@ class _Derived:
             self._namespaces[after][namespace] += 1
 
     def view(self) -> ClusterView:
-        """The cluster as columns, with what was assigned."""
+        """The cluster as columns, including assignments."""
         if self._reported is None:
             self._reported = cluster_view(self._state, self._now_ms, options=self._options)
         if self._view is None:
@@ -245,7 +247,7 @@ class _Derived:
         return self._namespaces
 
     def row_of(self) -> Mapping[str, int]:
-        """Where each bundle stands in the averages."""
+        """Each bundle's row in the averages."""
         if self._row_of is None:
             names = self._state.averages["bundle"].tolist()
             self._row_of = {name: row for row, name in enumerate(names)}

@@ -50,7 +50,7 @@ class LoadReportConfig:
 
     @property
     def kept_ms(self) -> int:
-        """How long the averages of an unreported bundle are kept, in milliseconds.
+        """Milliseconds for which the averages of an unreported bundle are kept.
 
         Long enough that a broker without changes publishes its report in the meantime.
         """

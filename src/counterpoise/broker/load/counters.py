@@ -1,4 +1,4 @@
-"""From counters that only grow to rates, a bundle at a time."""
+"""Rates by bundle from counters that only grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from counterpoise.load.report import NamespaceBundleStats
 
 
 class TopicCount(NamedTuple):
-    """What one loaded topic has counted since it was loaded; counters only grow."""
+    """The counters of one loaded topic since it was loaded."""
 
     topic: str
     bundle: str
@@ -46,7 +46,7 @@ class _Sums:
 
 
 class BundleRates:
-    """Remembers the last counts, so that the next ones give rates."""
+    """Remembers the last counts to compute rates from the next ones."""
 
     def __init__(self) -> None:
         self._last: Mapping[str, TopicCount] = {}
@@ -59,8 +59,7 @@ class BundleRates:
     ) -> dict[str, NamespaceBundleStats]:
         """Rates since the last call, of each owned bundle and each with topics, sorted by name.
 
-        A topic that was loaded in between counts from zero. The first call has no time to divide
-        by: its rates are 0.
+        A topic that was loaded since counts from zero. The first call returns rates of 0.
         """
         taking = self.taking(counts, owned, now_s)
         while True:
@@ -71,13 +70,13 @@ class BundleRates:
                 return stats
 
     def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
-        """The rates of each topic, as of the last measurement."""
+        """The rates of each topic at the last measurement."""
         return self.topics.items()
 
     def taking(
         self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
     ) -> Generator[None, None, dict[str, NamespaceBundleStats]]:
-        """`take`, yielding after each `STEP` topics, so that others are served in between."""
+        """`take` as a generator that yields after each `STEP` topics, so that others are served."""
         elapsed = 0.0 if self._last_s is None else now_s - self._last_s
         sums: dict[str, _Sums] = {bundle: _Sums() for bundle in owned}
         now: dict[str, TopicCount] = {}
@@ -111,7 +110,7 @@ class BundleRates:
 
 
 def _add(into: _Sums, count: TopicCount, last: TopicCount, per_second: float) -> TopicLoad:
-    """Add what a topic counted since the last time to its bundle's; the topic's own rates."""
+    """Add a topic's counts since the last call to its bundle; returns the topic's rates."""
     msg_in, bytes_in = count.msg_in - last.msg_in, count.bytes_in - last.bytes_in
     msg_out, bytes_out = count.msg_out - last.msg_out, count.bytes_out - last.bytes_out
     into.msg_in += msg_in

@@ -1,8 +1,8 @@
-"""How much of its host a broker uses, by its own measure.
+"""How much of its host's resources a broker uses, measured by the broker.
 
 Pulsar measures the whole host (or the container). Brokers that share a laptop would then all report
 the same, and nothing could be balanced; so this measures the broker's own process and its own
-sockets. Where several brokers live in one process, each gets the share of the process's CPU and
+sockets. Where several brokers run in one process, each gets the share of the process's CPU and
 memory that corresponds to the bytes it handled.
 """
 
@@ -30,22 +30,22 @@ UNKNOWN_NIC_GBPS: Final = 10.0
 
 
 class SharedProcess:
-    """The brokers that live in this process, as far as its CPU and memory are concerned."""
+    """The brokers of this process, which share its CPU and memory."""
 
     def __init__(self) -> None:
         self._members: Final[list[Callable[[], Traffic]]] = []
 
     def join(self, traffic: Callable[[], Traffic]) -> None:
-        """One more broker, whose bytes are asked for to compute its share."""
+        """Add a broker; its bytes determine its share."""
         self._members.append(traffic)
 
     def leave(self, traffic: Callable[[], Traffic]) -> None:
-        """A broker is gone."""
+        """Remove a broker."""
         if traffic in self._members:
             self._members.remove(traffic)
 
     def totals(self) -> tuple[int, int]:
-        """How many brokers there are, and how many bytes they have handled together."""
+        """The number of brokers, and the bytes they have handled together."""
         return len(self._members), sum(each().total for each in self._members)
 
 
@@ -57,7 +57,7 @@ class HostUsage(Protocol):
 
 
 class SampledUsage:
-    """The usage that was measured last, for reports that are made more often than that.
+    """The last measured usage, for reports that are more frequent than measurements.
 
     A broker that has just started measures for its second report, and at its intervals from then
     on: its first measurement has no rates.
@@ -89,7 +89,7 @@ class _Sample:
 
 
 class ProcessUsage:
-    """The resources of one broker, alone in its process or one of several."""
+    """The resources of one broker, alone in its process or sharing it."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class ProcessUsage:
 
 
 def _share(now: _Sample, last: _Sample, count: int) -> float:
-    """The part of the process that one broker accounts for: its part of the bytes handled."""
+    """A broker's share of the process: its part of the bytes handled."""
     everybody = now.everybody - last.everybody
     if everybody <= 0:
         return 1.0 / max(1, count)
@@ -140,7 +140,7 @@ def _share(now: _Sample, last: _Sample, count: int) -> float:
 
 
 def available_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> float:
-    """The cores this process may use: its CPU quota where there is one, else its affinity."""
+    """The cores this process may use: its CPU quota, or else its affinity."""
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
     try:
         quota, period = (cgroup / "cpu.max").read_text().split()
@@ -150,7 +150,7 @@ def available_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> float:
 
 
 def memory_limit_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """The memory this process may use: its cgroup's limit where there is one, else the host's."""
+    """The memory this process may use: its cgroup's limit, or else the host's."""
     total = int(psutil.virtual_memory().total)
     try:
         return min(total, int((cgroup / "memory.max").read_text()))
@@ -159,7 +159,7 @@ def memory_limit_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def nic_speed_gbps() -> float:
-    """The speed of the host's physical interfaces, summed; a guess where they do not say."""
+    """The total speed of the host's physical interfaces; a default if they do not report it."""
     speeds = [
         each.speed
         for name, each in psutil.net_if_stats().items()

@@ -27,12 +27,12 @@ MINUTE_S: Final = 60.0
 
 
 class LoadKeeper:
-    """Takes every report into the averages as it is published.
+    """Adds every report to the averages as it is published.
 
     The leader also writes the averages to ``/loadbalance/bundle-data`` and
     ``/loadbalance/broker-time-average`` every ``loadBalancerResourceQuotaUpdateIntervalMinutes``,
-    so that the next leader starts from them. It removes the nodes of bundles that no broker
-    reports (unloaded, split, or of a deleted namespace) and of brokers that are gone.
+    so that the next leader starts from them. It removes the nodes of bundles that no broker reports
+    (unloaded, split, or of a deleted namespace) and of brokers that are gone.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class LoadKeeper:
         self._unsubscribe: StopListening | None = None
 
     def start(self) -> None:
-        """Begin; this broker's own averages appear at once, without load."""
+        """Start; this broker's own averages are written at once, without load."""
         self._unsubscribe = self._store.subscribe(self._on_change)
         self._news.set()
         self._tasks = [
@@ -70,7 +70,7 @@ class LoadKeeper:
         ]
 
     def stop(self) -> list[asyncio.Task[None]]:
-        """End; the answer can be awaited."""
+        """Stop; returns the tasks to await."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         tasks, self._tasks = self._tasks, []
@@ -79,7 +79,7 @@ class LoadKeeper:
         return tasks
 
     async def write(self) -> None:
-        """Write the averages down now; raises `StoreUnavailable`."""
+        """Write the averages now; raises `StoreUnavailable`."""
         await self._load.refresh()
         for bundle, data in self._worth_writing():
             await self._put(paths.bundle_data(bundle), data.to_json())
@@ -89,7 +89,7 @@ class LoadKeeper:
         await self.remove_inactive()
 
     async def remove_inactive(self) -> None:
-        """Remove what is stored of bundles and brokers that no report is about."""
+        """Remove stored averages of bundles and brokers without reports."""
         if self._stored is None:
             self._stored = await self._stored_bundles()
         for bundle in self._stored - self._load.reported():

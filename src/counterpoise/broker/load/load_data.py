@@ -1,9 +1,9 @@
 """Brokers' load under the extensible load manager: published on two topics, read by all (PIP-192).
 
 Each broker writes its `BrokerLoadData` and its busiest bundles under its id. The topics are not
-persistent: a broker that links again publishes at once, and one that hears of another for the first
-time publishes again, so that a broker that comes later knows the others in a moment (Pulsar's waits
-for their next report).
+persistent: a broker that reconnects publishes at once, and one that sees another for the first time
+publishes again, so that a broker that joins knows the others in a moment (Pulsar's waits for their
+next report).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LoadDataTerms:
 
     @staticmethod
     def of(report: LoadReportConfig, history: float) -> LoadDataTerms:
-        """The terms that a broker's settings mean."""
+        """The terms that follow from a broker's settings."""
         return LoadDataTerms(
             report.weights.extensible,
             history,
@@ -110,7 +110,7 @@ def measured(
 def worth_publishing(
     published: BrokerLoadData | None, now: BrokerLoadData, terms: LoadDataTerms, now_ms: int
 ) -> bool:
-    """Whether the others should hear of it (``BrokerLoadDataReporter.needBrokerDataUpdate``)."""
+    """Whether to publish the load data (``BrokerLoadDataReporter.needBrokerDataUpdate``)."""
     if published is None:
         return True
     if now_ms - published.reported_at > terms.at_least_every_minutes * MINUTE_MS:
@@ -130,14 +130,14 @@ def worth_publishing(
 
 
 class LastReport(Protocol):
-    """Has this broker's last measurement."""
+    """Provides this broker's last measurement."""
 
     def last(self) -> LocalBrokerData:
         """The last measurement."""
 
 
 class LoadDataExchange:
-    """One broker's part: what it publishes, and what it knows of all brokers."""
+    """Publishes this broker's load data, and reads all brokers'."""
 
     def __init__(
         self,
@@ -151,11 +151,11 @@ class LoadDataExchange:
         background: BackgroundTasks,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``broker_url``: any broker, to find the topics at; ``terms``: as they are now.
+        """``broker_url``: any broker, to look the topics up at; ``terms``: those in force now.
 
         ``security`` and ``cluster_key``: this broker's credentials.
 
-        ``gone``: of some brokers those that everybody is to forget, and this one is to say so.
+        ``gone``: returns which of some brokers are gone, so that this one publishes that.
         """
         self._me = me
         self._broker_url = broker_url
@@ -180,11 +180,11 @@ class LoadDataExchange:
         )
 
     def report_from(self, reporter: LastReport) -> None:
-        """Publish what a reporter measures; without one nothing is published."""
+        """Publish what a reporter measures; without a reporter nothing is published."""
         self._reporter = reporter
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._tasks = [
             self._background.keep("the brokers' load data", self._keep(self._loads_link)),
             self._background.keep("the brokers' top bundles", self._keep(self._top_link)),
@@ -192,7 +192,7 @@ class LoadDataExchange:
         ]
 
     async def stop(self) -> None:
-        """End, and publish that this broker is gone, as far as the others can be reached."""
+        """Stop, and publish that this broker is gone, if the topics can be reached."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -203,11 +203,11 @@ class LoadDataExchange:
         return {broker: data.weighted_max_ema for broker, data in self.brokers.items()}
 
     def forget(self) -> None:
-        """Restart the averages: a bundle came or went, and the past says little now."""
+        """Restart the averages: a bundle was gained or lost, so past load says little."""
         self._mine, self._published = BrokerLoadData(), None
 
     async def publish(self) -> None:
-        """Measure, and publish if it is worth it; raises `PeerError`."""
+        """Measure, and publish if the change is large enough; raises `PeerError`."""
         if self._reporter is None:
             return
         terms, now_ms, report = self._terms(), self._clock_ms(), self._reporter.last()

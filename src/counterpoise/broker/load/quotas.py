@@ -17,9 +17,9 @@ _FIELDS = ("bandwidthIn", "bandwidthOut", "msgRateIn", "msgRateOut")
 
 
 def quota_data(value: bytes) -> BundleData:
-    """The averages of a bundle that has no others: its quota, as if by all samples there can be.
+    """The first averages of a bundle: its quota, as if measured by the maximal number of samples.
 
-    So reports change them slowly, and an operator can say in advance what a bundle will carry.
+    So reports change them slowly, and an operator can set in advance what a bundle will carry.
     Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``.
     """
     try:

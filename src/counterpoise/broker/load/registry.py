@@ -1,4 +1,4 @@
-"""Which brokers are alive, and what each last reported (``/loadbalance/brokers/<id>``)."""
+"""The registered brokers and their last reports (``/loadbalance/brokers/<id>``)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LEAVING: Final = "counterpoise.leaving"
 
 
 class BrokerRegistry:
-    """The brokers of the cluster; this one registers itself, with its load report or without.
+    """The brokers of the cluster. This one registers itself, with its load report or without.
 
-    Without load, as under the extensible load manager, a report is what lookups need of a broker
+    Without load, as under the extensible load manager, a report has what lookups need of a broker
     (``BrokerLookupData``): its addresses, listeners, load manager and version.
     """
 
@@ -39,9 +39,9 @@ class BrokerRegistry:
         )
 
     async def register(self, report: LocalBrokerData) -> None:
-        """Appear in the cluster, or publish a newer report; raises `StoreUnavailable`.
+        """Register this broker, or publish a newer report; raises `StoreUnavailable`.
 
-        A node left by a former life of this broker is replaced.
+        A node left from before this broker's restart is replaced.
         """
         if not self._is_marked:
             # First: a broker that starts beside this one goes by it (`foreign_brokers`).
@@ -50,23 +50,23 @@ class BrokerRegistry:
         await put_own(self._store, paths.broker(self.my_id), self._write(report))
 
     async def announce_leaving(self, report: LocalBrokerData) -> None:
-        """Stay registered, and have no more bundles placed here; raises `StoreUnavailable`.
+        """Stay registered, but receive no more bundles; raises `StoreUnavailable`.
 
-        For protocols whose records name brokers by their registration: what an unregistered broker
-        owns counts as a dead broker's.
+        For protocols whose records name brokers by their registration: bundles of an unregistered
+        broker count as a dead broker's.
         """
         value = write_lookup_data(report, {LEAVING: "true"})
         await put_own(self._store, paths.broker(self.my_id), value)
 
     async def unregister(self) -> None:
-        """Disappear: no bundle is placed here any more."""
+        """Remove the registration: no bundle is placed here any more."""
         for path in (paths.broker(self.my_id), paths.own_broker(self.my_id)):
             with contextlib.suppress(NodeError):
                 await self._store.delete(path)
         self._is_marked = False
 
     async def active(self) -> list[str]:
-        """The ids of the brokers that are alive, sorted."""
+        """The ids of live brokers, sorted."""
         if self._active is not None:
             return self._active
         before = self._changes
@@ -76,17 +76,17 @@ class BrokerRegistry:
         return active
 
     async def report(self, broker_id: str) -> LocalBrokerData | None:
-        """A broker's last report, None when it is not alive."""
+        """A broker's last report; None if it is not alive."""
         found = await self._reports.get(paths.broker(broker_id))
         return None if found is None else found[0]
 
     async def leaving(self) -> set[str]:
-        """The ids of brokers that are alive and hand their bundles over: they get no more."""
+        """The ids of live brokers that are handing their bundles over."""
         found = {each: await self._reports.get(paths.broker(each)) for each in await self.active()}
         return {each for each, known in found.items() if known is not None and known[1]}
 
     async def reports(self) -> dict[str, LocalBrokerData]:
-        """The reports of all brokers that are alive, by id, sorted."""
+        """The reports of all live brokers by id, sorted."""
         found = {each: await self.report(each) for each in await self.active()}
         return {each: report for each, report in found.items() if report is not None}
 
@@ -97,7 +97,7 @@ class BrokerRegistry:
             unsubscribe()
 
     def concerns(self, path: str) -> bool:
-        """Whether a node says that a broker is alive."""
+        """Whether a path is a broker's registration."""
         return path.startswith(paths.BROKERS)
 
     def _on_change(self, notification: Notification) -> None:
@@ -115,14 +115,14 @@ class BrokerRegistry:
 
 
 async def foreign_brokers(store: MetadataStore) -> list[str]:
-    """The ids of registered brokers that are no brokers of this product: Pulsar's own."""
+    """The ids of registered brokers that are not this product's but Pulsar's."""
     registered = await store.children(paths.BROKERS)
     ours = {*await store.children(paths.OWN_BROKERS)} if registered else set()
     return [each for each in registered if each not in ours]
 
 
 def read_report(value: bytes) -> LocalBrokerData:
-    """A broker's node, a load report or what lookups need; raises `LoadDataError`, ValueError."""
+    """Parse a broker's node: a load report or lookup data; raises `LoadDataError`, ValueError."""
     read = json.loads(value)
     if isinstance(read, dict) and "brokerVersion" in read:
         read = {**read, "brokerVersionString": read["brokerVersion"]}
@@ -130,7 +130,7 @@ def read_report(value: bytes) -> LocalBrokerData:
 
 
 def write_report(report: LocalBrokerData) -> bytes:
-    """A report as it stands in the metadata store."""
+    """The bytes of a report in the metadata store."""
     return json.dumps(report.to_json(), separators=(",", ":")).encode()
 
 
@@ -144,7 +144,7 @@ def _read_registration(value: bytes) -> tuple[LocalBrokerData, bool]:
 def write_lookup_data(
     report: LocalBrokerData, properties: Mapping[str, str] = MappingProxyType({})
 ) -> bytes:
-    """What lookups need of a broker, in the order of Pulsar's ``BrokerLookupData``."""
+    """The lookup data of a broker, in the field order of Pulsar's ``BrokerLookupData``."""
     said = report.to_json()
     names = (
         *("webServiceUrl", "webServiceUrlTls", "pulsarServiceUrl", "pulsarServiceUrlTls"),

@@ -1,4 +1,4 @@
-"""Measures regularly, and writes the report when it is worth it."""
+"""Measures load regularly, and publishes the report when it has changed enough."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RETRY_S: Final = 0.5
 
 
 class LoadReporter:
-    """One broker's load report: `report` is the last measurement, written or not."""
+    """One broker's load report: `report` is the last measurement, published or not."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class LoadReporter:
         background: BackgroundTasks,
         publishes: bool = True,
     ) -> None:
-        """``counts``: of every loaded topic; ``bundles``: that the broker owns.
+        """``counts``: of every loaded topic; ``bundles``: those that the broker owns.
 
-        ``publishes``: whether changes are published. Otherwise only the broker's registration is,
-        and it goes on measuring for its own admin API and metrics.
+        ``publishes``: whether changes are published. Otherwise only the registration is, and
+        measuring goes on for the broker's own admin API and metrics.
         """
         self._publishes = publishes
         self._counts = counts
@@ -59,26 +59,26 @@ class LoadReporter:
         self.report = blank
 
     async def start(self) -> None:
-        """Write a first report, which is what makes the broker known; then go on regularly."""
+        """Publish a first report, which registers the broker; then continue regularly."""
         await self.measure()
         await self.publish()
         self._task = self._background.keep("the load report", self._run)
 
     async def stop(self) -> None:
-        """End; nothing is written any more."""
+        """Stop; nothing is published any more."""
         task = self.kill()
         if task is not None:
             await asyncio.gather(task, return_exceptions=True)
 
     def kill(self) -> asyncio.Task[None] | None:
-        """End without waiting."""
+        """Stop without waiting."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
         return task
 
     async def measure(self) -> LocalBrokerData:
-        """Take a new measurement; however many topics there are, others are served meanwhile."""
+        """Measure; other tasks are served meanwhile, however many topics there are."""
         async with self._measuring:
             now = time.monotonic()
             taking = self._rates.taking(self._counts(), self._bundles(), now)
@@ -97,7 +97,7 @@ class LoadReporter:
         return self.report
 
     async def publish(self) -> None:
-        """Write the last measurement; raises `StoreUnavailable`."""
+        """Publish the last measurement; raises `StoreUnavailable`."""
         report = self.report
         await self._publish(report)
         self._written = report
@@ -105,7 +105,7 @@ class LoadReporter:
             self.report = report.without_deltas()
 
     async def refresh(self, *, force: bool = False) -> None:
-        """Measure, and write the measurement if it differs enough."""
+        """Measure, and publish the measurement if it has changed enough."""
         report = await self.measure()
         written = self._written
         if not force and written is not None:
@@ -115,7 +115,7 @@ class LoadReporter:
         await self.publish()
 
     def write_soon(self) -> None:
-        """Write the report at once whatever it says: its node may be gone."""
+        """Publish the report at once, since its node may be gone."""
         self._wanted.set()
 
     async def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""What a broker says of itself: who it is, and what its topics have counted."""
+"""A broker's report of itself: its addresses, and the counters of its topics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CountedTopics(Protocol):
 
 
 class BundlesOfTopics(Protocol):
-    """Which bundle a topic's load counts for."""
+    """Maps a topic to the bundle that its load counts for."""
 
     def bundle_of(self, topic: TopicName) -> BundleName:
         """The topic's bundle; raises `BrokerError` if it has none here."""

@@ -1,1 +1,1 @@
-"""Namespaces: their policies, and which topics exist."""
+"""Namespaces: their policies and their topics."""

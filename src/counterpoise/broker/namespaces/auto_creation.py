@@ -1,4 +1,4 @@
-"""Settings of what may be created: how many, and which topics because a client asks for them."""
+"""Settings for creation: maxima, and topics that clients create by using them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTITIONS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class CreationLimits:
-    """How many tenants, namespaces, topics and partitions there may be; 0 is no limit."""
+    """Maxima of tenants, namespaces, topics and partitions; 0 is no limit."""
 
     tenants: int = option(0, "maxTenants", "tenants", low=0, dynamic=True)
     """Tenants of the cluster."""
@@ -35,7 +35,7 @@ class CreationLimits:
 
 @dataclass(frozen=True, slots=True)
 class AutoTopicCreation:
-    """Whether a topic that is not there is created, and as what."""
+    """Whether a missing topic is created on use, and of which type."""
 
     allowed: bool = option(True, "allowAutoTopicCreation", dynamic=True)
     """Whether producing or subscribing creates a topic that is not there."""

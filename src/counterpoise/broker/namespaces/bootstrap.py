@@ -1,4 +1,4 @@
-"""What every cluster has before it answers its first client."""
+"""Creates what every cluster needs before its first client."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ async def bootstrap(
 ) -> None:
     """Create the cluster, and the tenants and namespaces that Pulsar's initialisation creates.
 
-    ``bundles``: how many a namespace gets; ``extensible``: whether brokers run the extensible load
-    manager; ``coordinators``: how many transaction coordinators there are. Any broker may do it at
-    any time: what is there already stays as it is.
+    ``bundles``: the number for each namespace; ``extensible``: whether brokers run the extensible
+    load manager; ``coordinators``: the number of transaction coordinators. Any broker may run it at
+    any time: what exists stays as it is.
     """
     urls = {
         "serviceUrl": addresses.web_url,
@@ -61,7 +61,7 @@ async def bootstrap(
 async def create_namespace(
     policies: Policies, name: NamespaceName, cluster_name: str, bundles: int
 ) -> None:
-    """Create a namespace without policies; raises `BadVersion` if there is one."""
+    """Create a namespace without policies; raises `BadVersion` if it exists."""
     cut = NamespaceBundles.of_count(name, bundles)
     new = {"replication_clusters": [cluster_name], "bundles": bundles_json(cut)}
     await policies.create_namespace(name, new)

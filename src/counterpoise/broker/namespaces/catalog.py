@@ -1,4 +1,4 @@
-"""Which topics exist, and which may be created because a client asks for them."""
+"""The topics that exist, and those that clients may create by using them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOMAINS_OF_MODE: Final = {
 
 
 class TopicCatalog:
-    """The topics of the cluster, for the topic registry and for the protocol's questions."""
+    """The topics of the cluster, for the topic registry and the protocol's requests."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class TopicCatalog:
             return await self._policies.applied(topic, self._cluster)
 
     async def create(self, topic: TopicName) -> None:
-        """Create a topic that a client asked for; raises `BrokerError` where that is not allowed.
+        """Create a topic for a client; raises `BrokerError` if that is not allowed.
 
-        A partition may be created when its partitioned topic has it, and for any other topic the
-        namespace's ``autoTopicCreationOverride`` or else ``allowAutoTopicCreation`` decides.
+        A partition may be created if its partitioned topic has it. For any other topic the
+        namespace's ``autoTopicCreationOverride`` decides, or else ``allowAutoTopicCreation``.
         """
         with store_errors_as_not_ready():
             if not await self._may_create(topic):
@@ -69,7 +69,7 @@ class TopicCatalog:
             await self._policies.create_topic(topic)
 
     async def admit_topics(self, namespace: NamespaceName, count: int) -> None:
-        """Raise `BrokerError` (NotAllowedError) unless a namespace may have so many topics more.
+        """Raise `BrokerError` (NotAllowedError) unless a namespace may have ``count`` more topics.
 
         Its policy ``maxTopicsPerNamespace`` decides, or else the setting of this name.
         """
@@ -82,25 +82,25 @@ class TopicCatalog:
             )
 
     async def terminated(self, topic: TopicName) -> bool:
-        """Whether nothing more may be published to a topic."""
+        """Whether a topic was terminated."""
         with store_errors_as_not_ready():
             record = await self._policies.topic_record(topic)
             return record is not None and record.terminated is not None
 
     async def terminate(self, topic: TopicName, last: Position) -> None:
-        """Record that nothing may be published to a topic after this position, on any broker."""
+        """Record that a topic is terminated at this position, for all brokers."""
         with store_errors_as_not_ready():
             await self._policies.terminate_topic(topic, last)
 
     async def delete(self, topic: TopicName) -> None:
-        """Forget a topic, and first its policies: those would be the next one's of its name."""
+        """Delete a topic, and its policies first: a new topic of its name must not get them."""
         with store_errors_as_not_ready():
             if topic.partition_index < 0:
                 await self._policies.delete_topic_policies(topic)
             await self._policies.delete_topic(topic)
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
-        """Forget a partition's partitioned topic if none of its partitions is left."""
+        """Delete a partitioned topic's metadata once none of its partitions is left."""
         if topic.partition_index < 0:
             return
         whole = topic.partitioned_name
@@ -114,11 +114,11 @@ class TopicCatalog:
                 await self._policies.delete_partitioned_topic(whole)
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
-        """How many partitions a topic has, 0 for an ordinary one.
+        """A topic's number of partitions, 0 if it is not partitioned.
 
-        With ``auto_create`` a topic that is not there becomes one of
-        ``allowAutoTopicCreationType``; raises `BrokerError` (TopicNotFound) when there is no such
-        namespace, or no such topic and none may be created.
+        With ``auto_create`` a missing topic is created as ``allowAutoTopicCreationType`` says.
+        Raises `BrokerError` (TopicNotFound) if the namespace does not exist, or the topic does not
+        and may not be created.
         """
         with store_errors_as_not_ready():
             if topic.partition_index >= 0:
@@ -141,7 +141,7 @@ class TopicCatalog:
     ) -> Sequence[TopicName]:
         """A namespace's persistent topics and the partitions of all its partitioned ones, sorted.
 
-        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. All who ask at once get the same tuple.
+        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Concurrent callers get the same tuple.
         """
         return await self._list((namespace, mode))
 
@@ -182,7 +182,7 @@ class TopicCatalog:
         return (await self._rule(topic.namespace_name)).allowed
 
     async def _rule(self, namespace: NamespaceName) -> AutoTopicCreation:
-        """What the namespace says (``autoTopicCreationOverride``), or else the cluster."""
+        """The namespace's ``autoTopicCreationOverride``, or else the cluster's settings."""
         policies = await self._policies.namespace(namespace) or {}
         override = policies.get("autoTopicCreationOverride")
         if not isinstance(override, dict) or not override:
@@ -197,7 +197,7 @@ class TopicCatalog:
 def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName]:
     """The topics whose name without the domain matches a client's pattern (PIP-145).
 
-    A pattern that cannot be read selects everything: the client filters again itself.
+    An invalid pattern selects everything: the client filters again itself.
     """
     if not pattern:
         return list(topics)
@@ -209,6 +209,6 @@ def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName
 
 
 def _whole(topic: TopicName) -> str:
-    """A topic's name without the domain, and without the number of its partition."""
+    """A topic's name without the domain and the partition's number."""
     name = str(topic).partition("://")[2]
     return name if topic.partition_index < 0 else name.rpartition(PARTITION_SUFFIX)[0]

@@ -1,4 +1,4 @@
-"""A broker as the client of its peers: the system topics that all of them read and write."""
+"""A broker as a client of other brokers: the system topics that all of them read and write."""
 
 from counterpoise.broker.peers.connection import PeerError
 from counterpoise.broker.peers.system_topic import (

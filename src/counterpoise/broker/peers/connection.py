@@ -1,4 +1,4 @@
-"""One connection to a peer: requests that are answered, and what a reader is sent."""
+"""A broker's connection to another broker: requests with responses, and received messages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ _MAY_REFUSE: Final = frozenset(
 
 
 class PeerError(Exception):
-    """A peer could not be reached, refused, or went away; the text says which and why."""
+    """Another broker could not be reached, refused, or disconnected; the text says which and
+    why.
+    """
 
 
 class PeerConnection(asyncio.Protocol):
-    """The client's end of one connection."""
+    """The client side of one connection."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class PeerConnection(asyncio.Protocol):
         on_closed: Callable[[str], None],
         security: ClientSecurity = ANONYMOUS,
     ) -> None:
-        """``on_closed``: the peer is gone, or has closed the producer or the reader."""
+        """``on_closed``: the peer disconnected, or closed the producer or the reader."""
         self.url: Final = url
         self._on_message = on_message
         self._on_closed = on_closed
@@ -89,13 +91,13 @@ class PeerConnection(asyncio.Protocol):
         return made
 
     async def hello(self) -> None:
-        """Say who connects and wait to be accepted."""
+        """Send CONNECT and wait to be accepted."""
         self._connected = asyncio.get_running_loop().create_future()
         self._write(requests.connect(_CLIENT_VERSION, *self._security.shown()))
         await self._connected
 
     async def request(self, frame_of: Callable[[int], bytes]) -> BaseCommand:
-        """Send the frame made with a fresh request id; returns the answer, raises `PeerError`."""
+        """Send a frame with a new request id; returns the response, raises `PeerError`."""
         number = next(self._request_ids)
         answer: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -116,12 +118,12 @@ class PeerConnection(asyncio.Protocol):
             self._unconfirmed.pop(sequence_id, None)
 
     def notify(self, frame: bytes) -> None:
-        """Send a frame that has no answer; does nothing once the peer is gone."""
+        """Send a frame that has no response; ignored once disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(frame)
 
     def close(self) -> None:
-        """Close without a word to `on_closed`."""
+        """Close without calling `on_closed`."""
         self._on_closed = lambda _: None
         if self._transport is not None:
             self._transport.abort()
@@ -138,7 +140,7 @@ class PeerConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Serve the frames that the next bytes complete."""
+        """Handle the frames that these bytes complete."""
         self._buffer += data
         try:
             for command, entry in requests.frames_in(self._buffer):
@@ -147,7 +149,7 @@ class PeerConnection(asyncio.Protocol):
             self._lose(f"{self.url} sent what is no command: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer is gone."""
+        """The peer disconnected."""
         self._lose(f"{self.url} has closed the connection{f': {exc}' if exc else ''}")
 
     def _lose(self, why: str) -> None:

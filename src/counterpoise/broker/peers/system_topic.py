@@ -1,9 +1,9 @@
-"""A topic that all brokers of a cluster read and write: one value under each key, the last counts.
+"""A topic that all brokers of a cluster read and write: the last value of each key counts.
 
-What Pulsar's ``TableView`` is to its extensible load manager. The topic is served by one of the
-brokers, and moves like any other: when it does, or its broker dies, the link is made again and the
-topic is read from its beginning. A listener is called when a reading begins and when it has caught
-up, so what is read twice does no harm.
+What Pulsar's ``TableView`` is to its extensible load manager. One of the brokers serves the topic,
+which moves like any other: when it does, or its broker dies, the link reconnects and the topic is
+read from its beginning. A listener is called when a reading begins and when it has caught up, so
+reading twice does no harm.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SystemTopicMessage:
 
 @dataclass(frozen=True, slots=True)
 class SystemTopicListener:
-    """Callbacks of a link, called in the order of the topic."""
+    """Callbacks of a link, called in the topic's order."""
 
     on_begin: Notify
     """The topic is read from its beginning (again): what was known may be outdated."""
@@ -64,7 +64,7 @@ class SystemTopicListener:
 
 
 class SystemTopicLink:
-    """Reads and writes one system topic while a connection to its broker lasts."""
+    """Reads and writes one system topic through a connection to its broker."""
 
     def __init__(
         self,
@@ -97,10 +97,10 @@ class SystemTopicLink:
         self._read = 0
 
     async def run(self, broker_url: str) -> str:
-        """Make the link and keep it; returns why it ended.
+        """Connect and stay connected; returns why the connection ended.
 
-        ``broker_url`` names any broker to begin the lookup at. Raises `PeerError` when the link
-        cannot be made.
+        ``broker_url`` is any broker to start the lookup at. Raises `PeerError` if it cannot
+        connect.
         """
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
@@ -117,7 +117,7 @@ class SystemTopicLink:
             self.close()
 
     async def keep(self, broker_url: str) -> NoReturn:
-        """Make the link again and again, whenever it ends or cannot be made."""
+        """Connect, and reconnect after every failure."""
         pause_s = _PAUSE_S
         while True:
             try:
@@ -131,11 +131,11 @@ class SystemTopicLink:
 
     @property
     def linked(self) -> bool:
-        """Whether there is a link that can be written to."""
+        """Whether the link can be written to."""
         return self._peer is not None
 
     def drop(self, why: str) -> None:
-        """End the link as if its broker had: another broker may serve the topic now."""
+        """Close the connection as if its broker had: another broker may serve the topic now."""
         if self._opened is not None:
             self._opened.close()
         self._on_closed(why)
@@ -143,7 +143,7 @@ class SystemTopicLink:
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Write a value, or a tombstone; returns when it is stored. Raises `PeerError`."""
+        """Write a value or a tombstone; returns when it is stored. Raises `PeerError`."""
         peer = self._peer
         if peer is None:
             raise PeerError(f"{self.topic} is not linked at the moment")
@@ -236,7 +236,7 @@ class SystemTopicLink:
 
 
 def read_entry(entry: bytes) -> SystemTopicMessage | None:
-    """An entry of such a topic; None if no broker of ours can have written it."""
+    """Parse an entry of the topic; None if no broker of this product can have written it."""
     try:
         metadata = metadata_of(entry)
         _, payload = split(entry)
@@ -250,5 +250,5 @@ def read_entry(entry: bytes) -> SystemTopicMessage | None:
 
 
 def _is_packed(metadata: MessageMetadata) -> bool:
-    """Whether this is a batch, or compressed: brokers write neither here, so it isn't theirs."""
+    """Whether this is a batch or compressed, which brokers never write here."""
     return metadata.HasField("num_messages_in_batch") or metadata.compression != 0

@@ -23,9 +23,10 @@ async def connect_to_owner(
     on_message: Callable[[BaseCommand, bytes], None] = lambda _command, _entry: None,
     on_closed: Callable[[str], None] = lambda _: None,
 ) -> PeerConnection:
-    """Ask a broker, and those that it names, for the topic's owner; raises `PeerError`.
+    """Connect to the topic's owner, starting the lookup at any broker; raises `PeerError`.
 
-    ``timeout_s`` bounds each connection; the other two are `PeerConnection.open`'s.
+    ``timeout_s`` bounds each connection; ``on_message`` and ``on_closed`` are
+    `PeerConnection.open`'s.
     """
     authoritative = False
     for _ in range(_REDIRECTS_MAX):
@@ -52,7 +53,7 @@ async def connect_to_owner(
 
 
 def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
-    """The address of an answer that speaks as the one that gave it: TLS, or in the clear."""
+    """The address in a lookup's result of the same kind as the present one: TLS or plain."""
     tls = url.startswith(TLS_SCHEME)
     there: str = found.broker_service_url_tls if tls else found.broker_service_url
     if not there:

@@ -17,7 +17,7 @@ ORDERED_BY_LEADER: Final = "X-Counterpoise-Ordered-By"
 
 @dataclass(frozen=True, slots=True)
 class UnloadOrder:
-    """What is ordered."""
+    """An order to unload a bundle."""
 
     bundle: BundleName
     destination: str | None
@@ -28,7 +28,7 @@ class UnloadOrder:
 
 
 async def order_unload(web_url: str, order: UnloadOrder, security: ClientSecurity) -> None:
-    """Returns when the bundle was released; raises `BrokerError` when that is not confirmed."""
+    """Return when the bundle is released; raises `BrokerError` if that is not confirmed."""
     # Imported here: it takes longer to load than a small cluster takes to start.
     import aiohttp
 

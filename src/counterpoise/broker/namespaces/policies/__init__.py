@@ -34,7 +34,7 @@ class Policies(
     TopicPolicies,
     Topics,
 ):
-    """All of them behind one name."""
+    """All policies behind one name."""
 
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:
         """The policies that hold for a topic: its own, or else its namespace's."""

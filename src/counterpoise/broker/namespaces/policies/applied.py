@@ -1,4 +1,4 @@
-"""Which policies hold for a topic: its own, or else its namespace's.
+"""The policies that hold for a topic: its own, or else its namespace's.
 
 A name is that of ``TopicPolicies``; `OF_NAMESPACE` has the same policy's name in a namespace's
 ``Policies``. Source: ``HierarchyTopicPolicies`` of Pulsar 4.0.7.
@@ -57,10 +57,10 @@ PER_CLUSTER: Final = frozenset(
 def applied_policies(
     own: Mapping[str, Any] | None, shared: Mapping[str, Any] | None, cluster: str
 ) -> JsonObject:
-    """The policies of a topic; the rest of its namespace's are below their names there.
+    """The policies of a topic; those only namespaces have are under their names there.
 
-    ``own``: its ``TopicPolicies``; ``shared``: the ``Policies`` of its namespace. A list that is
-    empty, such as ``subscriptionTypesEnabled``, says nothing.
+    ``own``: its ``TopicPolicies``; ``shared``: the ``Policies`` of its namespace. An empty list,
+    such as of ``subscriptionTypesEnabled``, counts as not set.
     """
     found = dict(shared or {})
     for name, of_namespace in OF_NAMESPACE.items():

@@ -12,7 +12,7 @@ from counterpoise.metadata import NotFound
 
 
 class Clusters(Records):
-    """The clusters that this one knows, itself included."""
+    """The known clusters, this one included."""
 
     async def clusters(self) -> list[str]:
         """Their names, sorted."""
@@ -23,11 +23,11 @@ class Clusters(Records):
         return await self._get(paths.cluster(name))
 
     async def put_cluster(self, name: str, data: Mapping[str, Any], *, create: bool) -> None:
-        """Create a cluster, or replace the data of one."""
+        """Create a cluster, or replace its data."""
         await self._put(paths.cluster(name), data, create=create)
 
     async def delete_cluster(self, name: str) -> None:
-        """Forget a cluster, its isolation policies and its failure domains."""
+        """Delete a cluster, its isolation policies and its failure domains."""
         domains = paths.failure_domains(name)
         below = [f"{domains}/{each}" for each in await self._store.children(domains)]
         for path in (*below, domains, paths.isolation_policies(name)):

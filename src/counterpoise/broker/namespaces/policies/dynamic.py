@@ -1,4 +1,4 @@
-"""Settings that were changed while brokers run: ``/admin/configuration``, one JSON object."""
+"""Settings changed while brokers run: ``/admin/configuration``, one JSON object."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from counterpoise.broker.namespaces.policies.records import Records
 
 
 class DynamicSettings(Records):
-    """What an administrator set for every broker of the cluster, as text by Pulsar's names."""
+    """An administrator's settings for every broker of the cluster, as text by Pulsar's names."""
 
     async def dynamic_settings(self) -> dict[str, str]:
-        """Everything that is set now."""
+        """All dynamic settings."""
         found = await self._get(paths.DYNAMIC_SETTINGS) or {}
         return {name: str(value) for name, value in found.items()}
 
@@ -19,7 +19,7 @@ class DynamicSettings(Records):
         return await self._store.get(paths.POLICIES_READ_ONLY) is not None
 
     async def set_dynamic_setting(self, name: str, value: str | None) -> None:
-        """Set one; None gives it back the value that each broker was started with."""
+        """Set one; None restores the value with which each broker was started."""
         await self._update(
             paths.DYNAMIC_SETTINGS,
             lambda found: {

@@ -1,4 +1,4 @@
-"""Which namespaces may live on which brokers, and which brokers fail together.
+"""Namespace isolation policies and failure domains.
 
 Below ``/admin/clusters/<cluster>``: ``namespaceIsolationPolicies`` (``NamespaceIsolationDataImpl``
 by name) and ``failureDomain/<domain>`` (``FailureDomainImpl``).
@@ -17,7 +17,7 @@ class Isolation(Records):
     """A cluster's isolation policies and failure domains."""
 
     async def isolation_policies(self, cluster: str) -> JsonObject | None:
-        """The namespace isolation policies by name; None where there never was one."""
+        """The namespace isolation policies by name; None if there never was one."""
         return await self._get(paths.isolation_policies(cluster))
 
     async def update_isolation_policies(
@@ -31,12 +31,12 @@ class Isolation(Records):
         return await self._store.children(paths.failure_domains(cluster))
 
     async def failure_domain(self, cluster: str, domain: str) -> list[str] | None:
-        """The brokers of a failure domain, None when there is none of that name."""
+        """The brokers of a failure domain; None if it does not exist."""
         found = await self._get(paths.failure_domain(cluster, domain))
         return None if found is None else [str(each) for each in found.get("brokers") or ()]
 
     async def failure_domains(self, cluster: str) -> dict[str, str]:
-        """Which failure domain each broker is in; a broker in none is absent."""
+        """Each broker's failure domain; brokers without one are absent."""
         found: dict[str, str] = {}
         for name in await self.failure_domain_names(cluster):
             for broker in await self.failure_domain(cluster, name) or ():
@@ -50,5 +50,5 @@ class Isolation(Records):
         await self._update(path, lambda _: value, create=True)
 
     async def delete_failure_domain(self, cluster: str, domain: str) -> None:
-        """Forget a failure domain; raises `NotFound` if there is none."""
+        """Delete a failure domain; raises `NotFound`."""
         await self._delete(paths.failure_domain(cluster, domain))

@@ -32,16 +32,16 @@ class Namespaces(Records):
         return {**policies, "bundles": local["bundles"]}
 
     async def local_policies(self, name: NamespaceName) -> JsonObject | None:
-        """What this cluster alone knows of a namespace (``LocalPolicies``)."""
+        """A namespace's policies in this cluster (``LocalPolicies``)."""
         return await self._get(paths.local_policies(name))
 
     async def anti_affinity_group(self, name: NamespaceName) -> str | None:
-        """The group of namespaces that a namespace should not share brokers with."""
+        """A namespace's anti-affinity group: namespaces that should not share brokers."""
         local = await self._get(paths.local_policies(name)) or {}
         return str(local.get("namespaceAntiAffinityGroup") or "").strip() or None
 
     async def create_namespace(self, name: NamespaceName, policies: Mapping[str, Any]) -> None:
-        """Create a namespace; raises `BadVersion` if there is one."""
+        """Create a namespace; raises `BadVersion` if it exists."""
         await self._put(paths.policies(name), policies, create=True)
 
     async def update_namespace(
@@ -63,7 +63,9 @@ class Namespaces(Records):
         return await self._update(paths.local_policies(name), change)
 
     async def delete_namespace(self, name: NamespaceName) -> None:
-        """Forget a namespace and what only it had; raises `NotEmpty` while it has topics."""
+        """Delete a namespace and what belongs to it alone; raises `NotEmpty` while it has
+        topics.
+        """
         if not await self._store.exists(paths.policies(name)):
             raise NotFound(paths.policies(name))
         domains = ("persistent", "non-persistent")

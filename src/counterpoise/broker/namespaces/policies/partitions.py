@@ -12,7 +12,7 @@ from counterpoise.names.topic import TopicName
 
 
 class PartitionedTopics(Records):
-    """How many partitions topics have (``PartitionedTopicMetadata``)."""
+    """The partitioned topics' numbers of partitions (``PartitionedTopicMetadata``)."""
 
     async def partitioned_topics(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
         """A namespace's partitioned topics of one domain, sorted."""
@@ -29,12 +29,12 @@ class PartitionedTopics(Records):
     async def create_partitioned_topic(
         self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Say that a topic has partitions; raises `BadVersion` if it has some already."""
+        """Make a topic partitioned; raises `BadVersion` if it already is."""
         value = {"partitions": partitions, "properties": dict(properties or {}), "deleted": False}
         await self._put(paths.partitioned_topic(topic), value, create=True)
 
     async def update_partitioned_topic(self, topic: TopicName, partitions: int) -> None:
-        """Give a topic more partitions; raises `NotFound` if it has none."""
+        """Add partitions to a topic; raises `NotFound` if it is not partitioned."""
         await self._update(
             paths.partitioned_topic(topic), lambda value: {**value, "partitions": partitions}
         )
@@ -42,12 +42,12 @@ class PartitionedTopics(Records):
     async def update_partitioned_topic_properties(
         self, topic: TopicName, change: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> None:
-        """Change what people noted of a partitioned topic; raises `NotFound` if it is none."""
+        """Change a partitioned topic's properties; raises `NotFound` if it is not partitioned."""
         await self._update(
             paths.partitioned_topic(topic),
             lambda value: {**value, "properties": dict(change(value.get("properties") or {}))},
         )
 
     async def delete_partitioned_topic(self, topic: TopicName) -> None:
-        """Forget that a topic is partitioned; its partitions are topics of their own."""
+        """Delete the partitioned topic's metadata; its partitions are topics of their own."""
         await self._delete(paths.partitioned_topic(topic))

@@ -29,7 +29,7 @@ is of use, the boundaries of 16,384 bundles, has 210 kB."""
 
 
 class TooLarge(BrokerError):
-    """More than one metadata node shall hold."""
+    """The value exceeds what one metadata node may hold."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class TooLarge(BrokerError):
 
 
 class Records:
-    """What the kinds of policies have in common: one store, one cache."""
+    """What all kinds of policies share: one store, one cache."""
 
     def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject]) -> None:
         self._store = store
@@ -68,10 +68,10 @@ class Records:
         *,
         create: bool = False,
     ) -> JsonObject:
-        """Read, change and write in one compare-and-set, again while others are faster.
+        """Read, change and write by compare-and-set, retried while other writers win.
 
-        A node that is not there is `NotFound`, or with ``create`` an empty object. Raises
-        `BadVersion` when others were faster `UPDATE_ROUNDS` times.
+        A missing node raises `NotFound`, or with ``create`` counts as an empty object. Raises
+        `BadVersion` after `UPDATE_ROUNDS` attempts.
         """
         for lost in range(UPDATE_ROUNDS):
             stored = await self._store.get(path)
@@ -94,9 +94,9 @@ class Records:
 
 
 def read_object(value: bytes) -> JsonObject:
-    """A node's JSON object; an empty node, as ZooKeeper parents are, is an empty one.
+    """A node's JSON object; an empty node, as ZooKeeper parents are, counts as an empty object.
 
-    So is a node that holds something else: one wrong write must not stop every reader.
+    So does a node with anything else: one wrong write must not stop every reader.
     """
     try:
         read = json.loads(value) if value else {}
@@ -107,7 +107,7 @@ def read_object(value: bytes) -> JsonObject:
 
 
 def write_object(value: Mapping[str, Any]) -> bytes:
-    """Bytes of a JSON object, as Jackson writes them; raises `TooLarge`."""
+    """The bytes of a JSON object, formatted as Jackson does; raises `TooLarge`."""
     data = json.dumps(value, separators=(",", ":")).encode()
     if len(data) > NODE_BYTES_MAX:
         raise TooLarge(len(data))

@@ -12,24 +12,24 @@ from counterpoise.metadata import NotFound
 
 
 class ResourceGroupRecords(Records):
-    """What groups of namespaces may use, on all brokers together."""
+    """The definitions of resource groups."""
 
     async def resource_groups(self) -> list[str]:
         """Their names, sorted."""
         return await self._store.children(paths.RESOURCE_GROUPS)
 
     async def resource_group(self, name: str) -> JsonObject | None:
-        """What a group allows; None if there is no such group."""
+        """A group's definition; None if it does not exist."""
         return await self._get(paths.resource_group(name))
 
     async def update_resource_group(self, name: str, values: Mapping[str, Any]) -> None:
-        """Make a group, or change some of its values."""
+        """Create a group, or change some of its values."""
         await self._update(
             paths.resource_group(name), lambda before: {**before, **values}, create=True
         )
 
     async def delete_resource_group(self, name: str) -> None:
-        """Forget a group; raises `NotFound` if there is none."""
+        """Delete a group; raises `NotFound` if it does not exist."""
         await self._delete(paths.resource_group(name))
         # What brokers had to say of it goes when they stop serving it.
         with contextlib.suppress(NotFound):

@@ -1,4 +1,4 @@
-"""Faults that a test asks for: what they are, and when each strikes. Data and one pure engine."""
+"""Faults that a test injects, as data, and a pure engine that says when each strikes."""
 
 from counterpoise.faults.engine import FaultEngine, SetFault
 from counterpoise.faults.errors import InvalidFault

@@ -1,4 +1,4 @@
-"""Which fault strikes an operation: a function of what is set and what came before."""
+"""Decides which fault strikes an operation, by the faults set and what came before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counterpoise.faults.fault import Fault, FaultEffect, Occurrence, Schedule
 
 @dataclass(eq=False, slots=True)
 class SetFault:
-    """A fault that was set, how many operations it matched, and how many it struck."""
+    """A fault that is set, with the number of operations that it matched and struck."""
 
     number: int
     fault: Fault
@@ -21,11 +21,11 @@ class SetFault:
     chance: Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Begin with the fault's own seed."""
+        """Start the random generator with the fault's seed."""
         self.chance = Random(self.fault.schedule.seed)
 
     def reschedule(self, schedule: Schedule) -> None:
-        """Count from now on by another schedule; what it struck already counts."""
+        """Count by another schedule from now on; operations struck already still count."""
         self.fault = replace(self.fault, schedule=schedule)
         self.chance = Random(schedule.seed)
 
@@ -36,7 +36,7 @@ class SetFault:
         return times is not None and self.struck >= times
 
     def on(self, seen: Occurrence) -> FaultEffect | None:
-        """What happens to an operation because of this fault."""
+        """The effect of this fault on an operation; None: none."""
         fault = self.fault
         if self.spent or fault.operation is not seen.operation or not fault.target.matches(seen):
             return None
@@ -51,7 +51,7 @@ class SetFault:
 
 
 class FaultEngine:
-    """The faults that are set, asked in the order of setting: the first that strikes decides."""
+    """The faults that are set, in order: the first that strikes decides."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -64,7 +64,7 @@ class FaultEngine:
         return added
 
     def remove(self, number: int) -> None:
-        """Remove a fault; harmless when it is gone."""
+        """Remove a fault; ignored if it is gone."""
         self._set.pop(number, None)
 
     def clear(self) -> None:
@@ -86,7 +86,7 @@ class FaultEngine:
         return list(self._set.values())
 
     def on(self, seen: Occurrence) -> tuple[SetFault, FaultEffect] | None:
-        """The fault that strikes an operation, and what happens to it; None: nothing."""
+        """The fault that strikes an operation, and its effect; None: none."""
         for each in self._set.values():
             effect = each.on(seen)
             if effect is not None:

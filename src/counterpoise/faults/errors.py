@@ -1,4 +1,4 @@
-"""What is wrong with a fault that cannot be set, or a recording that cannot be replayed."""
+"""Errors about faults that cannot be set, and recordings that cannot be replayed."""
 
 from counterpoise.names.errors import ExplainedError
 

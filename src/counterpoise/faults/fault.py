@@ -12,7 +12,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class Operation(Enum):
-    """What passes between a client and a broker, and can go wrong on request."""
+    """An operation between a client and a broker that faults can strike."""
 
     CONNECT = "CONNECT"
     PARTITIONS = "PARTITIONS"
@@ -58,7 +58,7 @@ DELAY_MAX_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class FaultEffect:
-    """What happens to an operation: an error code, a delay in seconds, nothing, or the end."""
+    """What happens to an operation: an error code, a delay in seconds, a drop or a disconnect."""
 
     kind: EffectKind
     code: ServerError | None = None
@@ -67,7 +67,7 @@ class FaultEffect:
 
     @classmethod
     def error(cls, code: str | ServerError, message: str = "") -> FaultEffect:
-        """The broker answers with an error of the protocol; raises `InvalidFault`."""
+        """Respond with an error of the protocol; raises `InvalidFault`."""
         try:
             found = code if isinstance(code, ServerError) else ServerError[code]
         except KeyError:
@@ -77,7 +77,7 @@ class FaultEffect:
 
     @classmethod
     def delay(cls, seconds: float) -> FaultEffect:
-        """The broker begins to serve it so many seconds later; raises `InvalidFault`."""
+        """Serve the operation so many seconds later; raises `InvalidFault`."""
         # Not a number is refused, too: no comparison with it is true.
         if not 0 < seconds <= DELAY_MAX_S:
             raise InvalidFault(
@@ -95,7 +95,7 @@ class FaultEffect:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One operation of one client at one broker, as faults see it."""
+    """One operation of one client at one broker."""
 
     operation: Operation
     broker: str
@@ -112,10 +112,10 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class FaultTarget:
-    """Which operations a fault is about; None: any.
+    """The operations that a fault can strike; None: any.
 
     ``topic`` and ``client`` may have the wildcards ``*``, ``?`` and ``[…]``. A topic's name may be
-    short (``orders``, ``tenant/namespace/orders``) and stands for its partitions as well.
+    short (``orders``, ``tenant/namespace/orders``) and includes its partitions.
     """
 
     topic: str | None = None
@@ -123,7 +123,7 @@ class FaultTarget:
     broker: str | None = None
 
     def matches(self, seen: Occurrence) -> bool:
-        """Whether an operation is meant."""
+        """Whether an operation is among them."""
         if self.broker is not None and self.broker != seen.broker:
             return False
         if self.client is not None and not any(
@@ -145,7 +145,7 @@ class FaultTarget:
 
 
 def full_name(topic: str) -> str:
-    """The whole name of a topic, or of a pattern of topics."""
+    """The full name of a topic, or of a pattern of topics."""
     if "://" in topic:
         return topic
     return f"persistent://{topic}" if "/" in topic else f"persistent://public/default/{topic}"
@@ -153,10 +153,10 @@ def full_name(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Which of the operations that match are struck; by default every one.
+    """Which of the matching operations are struck; by default every one.
 
-    ``every``: each nth. ``times``: so many and no more. ``probability``: each with this chance, by
-    a generator that begins with ``seed``, so that a run can be repeated.
+    ``every``: each nth. ``times``: at most so many. ``probability``: each with this chance, by a
+    generator seeded with ``seed``, so that a run can be repeated.
     """
 
     times: int | None = None
@@ -172,7 +172,7 @@ class Schedule:
         probability: float | None = None,
         seed: int = 0,
     ) -> Schedule:
-        """The same with one rule more; raises `InvalidFault` for rules that contradict."""
+        """The schedule with one more rule; raises `InvalidFault` if rules contradict."""
         for name, value in (("times", times), ("every", every)):
             if value is not None and value < 1:
                 raise InvalidFault(f"{name}({value}): it must be at least 1")
@@ -206,7 +206,7 @@ ALWAYS: Final = Schedule()
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An operation, which of them, what happens, and how often; raises `InvalidFault`."""
+    """Which operations, what happens to them, and how often; raises `InvalidFault`."""
 
     operation: Operation
     effect: FaultEffect
@@ -214,7 +214,7 @@ class Fault:
     schedule: Schedule = ALWAYS
 
     def __post_init__(self) -> None:
-        """Refuse what cannot happen."""
+        """Refuse combinations that cannot happen."""
         name = self.operation.name
         if self.effect.kind is EffectKind.ERROR and self.operation in ONE_WAY:
             raise InvalidFault(

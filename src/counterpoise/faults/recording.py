@@ -34,7 +34,7 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrafficRecord:
-    """One thing that happened on one connection."""
+    """One event on one connection."""
 
     kind: RecordKind
     connection: int
@@ -43,11 +43,11 @@ class TrafficRecord:
 
     @property
     def size(self) -> int:
-        """Its bytes in a file."""
+        """Its size in a file, in bytes."""
         return _LENGTH_CRC.size + _BODY.size + len(self.data)
 
     def to_bytes(self) -> bytes:
-        """The record as it stands in a file."""
+        """Its bytes in a file."""
         body = _BODY.pack(self.kind, self.connection, self.at_us) + self.data
         return _LENGTH_CRC.pack(len(body), zlib.crc32(body)) + body
 
@@ -55,7 +55,7 @@ class TrafficRecord:
 def read_recording(file: BinaryIO) -> Iterator[TrafficRecord]:
     """The records of a recording; raises `InvalidRecording`.
 
-    The last record may be cut off, as a kill of the process that wrote it leaves it: it is omitted.
+    The last record may be cut off, if its writer was killed: it is omitted.
     """
     header = file.read(len(HEADER))
     if header != HEADER:

@@ -1,4 +1,4 @@
-"""Values of the metadata store, parsed once and kept until the store says they changed."""
+"""Caches parsed values of the metadata store until the store reports a change."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 class MetadataCache(Generic[T]):
     """The nodes below one path, each parsed by one function.
 
-    An absent node is remembered as well. A value read while a notification came in is returned
-    but not kept: it may already be the old one.
+    A missing node is cached as well. A value that was read while a notification arrived is returned
+    but not cached: it may already be outdated.
     """
 
     def __init__(self, store: MetadataStore, below: str, parse: Callable[[bytes], T]) -> None:
@@ -29,7 +29,7 @@ class MetadataCache(Generic[T]):
         )
 
     async def get(self, path: str) -> T | None:
-        """The value at a path, None when there is no such node."""
+        """The value at a path, None if there is no such node."""
         if path in self._values:
             return self._values[path]
         before = self._changes
@@ -40,11 +40,11 @@ class MetadataCache(Generic[T]):
         return value
 
     def peek(self, path: str) -> T | None:
-        """The value if it is known without asking."""
+        """The value if it is cached."""
         return self._values.get(path)
 
     def forget(self, path: str) -> None:
-        """Read this one again next time."""
+        """Read this path again next time."""
         self._changes += 1
         self._values.pop(path, None)
 

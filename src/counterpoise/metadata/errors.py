@@ -1,8 +1,8 @@
-"""What can go wrong with a metadata store, each with the path it is about."""
+"""The errors of a metadata store, each with the path that it concerns."""
 
 
 class MetadataError(Exception):
-    """The root of this room's errors."""
+    """The base of this room's errors."""
 
 
 class InvalidPath(MetadataError, ValueError):
@@ -15,7 +15,7 @@ class InvalidPath(MetadataError, ValueError):
 
 
 class NodeError(MetadataError):
-    """An operation that the state of a node does not allow."""
+    """The state of a node does not allow the operation."""
 
     sentence = "{path}: refused"
 

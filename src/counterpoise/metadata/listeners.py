@@ -1,4 +1,4 @@
-"""A set of callbacks that can be left again."""
+"""A set of callbacks that can be removed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ E = TypeVar("E")
 
 
 class Listeners(Generic[E]):
-    """Callbacks for one kind of event, called in the order in which they came."""
+    """Callbacks for one kind of event, called in the order in which they were added."""
 
     def __init__(self) -> None:
         self._callbacks: Final[dict[object, Callable[[E], None]]] = {}
 
     def add(self, callback: Callable[[E], None]) -> Unsubscribe:
-        """Call it from now on; the answer ends that, and may be called twice."""
+        """Call it from now on. Returns a function that removes it and may be called twice."""
         key = object()
         self._callbacks[key] = callback
 
@@ -32,7 +32,7 @@ class Listeners(Generic[E]):
             callback(event)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all of them."""
         self._callbacks.clear()
 
     def __bool__(self) -> bool:

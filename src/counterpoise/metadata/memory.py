@@ -46,7 +46,7 @@ class Node:
 
 
 class MemoryTree:
-    """The shared tree: what the sessions have in common."""
+    """The tree that all sessions share."""
 
     def __init__(self) -> None:
         self._nodes: Final[dict[str, Node]] = {"/": Node()}
@@ -59,7 +59,7 @@ class MemoryTree:
         return session
 
     def restore(self, path: str, value: bytes, version: int, numbered: int) -> None:
-        """Put a node back that was stored, without a notification. Parents first."""
+        """Add a node that was stored earlier, without a notification. Parents first."""
         self._nodes[path] = Node(value, version, numbered=numbered)
         self._nodes[parent_of(path)].children.add(path.rpartition("/")[2])
 
@@ -76,13 +76,13 @@ class MemoryTree:
         *,
         ephemeral: bool,
     ) -> int:
-        """Create or replace a node on behalf of a session; returns its version."""
+        """Create or replace a node for a session; returns its version."""
         return self.write(session, path, value, expected, ephemeral=ephemeral)
 
     async def put_next(
         self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
     ) -> str:
-        """Create a node with the next number on behalf of a session; returns its path."""
+        """Create a node with the next number for a session; returns its path."""
         number = self.next_number(parent_of(prefix))
         path = f"{prefix}{number:010d}"
         self.write(session, path, value, MUST_NOT_EXIST, ephemeral=ephemeral)
@@ -90,12 +90,12 @@ class MemoryTree:
         return path
 
     def next_number(self, parent: str) -> int:
-        """The number of the next child of this node that has one in its name."""
+        """The number of this node's next numbered child."""
         node = self._nodes.get(parent)
         return 0 if node is None else node.numbered
 
     async def delete(self, path: str, expected: int | None) -> None:
-        """Remove a leaf on behalf of a session."""
+        """Remove a leaf for a session."""
         self.remove(path, expected)
 
     def write(
@@ -125,7 +125,7 @@ class MemoryTree:
         self._notify(NotificationKind.DELETED, path)
 
     def check_write(self, path: str, expected: int | None) -> None:
-        """Raise what stands against writing this node."""
+        """Raise if this node may not be written."""
         node = self._nodes.get(path)
         if node is not None:
             if expected is not None and expected != node.version:
@@ -139,7 +139,7 @@ class MemoryTree:
                 raise EphemeralParent(parent)
 
     def check_removal(self, path: str, expected: int | None) -> Node:
-        """The node; raise what stands against removing it."""
+        """The node; raises if it may not be removed."""
         node = self._nodes.get(path)
         if node is None:
             raise NotFound(path)
@@ -150,7 +150,7 @@ class MemoryTree:
         return node
 
     def end(self, session: MemoryStore) -> None:
-        """Forget a session and remove its ephemeral nodes."""
+        """End a session and remove its ephemeral nodes."""
         self._sessions.remove(session)
         self.expire(session)
 
@@ -174,7 +174,7 @@ class MemoryTree:
 
 
 class MemoryStore:
-    """One session with a `MemoryTree`; see `MetadataStore` for what its methods promise."""
+    """One session with a `MemoryTree`; see `MetadataStore`."""
 
     def __init__(self, tree: MemoryTree) -> None:
         self._tree = tree
@@ -251,7 +251,7 @@ class MemoryStore:
         self.come_back()
 
     def lose(self) -> None:
-        """Be cut off until the session is dead: nothing can be asked, and nothing is heard.
+        """Be cut off until the session has expired: no operation works, nothing is notified.
 
         As with ZooKeeper, the session's loss is the only sign of the nodes that end with it.
         """
@@ -265,7 +265,7 @@ class MemoryStore:
         self._notify(SessionEvent.SESSION_REESTABLISHED)
 
     def hear(self, notification: Notification) -> None:
-        """Take a notification from the tree and pass it on, not before the writer is done."""
+        """Pass on a notification from the tree, not before the writer is done."""
         if self._listeners and not self._lost:
             asyncio.get_running_loop().call_soon(self._listeners.notify, notification)
 

@@ -1,4 +1,4 @@
-"""From a metadata store URL to a session."""
+"""Opens a session with a metadata store by its URL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from counterpoise.metadata.port import MetadataReader, MetadataStore
 
 
 class InvalidMetadataUrl(MetadataError, ValueError):
-    """Not the address of a metadata store."""
+    """Not the URL of a metadata store."""
 
     def __init__(self, url: str) -> None:
         super().__init__(
@@ -18,10 +18,10 @@ class InvalidMetadataUrl(MetadataError, ValueError):
 
 
 async def open_tree(url: str) -> MemoryTree | None:
-    """The tree that the brokers of one process share, None for a store that is a server.
+    """The tree that the brokers of one process share; None for a store that is a server.
 
-    ``memory:`` makes an empty one; ``sqlite:///file`` has what the file has, and raises
-    `StoreUnavailable` when it cannot be had.
+    ``memory:`` creates an empty one. ``sqlite:///file`` loads the file, and raises
+    `StoreUnavailable` if it cannot.
     """
     scheme, colon, address = url.partition(":")
     if scheme == "memory" and colon:
@@ -45,11 +45,11 @@ async def open_store(
     session_timeout_s: float = 30.0,
     operation_timeout_s: float = 30.0,
 ) -> MetadataStore:
-    """A new session with the store a URL names.
+    """A new session with the store that a URL names.
 
     ``tree`` is what the brokers of one process share (`open_tree`); without it a session with
-    ``memory:`` or ``sqlite:`` is alone. ``zk:`` connects to ZooKeeper and raises
-    `StoreUnavailable` when it cannot; ``read_only`` is for `open_reader`.
+    ``memory:`` or ``sqlite:`` is alone. ``zk:`` connects to ZooKeeper and raises `StoreUnavailable`
+    if it cannot; ``read_only`` is for `open_reader`.
     """
     scheme, _, address = url.partition(":")
     if tree is None:
@@ -73,7 +73,7 @@ async def open_store(
 
 
 async def open_reader(url: str, *, operation_timeout_s: float = 30.0) -> MetadataReader:
-    """A session that only reads: it creates no node, not even the root, and watches none.
+    """A session that only reads: it creates no node, not even the root, and sets no watch.
 
     Raises `InvalidMetadataUrl` and `StoreUnavailable`.
     """

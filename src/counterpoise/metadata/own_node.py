@@ -1,4 +1,4 @@
-"""A node that says something for as long as this process lives."""
+"""An ephemeral node of this process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore
 
 
 async def put_own(store: MetadataStore, path: str, value: bytes) -> None:
-    """Write an ephemeral node of this very session; raises `StoreUnavailable`.
+    """Write an ephemeral node of this session; raises `StoreUnavailable`.
 
-    One that a former life of this process left, whose session has not yet timed out, is replaced:
-    it would vanish under us.
+    One from before this process restarted, whose session has not timed out yet, is replaced: it
+    would vanish otherwise.
     """
     stored = await store.get(path)
     if stored is not None and not stored.mine:

@@ -28,14 +28,14 @@ class NotificationKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One change of the tree; it carries no value, because by now there may be a newer one."""
+    """One change of the tree, without the value, which may have changed again since."""
 
     kind: NotificationKind
     path: str
 
 
 class SessionEvent(enum.Enum):
-    """What happened to the connection with the store (Pulsar's ``SessionEvent``)."""
+    """A change of the connection to the store (Pulsar's ``SessionEvent``)."""
 
     CONNECTION_LOST = "connection lost"
     """The ephemeral nodes still stand, but notifications may be late."""
@@ -49,7 +49,7 @@ class SessionEvent(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A node's value and what a later compare-and-set needs to know of it."""
+    """A node's value, with its version for a later compare-and-set."""
 
     value: bytes
     version: int
@@ -67,28 +67,28 @@ SessionListener: TypeAlias = Callable[[SessionEvent], None]
 
 
 class MetadataReader(Protocol):
-    """One session with a metadata store that changes nothing in it; see `MetadataStore`."""
+    """A read-only session with a metadata store; see `MetadataStore`."""
 
     async def get(self, path: str) -> Stored | None:
-        """The node, or None when there is none."""
+        """The node, or None if there is none."""
 
     async def children(self, path: str) -> list[str]:
-        """The names (not paths) of a node's children, sorted; empty when there is no such node."""
+        """The names (not paths) of a node's children, sorted; empty if there is no such node."""
 
     async def close(self) -> None:
-        """End the session in order."""
+        """End the session."""
 
 
 class MetadataStore(Protocol):
     """One session with a metadata store.
 
     Listeners run on the event loop, after the change, in the order of the changes; they must not
-    block. All operations raise `StoreUnavailable` when the store cannot be reached: a write may
-    or may not have happened then.
+    block. All operations raise `StoreUnavailable` if the store cannot be reached: a write may or
+    may not have happened then.
     """
 
     async def get(self, path: str) -> Stored | None:
-        """The node, or None when there is none."""
+        """The node, or None if there is none."""
 
     async def put(
         self,
@@ -100,45 +100,45 @@ class MetadataStore(Protocol):
     ) -> int:
         """Write a node, creating its parents, and return its new version.
 
-        ``expected_version``: None takes any, `MUST_NOT_EXIST` only creates. ``ephemeral``
-        matters when the node is created. Raises `BadVersion`.
+        ``expected_version``: None accepts any version, `MUST_NOT_EXIST` only creates. ``ephemeral``
+        has an effect only when the node is created. Raises `BadVersion`.
         """
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
-        """Create a node whose name is ``prefix`` and the next number; return its path.
+        """Create a node whose name is ``prefix`` and the next number; returns its path.
 
-        Ten digits, and larger than any before among these children of its parent (which is created
-        where there is none). Where the answer is lost, a node may have been created all the same.
+        The number has ten digits, and is larger than that of any earlier child of its parent (which
+        is created if missing). If the response is lost, the node may exist all the same.
         """
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
 
     async def children(self, path: str) -> list[str]:
-        """The names (not paths) of a node's children, sorted; empty when there is no such node."""
+        """The names (not paths) of a node's children, sorted; empty if there is no such node."""
 
     async def exists(self, path: str) -> bool:
         """Whether there is such a node, with or without a value."""
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
-        """Call the listener at every change below the root of this store."""
+        """Call the listener for every change below the root of this store."""
 
     def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
-        """Call the listener when the session is interrupted, lost or comes back."""
+        """Call the listener when the session is interrupted, lost or established again."""
 
     @property
     def connected(self) -> bool:
-        """Whether the session is alive and the store was within reach a moment ago."""
+        """Whether the session is alive and the store was reachable a moment ago."""
 
     async def close(self) -> None:
-        """End the session in order: its ephemeral nodes vanish now. Calling twice is harmless."""
+        """End the session: its ephemeral nodes vanish now. Idempotent."""
 
     def kill(self) -> None:
         """Drop the session as a crash would; its ephemeral nodes vanish when the store notices."""
 
 
 def check_path(path: str) -> str:
-    """The path itself; raises `InvalidPath` unless it is ``/a/b/c`` with no empty segment."""
+    """The path itself; raises `InvalidPath` unless it is ``/a/b/c`` without empty segments."""
     if path == "/" or (
         path.startswith("/")
         and "//" not in path

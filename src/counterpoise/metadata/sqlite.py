@@ -34,7 +34,7 @@ Statement = tuple[str, tuple[object, ...]]
 
 
 class SqliteTree(MemoryTree):
-    """The tree of one file. Open it with `SqliteTree.load`; it lives on one event loop."""
+    """The tree of one file. Open it with `SqliteTree.load`. Belongs to one event loop."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class SqliteTree(MemoryTree):
 
     @classmethod
     async def load(cls, path: Path) -> SqliteTree:
-        """The tree as the file has it; creates both. Raises `StoreUnavailable`."""
+        """The tree stored in the file; creates both. Raises `StoreUnavailable`."""
         tree = cls(path)
         rows = await tree._run(f"opening {path}", tree._open)
         for name, value, version, numbered in rows:
@@ -123,7 +123,7 @@ class SqliteTree(MemoryTree):
             raise StoreUnavailable(f"put {path}", "the session ended meanwhile")
 
     def _statements(self, path: str, value: bytes, *, ephemeral: bool) -> list[Statement]:
-        """What the file has to learn of a write: a node and its parents, as far as they stay."""
+        """What a write changes in the file: a node and its parents, unless ephemeral."""
         node = self.read(path)
         made: list[Statement] = [
             ("INSERT INTO nodes VALUES (?, ?, 0)", (parent, b""))
@@ -138,7 +138,7 @@ class SqliteTree(MemoryTree):
         return made
 
     async def _in_turn(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """One change after the other, each to its end even if its caller is cancelled."""
+        """Run changes one after the other, each to its end even if its caller is cancelled."""
 
         async def turn() -> int:
             async with self._turn:
@@ -159,7 +159,7 @@ class SqliteTree(MemoryTree):
             await self._run(what, lambda: self._commit(statements))
 
     async def _run(self, what: str, work: Callable[[], T]) -> T:
-        """Do it in the database's thread."""
+        """Run work in the database's thread."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError, RuntimeError) as error:
@@ -225,6 +225,6 @@ class SqliteTree(MemoryTree):
 
 
 def path_in(address: str) -> Path | None:
-    """The file that what follows ``sqlite:`` names (``///directory/file``); None if it does not."""
+    """The file that the rest of a ``sqlite:`` URL names (``///directory/file``); else None."""
     path = address.removeprefix("//")
     return Path(unquote(path)) if path.startswith("/") and not path.endswith("/") else None

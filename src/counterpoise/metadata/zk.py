@@ -50,7 +50,7 @@ _WRITE_ROUNDS: Final = 8
 
 
 class ZooKeeperStore:
-    """One ZooKeeper session; see `MetadataStore` for what its methods promise.
+    """One ZooKeeper session; see `MetadataStore`.
 
     Open it with `ZooKeeperStore.connect`.
     """
@@ -94,7 +94,7 @@ class ZooKeeperStore:
     ) -> ZooKeeperStore:
         """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`.
 
-        With ``read_only`` the chroot is not created, and no change of the tree is notified.
+        With ``read_only`` the chroot is not created, and changes of the tree are not notified.
         """
         store = cls(
             address,
@@ -238,7 +238,7 @@ class ZooKeeperStore:
         self._session_listeners.clear()
 
     def _stop_beside(self) -> asyncio.Event:
-        """End the session in a thread that blocks no caller: kazoo waits for a silent server."""
+        """End the session in its own thread: kazoo waits for a server that does not respond."""
         ended = asyncio.Event()
         notify = self._from_thread(ended.set)
 
@@ -257,7 +257,7 @@ class ZooKeeperStore:
     async def _create(
         self, path: str, value: bytes, *, ephemeral: bool, sequence: bool = False
     ) -> str:
-        """Create a node and return its path, which has a number at its end with ``sequence``."""
+        """Create a node and return its path, which ends in a number with ``sequence``."""
         for _ in range(_WRITE_ROUNDS):
             try:
                 made = await self._call(
@@ -311,7 +311,7 @@ class ZooKeeperStore:
 
 
 def _quiet_logger() -> logging.Logger:
-    """Kazoo warns of every dropped connection; its consequences are logged as session events."""
+    """A silent logger: kazoo warns of every dropped connection, which session events report."""
     logger = logging.getLogger(f"{__name__}.kazoo")
     logger.setLevel(logging.ERROR)
     return logger

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class SessionWatch:
-    """Turns kazoo's states, in order and on the event loop, into session events."""
+    """Turns kazoo's states into session events, in order and on the event loop."""
 
     def __init__(
         self,
@@ -42,18 +42,18 @@ class SessionWatch:
 
     @property
     def connected(self) -> bool:
-        """Whether the session stands and the watch on the tree with it."""
+        """Whether the session and its watch on the tree are established."""
         return self._connected
 
     def stop(self) -> None:
-        """Say nothing any more."""
+        """Report nothing any more."""
         self._connected = False
         self._disarm()
         if self._return is not None:
             self._return.cancel()
 
     def on_state(self, state: Any) -> None:
-        """Take a state from kazoo."""
+        """Handle a state from kazoo."""
         if state == KazooState.CONNECTED:
             self._on_connected()
         elif state == KazooState.SUSPENDED:

@@ -28,7 +28,7 @@ _PERSISTENT_RECURSIVE: Final = 1
 
 
 class AddWatch:
-    """The ``addWatch`` request: opcode 106, a path and a mode; the answer has no body."""
+    """The ``addWatch`` request: opcode 106, a path and a mode; the response has no body."""
 
     type: ClassVar[int] = 106
 
@@ -41,12 +41,12 @@ class AddWatch:
 
     @staticmethod
     def deserialize(_buffer: bytes, _offset: int) -> bool:
-        """The answer says no more than that it worked."""
+        """The response only confirms."""
         return True
 
 
 class SubtreeWatch:
-    """Every change below the client's root, handed to ``hear`` from kazoo's thread."""
+    """Passes every change below the client's root to ``hear``, from kazoo's thread."""
 
     def __init__(self, client: Any, hear: Callable[[Notification], None]) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class SubtreeWatch:
         client._connection._read_watch_event = self._read_event
 
     async def establish(self) -> None:
-        """Stand the watch up on the present connection; raises kazoo's errors."""
+        """Set the watch on the present connection; raises kazoo's errors."""
         result = self._client.handler.async_result()
         self._client._call(AddWatch(self._client.chroot or "/"), result)
         loop = asyncio.get_running_loop()

@@ -47,11 +47,11 @@ class RateLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     def try_acquire(self, n: int = 1) -> bool:
-        """Pass now or not at all; a task that waits is never overtaken."""
+        """Pass now or not at all; never overtakes a waiting task."""
         return not self._waiting and self._bucket.try_take(n, self._clock())
 
     async def acquire(self, n: int = 1) -> None:
-        """Wait for a turn to pass ``n`` times."""
+        """Wait until ``n`` may pass."""
         if self.try_acquire(n):
             return
         turn = asyncio.get_running_loop().create_future()
@@ -70,7 +70,7 @@ class RateLimiter:
             raise
 
     def set_rate(self, rate: int, per_s: float = 1.0, *, burst: int | None = None) -> None:
-        """Pass at another rate from now on, the tasks that wait too."""
+        """Change the rate, also for tasks that wait."""
         self._bucket.change(
             self._clock(), rate=rate, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1
         )
@@ -78,7 +78,7 @@ class RateLimiter:
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait."""
+        """The number of waiting tasks."""
         return len(self._waiting)
 
     def _arm(self) -> None:
@@ -108,4 +108,4 @@ class RateLimiter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing to give back: what passed has passed."""
+        """Does nothing: tokens that were taken are not returned."""

@@ -66,7 +66,9 @@ class Bucket:
         target: int | None = None,
         resolution_ns: int = RESOLUTION_NS,
     ) -> None:
-        """Raise ValueError unless rate, period and capacity are positive, and the rest fits."""
+        """Raises ValueError unless rate, period and capacity are positive and the rest is
+        consistent.
+        """
         _check(rate, period_ns, rate if capacity is None else capacity)
         if resolution_ns < 0:
             raise ValueError(f"resolution_ns={resolution_ns}: must not be negative")
@@ -87,7 +89,7 @@ class Bucket:
 
     @property
     def rate(self) -> int:
-        """Tokens earned in a period."""
+        """Tokens earned per period."""
         return self._rate
 
     @property
@@ -97,17 +99,17 @@ class Bucket:
 
     @property
     def capacity(self) -> int:
-        """How many tokens are kept at most."""
+        """The largest number of tokens that is kept."""
         return self._capacity
 
     def _step_ns(self) -> int:
-        """More than this must pass before anything is added: Pulsar's strict comparison."""
+        """Nothing is added before more than this has passed: Pulsar's strict comparison."""
         if self._period_ns // self._rate > self._resolution_ns:
             return -((self._carried - self._period_ns) // self._rate) - 1
         return self._resolution_ns
 
     def settle(self, now: int, *, consistent: bool = False) -> int:
-        """Add what was earned if a step has passed, or (``consistent``) anyway; the balance."""
+        """Add what was earned if a step has passed, or always if ``consistent``; the balance."""
         if now > self.due or (consistent and now > self._last):
             self._earn(now)
         return self.balance
@@ -125,7 +127,7 @@ class Bucket:
                     self._carried = 0
 
     def take(self, tokens: int, now: int) -> bool:
-        """Take tokens, whether they are there or not; say whether any are left."""
+        """Take tokens even if there are too few; returns whether any are left."""
         if tokens < 0:
             raise ValueError(f"cannot take {tokens} tokens")
         if now > self.due:
@@ -134,7 +136,7 @@ class Bucket:
         return balance > 0
 
     def try_take(self, tokens: int, now: int) -> bool:
-        """Take tokens if any are left, to the nanosecond; whether they were."""
+        """Take tokens if any are left, to the nanosecond; returns whether they were."""
         if tokens < 0:
             raise ValueError(f"cannot take {tokens} tokens")
         if self.balance <= 0 and self.settle(now, consistent=True) <= 0:
@@ -145,10 +147,10 @@ class Bucket:
         return True
 
     def wait_ns(self, now: int, required: int | None = None, *, consistent: bool = True) -> int:
-        """Nanoseconds until ``required`` tokens are there (the target, and at least one): 0 is now.
+        """Nanoseconds until ``required`` tokens are there (the target, and at least one); 0: now.
 
-        Exact if ``consistent``. If not, whole tokens of the eventually consistent balance decide,
-        as in Pulsar, and the answer may be too long by a resolution step and a token's time.
+        Exact if ``consistent``. Otherwise whole tokens of the eventually consistent balance decide,
+        as in Pulsar, and the result may be too long by a resolution step and a token's time.
         """
         if required is None:
             required = max(1, self._target)
@@ -160,11 +162,11 @@ class Bucket:
         return missing * self._period_ns // self._rate
 
     def is_full(self, now: int) -> bool:
-        """Whether it keeps all that it can."""
+        """Whether it holds its capacity."""
         return self.settle(now, consistent=True) >= self._capacity
 
     def keep_at_most(self, capacity: int) -> None:
-        """Keep so many tokens at most from now on; what is there already above that goes."""
+        """Change the capacity; tokens above it are lost."""
         _check(self._rate, self._period_ns, capacity)
         self._capacity = capacity
         self.balance = min(self.balance, capacity)
@@ -178,11 +180,11 @@ class Bucket:
         capacity: int | None = None,
         target: int | None = None,
     ) -> None:
-        """Earn at another rate from now on.
+        """Change the rate from now on.
 
-        Until now the former rate holds. What the bucket owes it goes on owing, and a capacity that
-        grows does not fill it: no rate can be passed by setting it again. Without a ``capacity`` it
-        becomes what the new rate brings in a period, without a ``target`` 1 % of that.
+        Until now the former rate holds. A negative balance stays, and a capacity that grows does
+        not fill it: setting a rate again lets nothing extra through. ``capacity`` defaults to what
+        the new rate earns in a period, ``target`` to 1 % of that.
         """
         rate = self._rate if rate is None else rate
         period_ns = self._period_ns if period_ns is None else period_ns

@@ -22,7 +22,7 @@ NO_LIMIT: Final = 1 << 62
 
 
 class LimitLevel(StrEnum):
-    """Where a rate limit holds; the names are those of Pulsar's throttle types (4.2.4)."""
+    """What a rate limit applies to, by Pulsar's names of throttle types (4.2.4)."""
 
     TOPIC_PUBLISH = "TopicPublishRate"
     GROUP_PUBLISH = "ResourceGroupPublishRate"
@@ -34,7 +34,7 @@ class LimitLevel(StrEnum):
 
 
 class Queued(Hashable, Protocol):
-    """A flow, as the limit sees it that it waits for."""
+    """A flow, as the limit that it waits for uses it."""
 
     finished: dict[RateLimit, int]
     """How far its clock has come at each limit where it had to wait."""
@@ -43,18 +43,18 @@ class Queued(Hashable, Protocol):
 
 
 class RateLimit:
-    """A limit on messages and bytes in a period; either may be absent.
+    """A limit on messages and bytes per period; either may be absent.
 
-    It is exceeded while one of its buckets holds nothing: what emptied it has passed, and is earned
-    back first. The buckets are small: they hold what one resolution step brings, so that no second
-    sees more than the rate, that step, and the one entry that emptied the bucket. (Only what was
-    earned while flows waited and the timer was late, by up to `LATE_NS`, is kept for them.)
+    It is exceeded while one of its buckets is empty: what emptied the bucket has passed, and is
+    earned back first. The buckets are small: they hold what one resolution step earns, so that no
+    second sees more than the rate, that step, and the one entry that emptied the bucket. (Only what
+    was earned while flows waited and the timer was late, by up to `LATE_NS`, is kept for them.)
     Pulsar's hold a second's worth, and let through up to twice the rate in the first second.
 
-    Flows that found it empty wait here. Turns are by start-time fair queuing: each flow has a clock
+    Flows that find it empty wait here. Turns are by start-time fair queuing: each flow has a clock
     that advances by what it passes as a share of this limit, and the flow that is furthest behind
-    goes first. Equal flows take turns; a flow that sends little waits for one turn of each other
-    flow at most, however much these have to pass.
+    goes first. Equal flows take turns; a flow that sends little waits for at most one turn of each
+    other flow, however much these have to pass.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class RateLimit:
     )
 
     def __init__(self, level: LimitLevel, subject: str) -> None:
-        """``subject``: the subscription, topic, resource group or broker that it limits."""
+        """``subject``: the subscription, topic, resource group or broker under this limit."""
         self.level = level
         self.subject = subject
         self.messages: Bucket | None = None
@@ -110,19 +110,19 @@ class RateLimit:
 
     @property
     def active(self) -> bool:
-        """Whether it limits anything."""
+        """Whether a limit is set."""
         return self.messages is not None or self.bytes is not None
 
     @property
     def period_ns(self) -> int:
-        """The period of its rates; a second where it limits nothing."""
+        """The period of its rates; a second if none is set."""
         return next((each.period_ns for each in (self.messages, self.bytes) if each), SECOND_NS)
 
     def set_rate(self, messages: int, size: int, now: int, period_s: int = 1) -> None:
-        """Allow so many messages and bytes a period from ``now`` on; 0 or less is no limit.
+        """Allow so many messages and bytes per period from ``now`` on; 0 or less is no limit.
 
-        A rate that changes keeps its balance: what passed too much is still owed, and setting a
-        rate twice gives nothing away.
+        The balance is kept: excess is still owed, and setting a rate twice lets nothing extra
+        through.
         """
         period_ns = period_s * SECOND_NS
         waiting = self.throttled_since is not None
@@ -134,7 +134,7 @@ class RateLimit:
             self.open = self.has_tokens(now)
 
     def charge(self, messages: int, size: int, now: int) -> None:
-        """Take what passed; closes the limit when nothing is left."""
+        """Take tokens for what passed; closes the limit when none are left."""
         self.passed_messages += messages
         self.passed_bytes += size
         bucket = self.messages
@@ -153,14 +153,14 @@ class RateLimit:
                 self.open = False
 
     def has_tokens(self, now: int) -> bool:
-        """Whether both buckets hold something, to the nanosecond."""
+        """Whether both buckets have tokens, to the nanosecond."""
         messages, size = self.messages, self.bytes
         return (messages is None or messages.settle(now, consistent=True) > 0) and (
             size is None or size.settle(now, consistent=True) > 0
         )
 
     def left(self, now: int) -> tuple[int, int]:
-        """The messages and bytes that may pass now; none where it is 0 or less."""
+        """The messages and bytes that may pass now; none if 0 or less."""
         messages, size = self.messages, self.bytes
         return (
             NO_LIMIT if messages is None else messages.settle(now, consistent=True),
@@ -174,12 +174,12 @@ class RateLimit:
         return self.open
 
     def wait_ns(self, now: int) -> int:
-        """How long until enough is there to give turns."""
+        """Nanoseconds until there are enough tokens for turns."""
         waits = [each.wait_ns(now) for each in (self.messages, self.bytes) if each is not None]
         return max(waits, default=0)
 
     def waited_ns(self, now: int) -> int:
-        """For how long flows have waited here altogether, until now."""
+        """How long flows have waited here in all, until now."""
         since = self.throttled_since
         return self.throttled_ns + (now - since if since is not None else 0)
 
@@ -199,7 +199,7 @@ class RateLimit:
             self.resume_at = now + self.wait_ns(now)
 
     def dequeue(self) -> Queued:
-        """The flow whose turn it is; it waits here no longer."""
+        """Remove and return the flow whose turn it is."""
         while True:
             start, ticket, flow = heapq.heappop(self._heap)
             if self.waiting.get(flow) == ticket:
@@ -221,7 +221,7 @@ class RateLimit:
         self._served = max(self._served, finish)
 
     def leave(self, flow: Queued, now: int) -> None:
-        """The flow waits here no longer, whatever its turn."""
+        """The flow stops waiting here."""
         del self.waiting[flow]
         flow.waits_at = None
         self.rest(now)

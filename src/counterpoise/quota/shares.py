@@ -24,17 +24,17 @@ for this many times what it passed: not for everything, of which it might need l
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """What one broker reports: messages (or bytes) a second passed, and whether flows wait."""
+    """One broker's report: messages (or bytes) per second that passed, and whether flows wait."""
 
     usage: float
     waiting: bool
 
 
 def shares(limit: int, needs: Mapping[str, GroupUsage]) -> dict[str, int]:
-    """The part of a limit that each broker may pass, by its name; together at most the limit.
+    """The share of a limit that each broker may pass, by its name; together at most the limit.
 
-    A function of its arguments alone: brokers that have the same reports agree. Every part is at
-    least 1, where the limit allows.
+    Depends on its arguments alone: brokers with the same reports agree. Every share is at least 1
+    if the limit allows.
     """
     if not needs or limit <= 0:
         return {}
@@ -56,7 +56,7 @@ def shares(limit: int, needs: Mapping[str, GroupUsage]) -> dict[str, int]:
 
 
 def _fill(limit: float, claims: Mapping[str, float]) -> dict[str, float]:
-    """Give everybody what it claims, or where that is too much the same to all who want more."""
+    """Give each broker its claim; if the sum is too large, cap the larger claims equally."""
     given: dict[str, float] = {}
     left = float(limit)
     for waiting, (claim, name) in enumerate(sorted((c, n) for n, c in claims.items())):
@@ -66,7 +66,7 @@ def _fill(limit: float, claims: Mapping[str, float]) -> dict[str, float]:
 
 
 def _whole(limit: int, given: Mapping[str, float]) -> dict[str, int]:
-    """Whole tokens, at least one each; what rounding leaves goes to the first by name."""
+    """Whole tokens, at least one each; the rest from rounding goes to the first by name."""
     whole = {name: max(1, int(value)) for name, value in given.items()}
     left = limit - sum(whole.values())
     for name in sorted(whole):

@@ -39,7 +39,7 @@ class LimitedFlow(ABC):
     )
 
     def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
-        """``limits``: all that it has to pass, the narrowest first."""
+        """``limits``: all that apply to it, the narrowest first."""
         self.throttle = throttle
         self.limits = limits
         #: The limit that it waits for, and the one where it has its turn.
@@ -54,20 +54,20 @@ class LimitedFlow(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Which producer or subscription it is, for a person."""
+        """The producer or subscription, for a person."""
 
     @abstractmethod
     def go_on(self, now: int) -> None:
-        """Pass what the limits let pass, and wait at the first that is exceeded."""
+        """Pass what the limits allow, and wait at the first that is exceeded."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Drop what waits: the flow ends."""
+        """Drop what is waiting: the flow ends."""
 
     def exceeded(self, now: int) -> RateLimit | None:
         """The first limit that it may not pass now; None if it may pass all.
 
-        In its turn a flow passes the flows that wait for the same limit; elsewhere it overtakes
+        In its turn a flow overtakes the flows that wait for the same limit; elsewhere it overtakes
         none.
         """
         for limit in self.limits:
@@ -79,7 +79,7 @@ class LimitedFlow(ABC):
         return None
 
     def charge(self, messages: int, size: int, now: int) -> None:
-        """Take what passed from every limit. A turn ends with it."""
+        """Take tokens for what passed from every limit. Ends a turn."""
         for limit in self.limits:
             limit.charge(messages, size, now)
         if self.turn_at is not None:
@@ -88,10 +88,10 @@ class LimitedFlow(ABC):
 
 
 class Throttle:
-    """The flows of one broker that wait; ``alarms`` are the limits whose ``resume_at`` changed.
+    """The waiting flows of one broker; ``alarms`` are the limits whose ``resume_at`` changed.
 
     Its caller calls `release` for a limit at its ``resume_at``, and `settle` when no more entries
-    have come for the moment.
+    arrive for the moment.
     """
 
     __slots__ = ("_lent", "alarms")
@@ -102,7 +102,7 @@ class Throttle:
         self._lent: dict[PublishFlow, None] = {}
 
     def offer(self, flow: PublishFlow, messages: int, size: int, item: Any, now: int) -> bool:
-        """Whether an entry may pass; if not it is throttled, and released in its turn."""
+        """Whether an entry may pass; otherwise it is throttled, and released in its turn."""
         if flow in self._lent:
             flow.take_back()
             del self._lent[flow]
@@ -123,7 +123,7 @@ class Throttle:
         return False
 
     def settle(self) -> None:
-        """Take back everything that was set aside: at the end of a read, and before any change."""
+        """Return everything that was set aside: at the end of a read, and before any change."""
         if self._lent:
             for flow in self._lent:
                 flow.take_back()
@@ -138,7 +138,7 @@ class Throttle:
         self.alarms.add(limit)
 
     def release(self, limit: RateLimit, now: int) -> None:
-        """Give the flows that wait for a limit their turns, while it has tokens."""
+        """Give turns to the flows that wait for a limit, while it has tokens."""
         self.settle()
         try:
             while limit.waiting and limit.has_tokens(now):
@@ -156,13 +156,13 @@ class Throttle:
     def set_rate(
         self, limit: RateLimit, messages: int, size: int, now: int, period_s: int = 1
     ) -> None:
-        """Change what a limit allows; the flows that wait have their turns when it says so."""
+        """Change a limit's rate; waiting flows get their turns accordingly."""
         self.settle()
         limit.set_rate(messages, size, now, period_s)
         self.alarms.add(limit)
 
     def set_limits(self, flow: LimitedFlow, limits: Iterable[RateLimit], now: int) -> None:
-        """Let other limits apply to a flow; where it waits for one that is gone, it goes on."""
+        """Replace a flow's limits; if the one that it waits for is gone, it tries again."""
         self.settle()
         flow.limits = tuple(limits)
         for former in [each for each in flow.finished if each not in flow.limits]:
@@ -171,7 +171,7 @@ class Throttle:
             self.retry(flow, now)
 
     def retry(self, flow: LimitedFlow, now: int) -> None:
-        """Let a flow that waits try all of its limits again, as if it came now."""
+        """Let a waiting flow try all of its limits again, as if it had just arrived."""
         self._leave(flow, now)
         try:
             flow.go_on(now)
@@ -179,7 +179,7 @@ class Throttle:
             _end_wait(flow, now)
 
     def end(self, flow: LimitedFlow, now: int) -> None:
-        """End a flow, and drop what waits of it."""
+        """End a flow, and drop its throttled entries."""
         self.settle()
         self._leave(flow, now)
         flow.clear()
@@ -199,11 +199,11 @@ def _end_wait(flow: LimitedFlow, now: int) -> None:
 
 
 class PublishFlow(LimitedFlow):
-    """The entries of one producer. Those that exceed a limit are throttled, in their order.
+    """The entries of one producer. Those that exceed a limit are throttled, in order.
 
     ``free_messages`` and ``free_bytes`` are tokens that its limits have set aside for it, so that
-    entry after entry can pass for two subtractions, however many limits there are. They are given
-    back at the end of the same read (`Throttle.settle`).
+    entry after entry passes for two subtractions, however many limits there are. They are returned
+    at the end of the same read (`Throttle.settle`).
     """
 
     __slots__ = (
@@ -229,7 +229,7 @@ class PublishFlow(LimitedFlow):
         """Publish an entry of ``size`` bytes that was throttled."""
 
     def passes(self, messages: int, size: int) -> bool:
-        """Whether an entry passes on what was set aside; if not, ask `Throttle.offer`."""
+        """Whether an entry passes on what was set aside; if not, call `Throttle.offer`."""
         if self.free_messages > 0 and self.free_bytes > 0:
             self.free_messages -= messages
             self.free_bytes -= size
@@ -259,7 +259,7 @@ class PublishFlow(LimitedFlow):
         self.throttled_bytes = 0
 
     def set_aside(self) -> bool:
-        """Set a part of what its limits have left aside; whether that was anything."""
+        """Set aside a part of the tokens that its limits have; returns whether there were any."""
         messages = size = NO_LIMIT
         for limit in self.limits:
             if limit.messages is not None:
@@ -278,7 +278,9 @@ class PublishFlow(LimitedFlow):
         return True
 
     def take_back(self) -> None:
-        """Return what is left; where an entry took more than there was, that is taken now."""
+        """Return what is left; if an entry took more than was set aside, take the difference
+        now.
+        """
         messages, size = self.free_messages, self.free_bytes
         self.free_messages = self.free_bytes = 0
         for limit in self.limits:
@@ -291,7 +293,7 @@ class PublishFlow(LimitedFlow):
 
 
 def _returned(bucket: Bucket | None, tokens: int) -> bool:
-    """Give tokens back to a bucket; whether it is empty all the same."""
+    """Return tokens to a bucket; returns whether it is empty all the same."""
     if bucket is None:
         return False
     bucket.balance = min(bucket.balance + tokens, bucket.capacity)

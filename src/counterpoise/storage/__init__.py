@@ -1,1 +1,1 @@
-"""Where messages are kept: the port of the ledger stores, one in memory and one in files."""
+"""Ledger stores: the port, and stores in memory, in files and on BookKeeper."""

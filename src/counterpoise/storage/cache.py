@@ -1,4 +1,4 @@
-"""Recently written entries, bounded in bytes over all logs of a store; oldest go first."""
+"""Caches recently written entries, bounded in bytes over all logs; evicts the oldest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OVERHEAD = 120
 
 
 class EntryCache:
-    """The budget that the caches of all logs share."""
+    """The memory budget shared by the caches of all logs."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -24,7 +24,7 @@ class EntryCache:
         self.size = 0
 
     def added(self, cache: LogCache, size: int) -> None:
-        """Account for a new chunk, evicting the oldest ones of any log to make room."""
+        """Count a new chunk, and evict the oldest chunks of any log to make room."""
         self._order.append((cache, size))
         self.size += size
         while self.size > self._max_bytes and len(self._order) > 1:
@@ -34,7 +34,7 @@ class EntryCache:
                 oldest.evict()
 
     def extended(self, cache: LogCache, size: int) -> bool:
-        """Account for what a log's last chunk grows by, if that is the newest of all."""
+        """Count bytes added to a log's last chunk; False if it is not the newest of all."""
         newest, before = self._order[-1] if self._order else (None, 0)
         if newest is not cache:
             return False
@@ -65,9 +65,10 @@ class LogCache:
         self.closed = False
 
     def add(self, group: EntryGroup[Any]) -> None:
-        """Keep a committed group; its lists are the chunk's, to which those that follow are added.
+        """Cache a committed group; its lists become the chunk's, and later groups are appended to
+        them.
 
-        So a chunk that was read before may have grown since, at its end.
+        So a chunk that was read earlier may have grown at its end.
         """
         size = group.size + _OVERHEAD * len(group.entries)
         self.size += size
@@ -89,7 +90,7 @@ class LogCache:
         self._budget.added(self, size)
 
     def at(self, index: int) -> Chunk | None:
-        """The chunk that contains ``index``, if it is still here."""
+        """The cached chunk that contains ``index``, if any."""
         firsts = self._firsts
         if not firsts:
             return None
@@ -100,7 +101,7 @@ class LogCache:
         return chunk if index < chunk.first + len(chunk.entries) else None
 
     def evict(self) -> None:
-        """Forget the oldest chunk."""
+        """Drop the oldest chunk."""
         self.size -= self._sizes[self._start]
         self._chunks[self._start] = Chunk(0, (), ())
         self._start += 1
@@ -112,7 +113,7 @@ class LogCache:
             self._start = 0
 
     def close(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         if not self.closed:
             self.closed = True
             self._budget.size -= self.size

@@ -1,4 +1,4 @@
-"""Faults of a disk that a test asks for: what it does to the groups of entries it is to store."""
+"""Disk faults that a test injects: failures and delays of writes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class DiskFaults:
-    """What one broker's disk does: it takes no group of entries, or each one so much later."""
+    """The faults of one broker's disk: it refuses writes, or delays them."""
 
     is_full: bool = False
     delay_s: float = 0.0
 
     @property
     def fails(self) -> bool:
-        """Whether it does anything but its work."""
+        """Whether any fault is set."""
         return self.is_full or self.delay_s > 0

@@ -1,4 +1,4 @@
-"""A broker's ledger store whose disk can be given faults."""
+"""A broker's ledger store with disk faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from counterpoise.storage.port import C, LedgerIds, LedgerStore, Log, LogListene
 
 
 class FaultableLedgers:
-    """Another store, but for the disk of the logs that it opens."""
+    """Wraps a store; faults are injected into the logs that it opens."""
 
     def __init__(self, store: LedgerStore) -> None:
         self.disk = DiskFaults()

@@ -1,4 +1,4 @@
-"""What all logs share: gathering appends into groups, notifying the listener, closing."""
+"""What all logs share: collecting appends into groups, notifying the listener, closing."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ CLOSE_SECONDS = 20.0
 
 
 class GroupLog(ABC, Generic[C]):
-    """A log with few groups in flight; what is appended meanwhile is the next group.
+    """A log with few groups in flight; appends meanwhile form the next group.
 
     Everything appended in one turn of the event loop shares a commit, and so does everything
-    appended while as many groups as may be are in flight: the slower the disk, the larger they are.
+    appended while the maximal number of groups is in flight: the slower the disk, the larger the
+    groups.
     """
 
     #: Groups that are begun and not committed, at most.
@@ -67,7 +68,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def begin(self) -> int:
-        """Index of the oldest entry that is still kept."""
+        """Index of the oldest kept entry."""
         return self._index.begin
 
     @property
@@ -78,7 +79,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def size(self) -> int:
-        """Bytes of all committed entries that are still kept."""
+        """Bytes of all kept committed entries."""
         return self._index.size
 
     @property
@@ -88,12 +89,12 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def cursors(self) -> Mapping[str, CursorState]:
-        """Every durable cursor as it was last saved."""
+        """Every durable cursor as last saved."""
         return self._cursors
 
     @property
     def lost(self) -> Sequence[Lost]:
-        """Everything that is known to be lost, in order."""
+        """Everything known to be lost, in order."""
         return self._lost
 
     @property
@@ -102,7 +103,7 @@ class GroupLog(ABC, Generic[C]):
         return self._index.first.ledger_id < self._cursors_lost_below
 
     def position(self, index: int) -> Position:
-        """Position of the entry at ``index``; one past the end gives the next to be written."""
+        """Position of the entry at ``index``; the next position to be written at the end."""
         return self._index.position(index)
 
     def index(self, position: tuple[int, int]) -> int:
@@ -119,7 +120,7 @@ class GroupLog(ABC, Generic[C]):
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C]
     ) -> None:
-        """Queue entries in a row for the next group; refuse them if this log takes no more."""
+        """Queue a run of entries for the next group; refuse them if this log takes no more."""
         if self._error is not None:
             raise self._error
         group = self._gathering
@@ -173,10 +174,7 @@ class GroupLog(ABC, Generic[C]):
             self._refuse(StorageError(f"{self.name}: {error!r}"))
 
     def _written(self, group: EntryGroup[C]) -> None:
-        """A store calls this when ``group`` is durable and the fence was seen intact after.
-
-        In the order of appending: it is the first of those in flight.
-        """
+        """The first group in flight is durable, and the fence was intact afterwards."""
         last = self._index.last
         if group.ledger_id != last.ledger_id:
             last = self._index.start(group.ledger_id)
@@ -195,12 +193,12 @@ class GroupLog(ABC, Generic[C]):
             self._listener.refused(StorageError(f"{self.name}: {error!r}"), group.contexts)
 
     def _refuse(self, error: StorageError) -> None:
-        """A store calls this when a group in flight could not be made durable."""
+        """A group in flight could not be made durable."""
         if self._error is None:
             self._listener.refused(error, self._drop_waiting())
 
     def _drop_waiting(self) -> list[C]:
-        """The contexts of all that was appended and is not stored; nothing waits any more."""
+        """Drop everything appended and not stored; returns the contexts."""
         # Behind a gap nothing may be stored that was meant to follow it.
         waiting = [each for group in self._submitted for each in group.contexts]
         waiting += self._gathering.contexts
@@ -210,14 +208,14 @@ class GroupLog(ABC, Generic[C]):
         return waiting
 
     def _fail(self, error: StorageError) -> None:
-        """A store calls this when the log can take no more."""
+        """The log can take no more."""
         if self._error is not None:
             return
         self._error = error
         self._listener.failed(error, self._drop_waiting())
 
     async def drain(self) -> None:
-        """Wait until all that was appended is committed (or failed)."""
+        """Wait until everything appended is committed or has failed."""
         if self._gathering.entries or self._submitted:
             waiter = self._loop.create_future()
             self._idle.append(waiter)
@@ -230,7 +228,7 @@ class GroupLog(ABC, Generic[C]):
                 waiter.set_result(None)
 
     async def flush(self) -> None:
-        """Wait until all that was appended is committed (or failed) and cursors are saved."""
+        """Wait until everything appended is committed or has failed, and cursors are saved."""
         await self.drain()
         await self._persist()
 
@@ -253,7 +251,7 @@ class GroupLog(ABC, Generic[C]):
             await self._release()
 
     def save_cursor(self, state: CursorState) -> None:
-        """Remember a cursor."""
+        """Save a cursor soon."""
         self._cursors[state.name] = state
         self._state_changed()
 
@@ -262,7 +260,7 @@ class GroupLog(ABC, Generic[C]):
         await self._persist()
 
     def drop_cursor(self, name: str) -> None:
-        """Forget a cursor."""
+        """Delete a cursor."""
         if self._cursors.pop(name, None) is not None:
             self._state_changed()
 
@@ -275,7 +273,7 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     def cached(self, index: int) -> Chunk | None:
-        """A chunk that contains ``index`` if memory has it."""
+        """A cached chunk that contains ``index``."""
 
     @property
     def cached_bytes(self) -> int:
@@ -284,15 +282,15 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """A chunk beginning at ``index``."""
+        """A chunk starting at ``index``."""
 
     @abstractmethod
     def _place(self, group: EntryGroup[C]) -> tuple[int, int]:
-        """Ledger id and first entry id for the next group; rolls over to a new ledger here."""
+        """Ledger id and first entry id for the next group; rolls over to a new ledger if due."""
 
     @abstractmethod
     def _write(self, group: EntryGroup[C]) -> None:
-        """Begin writing; ends in `_written` or `_fail`. Sets ``group.size``."""
+        """Start writing; ends in `_written` or `_fail`. Sets ``group.size``."""
 
     @abstractmethod
     def _remember(self, group: EntryGroup[C]) -> None:
@@ -300,7 +298,7 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     def _state_changed(self) -> None:
-        """Cursors (or ledgers) differ from what is stored."""
+        """Cursors or ledgers differ from what is stored."""
 
     @abstractmethod
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
@@ -312,8 +310,8 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     async def _write_final_state(self) -> None:
-        """Leave the next owner all that it goes by; nothing is written any more."""
+        """Write the state for the next owner; nothing is written afterwards."""
 
     @abstractmethod
     async def _release(self) -> None:
-        """Give up files and memory."""
+        """Release files and memory."""

@@ -1,4 +1,4 @@
-"""Which indexes lie in which ledger: the arithmetic between an index and a position."""
+"""Maps between an entry's index and its position."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LedgerIndex:
 
     @property
     def begin(self) -> int:
-        """Index of the oldest entry kept."""
+        """Index of the oldest kept entry."""
         return self._bases[0]
 
     @property
@@ -61,7 +61,7 @@ class LedgerIndex:
         return sum(span.size for span in self._all)
 
     def start(self, ledger_id: int) -> IndexedLedger:
-        """Begin a new ledger after the last one."""
+        """Start a new ledger after the last one."""
         base = self.end if self._all else 0
         self.last = IndexedLedger(ledger_id, base, 0, 0)
         self._all.append(self.last)
@@ -70,14 +70,14 @@ class LedgerIndex:
         return self.last
 
     def holding(self, index: int) -> IndexedLedger:
-        """The ledger that holds ``index`` (the last one for an index still to come)."""
+        """The ledger that contains ``index`` (the last one for a future index)."""
         if index >= self.last.base:
             return self.last
         # Empty ledgers share their base with the next one: the rightmost has the entries.
         return self._all[max(bisect_right(self._bases, index) - 1, 0)]
 
     def position(self, index: int) -> Position:
-        """Position of ``index``; ``begin - 1`` gives entry -1 of the first ledger."""
+        """Position of ``index``; ``begin - 1`` is entry -1 of the first ledger."""
         span = self.holding(index)
         return Position(span.ledger_id, index - span.base)
 
@@ -100,9 +100,9 @@ class LedgerIndex:
         return [s for s in self._all[:-1] if s.base + s.entries <= before]
 
     def drop(self, count: int) -> None:
-        """Forget the ``count`` oldest ledgers."""
+        """Remove the ``count`` oldest ledgers."""
         del self._all[:count], self._ids[:count], self._bases[:count]
 
     def infos(self) -> tuple[LedgerInfo, ...]:
-        """What a person is shown."""
+        """The ledgers as shown to a person."""
         return tuple(LedgerInfo(s.ledger_id, s.entries, s.size, s is self.last) for s in self._all)

@@ -1,4 +1,4 @@
-"""Ledger ids of a store that no other broker writes to: a test's, or a tool's."""
+"""Ledger ids of a store that no other broker writes to: in a test or a tool."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class LocalLedgerIds:
-    """Ids in ascending order from 0, unique in this object."""
+    """Ids in ascending order from 0, unique within this object."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -20,4 +20,4 @@ class LocalLedgerIds:
             return taken
 
     async def fetch(self, above: int) -> None:
-        """Every id is at hand."""
+        """Returns at once."""

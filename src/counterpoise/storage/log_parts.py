@@ -11,7 +11,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 async def parts_from(log: Log[Any], index: int) -> AsyncIterator[tuple[int, Sequence[bytes]]]:
-    """Entries in a row with the index of the first, up to the log's end; raises `StorageError`."""
+    """Consecutive entries with the first one's index, up to the end; raises `StorageError`."""
     while index < log.end:
         chunk = log.cached(index) or await log.read(index, _READ_BYTES)
         entries = chunk.entries[index - chunk.first :]

@@ -1,4 +1,4 @@
-"""What logs make of entries that are lost."""
+"""Helpers for lost entries of a log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOST_AT_ONCE = 10_000
 
 
 def merged(lost: Iterable[Lost]) -> tuple[Lost, ...]:
-    """The same positions in order, each once."""
+    """The same positions, sorted and without duplicates."""
     made: list[Lost] = []
     for each in sorted(lost):
         if made and made[-1].ledger_id == each.ledger_id and each.first <= made[-1].last + 1:
@@ -24,7 +24,7 @@ def merged(lost: Iterable[Lost]) -> tuple[Lost, ...]:
 
 
 def lost_from(lost: Sequence[Lost], ledger_id: int, entry_id: int) -> int:
-    """How many entries from this one on are known to be lost; ``lost`` is `merged`."""
+    """How many entries from this one on are known to be lost; ``lost`` must be `merged`."""
     at = bisect_right(lost, (ledger_id, entry_id), key=itemgetter(0, 1))
     if not at:
         return 0
@@ -33,6 +33,6 @@ def lost_from(lost: Sequence[Lost], ledger_id: int, entry_id: int) -> int:
 
 
 def empty_chunk(index: int, count: int) -> Chunk:
-    """So many lost entries, or the first of them."""
+    """A chunk of ``count`` lost entries, or of the first of them."""
     count = min(count, _LOST_AT_ONCE)
     return Chunk(index, [b""] * count, [0] * count)

@@ -1,4 +1,4 @@
-"""What logs on BookKeeper read from broker.conf."""
+"""Settings from broker.conf for logs on BookKeeper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerOptions:
-    """How ledgers are written, and when the next one begins."""
+    """How ledgers are written, and when the next one starts."""
 
     ensemble: int = option(2, "managedLedgerDefaultEnsembleSize", low=1)
     """On how many bookies a ledger is."""
@@ -41,7 +41,7 @@ class ManagedLedgerOptions:
     """A cursor with more ranges stays in its ledger when its topic is closed."""
 
     def is_due(self, entries: int, size: int, age_s: float, size_max: int) -> bool:
-        """Whether a ledger of this age is to be closed, and the next one to begin."""
+        """Whether a ledger of this size and age is to be closed and the next one started."""
         full = entries >= self.ledger_entries or size >= size_max
         return (full and age_s >= self.min_rollover_min * 60) or (
             bool(entries) and age_s >= self.max_rollover_min * 60

@@ -26,7 +26,7 @@ _LEDGER_ENTRIES = 50_000
 
 
 class _Stored:
-    """What outlives an owner: the committed entries of each ledger, and the cursors."""
+    """What outlives a log's owner: the committed entries of each ledger, and the cursors."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -39,7 +39,7 @@ class _Stored:
 
 
 class MemoryLedgerStore:
-    """One object for all brokers of a process; each of them may run its own event loop."""
+    """One object for all brokers of a process, each of which may run its own event loop."""
 
     def __init__(self, *, ledger_entries: int = _LEDGER_ENTRIES) -> None:
         self._logs: dict[str, _Stored] = {}
@@ -79,7 +79,7 @@ class MemoryLedgerStore:
         return _MemoryLog(name, stored, listener, self._ledger_entries, ids, ledger_id)
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
-        """Everything is at hand but an id for the next ledger."""
+        """Fetches an id for the next ledger; nothing else has to be read."""
         stored = self._logs.get(name)
         if ids is not None and stored is not None:
             await ids.fetch(stored.last_ledger)
@@ -99,7 +99,7 @@ class MemoryLedgerStore:
         return name in self._logs
 
     async def delete(self, name: str) -> None:
-        """Fence the owner and forget the log."""
+        """Fence the owner and delete the log."""
         with self._lock:
             stored = self._logs.pop(name, None)
         if stored is not None:
@@ -108,7 +108,7 @@ class MemoryLedgerStore:
                 stored.owner = "its deletion"
 
     async def close(self) -> None:
-        """Nothing to stop: the entries live as long as this object."""
+        """Does nothing: the entries live as long as this object."""
 
 
 class _MemoryLog(GroupLog[C]):
@@ -133,7 +133,7 @@ class _MemoryLog(GroupLog[C]):
         self._stored.ledgers[ledger_id] = ([], [])
 
     def cached(self, index: int) -> Chunk | None:
-        """Everything is in memory: the whole ledger that holds ``index``."""
+        """The whole ledger that contains ``index``."""
         if not self.begin <= index < self.end:
             return None
         ledger = self._index.holding(index)
@@ -141,7 +141,7 @@ class _MemoryLog(GroupLog[C]):
         return Chunk(ledger.base, entries, messages)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """As `cached`; there is nothing else to read from."""
+        """As `cached`."""
         chunk = self.cached(index)
         return chunk if chunk is not None else Chunk(index, (), ())
 

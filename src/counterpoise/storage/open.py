@@ -1,4 +1,4 @@
-"""From a ledger store URL to a store.
+"""Opens a ledger store by its URL.
 
 Another store is a folder beside ``files/`` and one entry in `SCHEMES`.
 """
@@ -16,7 +16,7 @@ from counterpoise.storage.port import LedgerStore, StorageError
 
 
 class InvalidLedgerUrl(StorageError, ValueError):
-    """Not the address of a ledger store."""
+    """Not the URL of a ledger store."""
 
     def __init__(self, url: str, problem: str) -> None:
         super().__init__(
@@ -29,9 +29,9 @@ class InvalidLedgerUrl(StorageError, ValueError):
 async def open_ledgers(options: StorageOptions) -> LedgerStore:
     """The store that ``options.url`` names; raises `InvalidLedgerUrl`.
 
-    BookKeeper is connected to now: raises `StorageError` and `MetadataError` where it cannot be.
+    BookKeeper is connected to at once: raises `StorageError` and `MetadataError` if that fails.
 
-    A store in memory is shared by handing the same object to several brokers; any other is opened
+    A store in memory is shared by passing the same object to several brokers; any other is opened
     by each broker for itself (see `in_memory`).
     """
     scheme, colon, _ = options.url.partition(":")
@@ -42,12 +42,12 @@ async def open_ledgers(options: StorageOptions) -> LedgerStore:
 
 
 def in_memory(url: str) -> bool:
-    """Whether the store lives and dies with this process."""
+    """Whether the store's content ends with this process."""
     return url.partition(":")[0] == "memory"
 
 
 def file_url(directory: Path) -> str:
-    """The URL of ledgers in files below a directory."""
+    """The URL of file ledgers below a directory."""
     return directory.absolute().as_uri()
 
 

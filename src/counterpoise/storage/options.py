@@ -1,4 +1,4 @@
-"""What the ledger stores read from broker.conf."""
+"""Settings from broker.conf for the ledger stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MANAGED = ManagedLedgerOptions()
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Where the ledgers are and how large; the sizes are smaller than Pulsar's, for one host."""
+    """Where the ledgers are and how large; sizes are smaller than Pulsar's, for one host."""
 
     url: str = option("memory:", "ledgerStoreUrl")
     """Where messages are kept: memory: (gone with the broker), file:///directory, which all
@@ -26,6 +26,6 @@ class StorageOptions:
 
     @property
     def bookkeeper_metadata(self) -> str | None:
-        """The metadata store of the BookKeeper cluster that keeps messages; None: none does."""
+        """The metadata store of the BookKeeper cluster with the messages; None without one."""
         scheme, _, address = self.url.partition(":")
         return address.removesuffix("/ledgers") if scheme == "metadata-store" else None

@@ -38,9 +38,9 @@ class LogClosedError(StorageError):
 
 
 class Lost(NamedTuple):
-    """Entries ``first`` to ``last`` of a ledger cannot be read any more, and never will be.
+    """Entries ``first`` to ``last`` of a ledger can never be read again.
 
-    They keep their positions and their indexes. Reading one of them gives an empty entry.
+    They keep their positions and indexes. Reading one of them gives an empty entry.
     """
 
     ledger_id: int
@@ -49,7 +49,7 @@ class Lost(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many."""
+        """The number of entries."""
         return self.last - self.first + 1
 
     def __str__(self) -> str:
@@ -62,8 +62,8 @@ class Lost(NamedTuple):
 class CursorState:
     """How far one durable subscription has come.
 
-    Everything up to and including ``mark_delete`` is acknowledged, and so is every entry inside
-    the inclusive ``acked`` ranges after it.
+    Everything up to and including ``mark_delete`` is acknowledged, and so is every entry inside the
+    inclusive ``acked`` ranges after it.
     """
 
     name: str
@@ -85,10 +85,10 @@ class LedgerInfo:
 
 
 class Chunk(NamedTuple):
-    """Consecutive entries; ``messages[i]`` is how many messages the batch ``entries[i]`` holds.
+    """Consecutive entries; ``messages[i]`` is the number of messages in the batch ``entries[i]``.
 
-    An entry that is lost is empty, and has no messages. The lists may be shared with a cache, which
-    may add to them what is committed later: read them, never change them.
+    A lost entry is empty and has no messages. The lists may be shared with a cache, which may
+    append what is committed later: read them, never change them.
     """
 
     first: int
@@ -101,7 +101,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class EntryGroup(Generic[C]):
-    """Entries that are committed together, and the caller's context of each.
+    """Entries that are committed together, and each one's context from its caller.
 
     ``first`` (the index of ``entries[0]``) and its position are known once it is committed.
     """
@@ -119,22 +119,23 @@ class EntryGroup(Generic[C]):
 
 
 class LogListener(Protocol[C]):
-    """Who appends to a log; called on the event loop that opened it."""
+    """Is notified of a log's appends, on the event loop that opened it."""
 
     def committed(self, group: EntryGroup[C]) -> None:
-        """Every entry of ``group`` is stored for good. Groups arrive in order of appending."""
+        """Every entry of ``group`` is stored. Groups arrive in order of appending."""
 
     def refused(self, error: StorageError, contexts: Sequence[C]) -> None:
         """Entries of ``contexts`` were appended and are not stored. The log goes on.
 
-        They are all that was waiting, in order: what is appended from now on comes after them.
+        They are everything that was waiting, in order: what is appended from now on comes after
+        them.
         """
 
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
-        """The log can take no more. Entries of ``contexts`` were appended, never acknowledged."""
+        """The log can take no more. Entries of ``contexts`` were never acknowledged."""
 
     def lost(self, lost: Lost) -> None:
-        """A read met entries that cannot be read any more; called once for each. See `Log.lost`."""
+        """A read found lost entries; called once for each range. See `Log.lost`."""
 
 
 class Log(Protocol[C_contra]):
@@ -144,7 +145,7 @@ class Log(Protocol[C_contra]):
 
     @property
     def begin(self) -> int:
-        """Index of the oldest entry that is still kept."""
+        """Index of the oldest kept entry."""
 
     @property
     def end(self) -> int:
@@ -152,7 +153,7 @@ class Log(Protocol[C_contra]):
 
     @property
     def size(self) -> int:
-        """Bytes of all committed entries that are still kept."""
+        """Bytes of all kept committed entries."""
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
@@ -160,18 +161,17 @@ class Log(Protocol[C_contra]):
 
     @property
     def cursors(self) -> Mapping[str, CursorState]:
-        """Every durable cursor as it was last saved."""
+        """Every durable cursor as last saved."""
 
     @property
     def lost(self) -> Sequence[Lost]:
-        """Everything that is known to be lost of what is kept, in order."""
+        """All kept entries that are known to be lost, in order."""
 
     @property
     def cursors_lost(self) -> bool:
-        """Whether durable cursors existed that could not be read when the log was opened.
+        """Whether there were durable cursors that could not be read when the log was opened.
 
-        How far they had come is unknown, so a subscription that comes back begins where the log
-        does.
+        Their positions are unknown, so a subscription that returns starts where the log does.
         """
 
     def append(self, entry: bytes, messages: int, context: C_contra) -> None:
@@ -180,50 +180,50 @@ class Log(Protocol[C_contra]):
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C_contra]
     ) -> None:
-        """Queue entries in a row, all of them or none: what `append` does, for less."""
+        """Queue a run of entries, all of them or none; cheaper than as many `append`."""
 
     def position(self, index: int) -> Position:
-        """Position of the entry at ``index``; one past the end gives the next to be written."""
+        """Position of the entry at ``index``; the next position to be written at the end."""
 
     def index(self, position: tuple[int, int]) -> int:
         """Index of the first kept or future entry at or after ``position``."""
 
     def cached(self, index: int) -> Chunk | None:
-        """A chunk that contains ``index`` if memory has it, else None (then `read` it)."""
+        """A cached chunk that contains ``index``; None if it has to be `read`."""
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of entries that memory has besides the store; 0 where memory is the store."""
+        """Bytes of entries cached besides the store; 0 if memory is the store."""
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """A chunk beginning at ``index``: at least one entry, about ``max_bytes`` at most."""
+        """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most."""
 
     def save_cursor(self, state: CursorState) -> None:
-        """Remember a cursor; it is on disk soon, and by the end of `flush`."""
+        """Save a cursor; it is on disk soon, and at the latest after `flush`."""
 
     async def cursors_saved(self) -> None:
-        """Wait until every cursor that was remembered so far is on disk; raises `StorageError`."""
+        """Wait until every cursor passed so far is on disk; raises `StorageError`."""
 
     def drop_cursor(self, name: str) -> None:
-        """Forget a cursor."""
+        """Delete a cursor."""
 
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""
 
     async def drain(self) -> None:
-        """Wait until all that was appended is committed (or failed)."""
+        """Wait until everything appended is committed or has failed."""
 
     async def flush(self) -> None:
-        """Wait until all that was appended is committed (or failed) and cursors are saved."""
+        """Wait until everything appended is committed or has failed, and cursors are saved."""
 
     async def close(self) -> None:
         """Wait for what was appended, and release the log. A fenced log closes without an error.
 
-        What the next owner finds is all there, cursors too; the disk may have their last state a
-        moment later, and until then the one before it.
+        The next owner finds everything, cursors included; their last state may reach the disk a
+        moment later, and until then the one before is found.
 
-        Raises `StorageError` where the disk fails, or does not answer in time: the log is closed
-        then as well, and what was not acknowledged by then never is.
+        Raises `StorageError` if the disk fails or does not respond in time: the log is closed then
+        as well, and what was not acknowledged by then never is.
         """
 
 
@@ -235,50 +235,50 @@ class LedgerIds(Protocol):
     """
 
     def take(self, above: int) -> int | None:
-        """A new id larger than ``above``; None while the supply has none. From any thread."""
+        """A new id larger than ``above``; None while the supply has none. Thread-safe."""
 
     async def fetch(self, above: int) -> None:
         """Return once the supply has an id larger than ``above``."""
 
 
 class LedgerStore(Protocol):
-    """Where logs are kept, shared by the brokers of a cluster."""
+    """Stores logs, shared by the brokers of a cluster."""
 
     @property
     def topics(self) -> TopicCodec:
-        """How topics are written into their nodes, which a store may have more in."""
+        """How this store writes topics into their metadata nodes."""
 
     async def open(
         self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
     ) -> Log[C]:
         """Fence the former owner of log ``name``, recover what it committed, take it over.
 
-        ``owner`` names the new owner for messages to people. ``ids`` is where its ledgers' ids
-        come from, by default a sequence of this store alone. Creates the log if need be.
+        ``owner`` names the new owner in messages. ``ids`` supplies ids of its ledgers, by default a
+        sequence of this store alone. Creates the log if it does not exist.
         """
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
-        """Read what opening log ``name`` will need, while its owner still has it.
+        """Read in advance what opening log ``name`` will need, while its owner still has it.
 
-        It changes nothing that another broker sees, and `open` looks again at all that may have
-        changed. Raises `StorageError`, after which `open` takes its time as without it.
+        Changes nothing that another broker sees, and `open` reads again whatever may have changed.
+        Raises `StorageError`, after which `open` is as slow as without it.
         """
 
     async def highest_ledger(self) -> int:
         """The largest ledger id of all stored logs; -1 if there is none. Raises `StorageError`."""
 
     async def is_released(self, name: str) -> bool:
-        """Whether the last owner of log ``name`` has closed it, in order and for good.
+        """Whether the last owner of log ``name`` has closed it in order.
 
-        What it acknowledged is all there, and it acknowledges nothing any more. False as well
-        where that cannot be known: it died, or there is no such log. Raises `StorageError`.
+        Then all that it acknowledged is stored, and it acknowledges nothing any more. False also if
+        that is unknown: it died, or there is no such log. Raises `StorageError`.
         """
 
     async def exists(self, name: str) -> bool:
         """Whether a log of this name has been created and not deleted."""
 
     async def delete(self, name: str) -> None:
-        """Fence the owner, then delete the log with its cursors; no-op when there is none."""
+        """Fence the owner, then delete the log with its cursors; ignored if there is none."""
 
     async def close(self) -> None:
         """Stop the store's own threads. Logs must have been closed."""

@@ -1,4 +1,4 @@
-"""What the metadata store's node of a persistent topic says, in the layout of the ledger store."""
+"""What the metadata node of a persistent topic holds, in the ledger store's layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counterpoise.names.position import Position
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """What is known of a topic besides that it exists; most have none of it, and an empty node."""
+    """A topic's metadata; most topics have none, and an empty node."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     terminated: Position | None = None
@@ -20,20 +20,20 @@ class TopicRecord:
 
 
 class TopicCodec(Protocol):
-    """How a ledger store has topics in their nodes."""
+    """How a ledger store writes topics into their nodes."""
 
     def read(self, value: bytes) -> TopicRecord:
-        """A record as `write` made it."""
+        """Parse a value that `write` made."""
 
     def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
-        """The node's value with this record, in place of the ``former`` value."""
+        """The node's value for this record, replacing the ``former`` value."""
 
 
 _PLAIN = TopicRecord()
 
 
 class JsonTopics:
-    """Topics as JSON: of stores that keep nothing else in a topic's node."""
+    """Topics as JSON, for stores that keep nothing else in a topic's node."""
 
     def read(self, value: bytes) -> TopicRecord:
         """See `TopicCodec.read`; nodes without the last position have only that there is one."""

@@ -23,14 +23,14 @@ _PREFIX = "committed-"
 
 
 class Committed(NamedTuple):
-    """The first ``entries`` entries of the ledger were on the disk."""
+    """The first ``entries`` entries of the ledger were on disk."""
 
     ledger_id: int
     entries: int
 
 
 def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) -> None:
-    """Write the note over the last one; raises `OSError`."""
+    """Overwrite the note; raises `OSError`."""
     descriptor = disk.open(_path(directory, epoch), os.O_WRONLY | os.O_CREAT)
     try:
         write_all(disk, descriptor, [_packed(committed)], 0)
@@ -39,7 +39,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) ->
 
 
 def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
-    """The note of an epoch's owner; None when there is none or it is damaged."""
+    """The note of an epoch's owner; None if there is none or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
         _, ledger_id, entries, _ = _NOTE.unpack(content)

@@ -18,17 +18,17 @@ class Job(Protocol):
     """Work for a committer thread."""
 
     def run(self) -> None:
-        """Do the blocking part, in a thread; errors are kept for `finish`, never raised."""
+        """Do the blocking part in a thread; keep errors for `finish`, never raise."""
 
     def finish(self) -> None:
-        """Do the rest, on the event loop."""
+        """Do the rest on the event loop."""
 
 
 class Committer:
     """Runs jobs in ``threads`` threads and finishes them on one event loop.
 
     Jobs that end close together share one wake-up of the loop. The threads do not keep the process
-    alive: a disk that never answers must not keep anybody from leaving.
+    alive: a disk that never responds must not block its exit.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
@@ -44,7 +44,7 @@ class Committer:
             thread.start()
 
     def submit(self, job: Job) -> None:
-        """Queue a job; its `finish` follows on the loop."""
+        """Queue a job; its `finish` is called on the loop."""
         self._queue.put(job)
 
     def _work(self) -> None:
@@ -74,7 +74,7 @@ class Committer:
                 _log.exception("what follows a write failed")
 
     def close(self, within_s: float) -> bool:
-        """End the threads once all queued jobs have run; whether they ended in time."""
+        """End the threads once all queued jobs have run; returns whether they ended in time."""
         deadline = time.monotonic() + within_s
         for _ in self._threads:
             self._queue.put(None)

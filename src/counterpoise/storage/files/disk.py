@@ -1,6 +1,6 @@
-"""Every call by which the ledgers in files touch the disk, in one place.
+"""Every system call by which file ledgers access the disk.
 
-Tests put a disk here that fails, is full, hangs, or takes less than it is given.
+Tests substitute a disk that fails, is full, hangs, or writes fewer bytes than it is given.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class LedgerDisk:
-    """The operating system's files. All of it blocks; all of it raises `OSError`."""
+    """The operating system's files. Every method blocks and may raise `OSError`."""
 
     def open(self, path: str | Path, flags: int) -> int:
-        """A descriptor; files are created readable for everybody."""
+        """A file descriptor; new files are readable by everyone."""
         return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def close(self, descriptor: int) -> None:
@@ -27,7 +27,7 @@ class LedgerDisk:
         os.close(descriptor)
 
     def read(self, descriptor: int, size: int, offset: int) -> bytes:
-        """Bytes from ``offset`` on; fewer than ``size`` at the end of the file only."""
+        """Bytes from ``offset`` on; fewer than ``size`` only at the end of the file."""
         data = os.pread(descriptor, size, offset)
         while data and len(data) < size:
             more = os.pread(descriptor, size - len(data), offset + len(data))
@@ -39,7 +39,7 @@ class LedgerDisk:
     def first(self, path: str | Path, size: int) -> bytes:
         """The first bytes of a file. Opening it again makes a network file system ask its server.
 
-        ``size`` is less than a page.
+        ``size`` must be less than a page.
         """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -55,24 +55,24 @@ class LedgerDisk:
         *,
         synced: bool = False,
     ) -> int:
-        """Write pieces one after the other; returns how many bytes were taken.
+        """Write pieces one after the other; returns how many bytes were written.
 
-        ``synced``: on the disk when it returns, where the system can do both in one call
-        (see `syncs_writes`).
+        ``synced``: return only when they are on disk, where one system call can do both (see
+        `syncs_writes`).
         """
         return os.pwritev(descriptor, pieces, offset, _DSYNC if synced else 0)
 
     @property
     def syncs_writes(self) -> bool:
-        """Whether `write` heeds ``synced``."""
+        """Whether `write` supports ``synced``."""
         return bool(_DSYNC)
 
     def sync(self, descriptor: int) -> None:
-        """Wait until what was written is on the disk."""
+        """Wait until everything written is on disk."""
         _sync(descriptor)
 
     def sync_directory(self, path: Path) -> None:
-        """Make new and removed names in a directory survive a crash."""
+        """Make created and removed names in a directory survive a crash."""
         descriptor = self.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -80,13 +80,13 @@ class LedgerDisk:
             self.close(descriptor)
 
     def size(self, descriptor: int) -> int:
-        """Bytes of an open file."""
+        """The size of an open file in bytes."""
         return os.fstat(descriptor).st_size
 
     def drop_cached(self, descriptor: int, start: int, end: int) -> None:
-        """Take a range out of the system's page cache, whole pages only; ``end`` 0 is the file's.
+        """Drop whole pages of a range from the page cache; ``end`` 0 means the end of the file.
 
-        Advice: where it is not taken, nothing is lost by it.
+        This is advice that the system may ignore.
         """
         if hasattr(os, "posix_fadvise"):
             start, end = start // _PAGE * _PAGE, end // _PAGE * _PAGE
@@ -94,12 +94,12 @@ class LedgerDisk:
                 os.posix_fadvise(descriptor, start, max(end - start, 0), os.POSIX_FADV_DONTNEED)
 
     def remove(self, path: Path) -> None:
-        """Remove a file; harmless when there is none."""
+        """Remove a file if it exists."""
         path.unlink(missing_ok=True)
 
 
 def read_file(disk: LedgerDisk, path: Path) -> bytes:
-    """All of a small file."""
+    """The content of a small file."""
     descriptor = disk.open(path, os.O_RDONLY)
     try:
         return disk.read(descriptor, disk.size(descriptor), 0)
@@ -110,7 +110,7 @@ def read_file(disk: LedgerDisk, path: Path) -> bytes:
 def write_all(
     disk: LedgerDisk, descriptor: int, pieces: Sequence[bytes], offset: int, *, synced: bool = False
 ) -> int:
-    """Write all of it, however little the disk takes at once; returns the offset after it."""
+    """Write everything, however little each call writes; returns the offset after it."""
     left: Sequence[bytes | memoryview] = pieces
     while left:
         done = disk.write(descriptor, left, offset, synced=synced)
@@ -122,7 +122,7 @@ def write_all(
 
 
 def _without(pieces: Sequence[bytes | memoryview], done: int) -> list[bytes | memoryview]:
-    """The pieces after their first ``done`` bytes."""
+    """The pieces without their first ``done`` bytes."""
     left: list[bytes | memoryview] = []
     for piece in pieces:
         if done < len(piece):

@@ -1,8 +1,8 @@
-"""Who may write to a log: an epoch that only grows, overwritten in place by each new owner.
+"""The fence of a log: an epoch that only grows, overwritten in place by each new owner.
 
-The order that makes it safe: an owner writes and synchronises a group, *then* reads the fence,
-then acknowledges. A successor changes the fence, *then* reads what is stored. So either the
-successor sees the group, or the former owner sees the fence and stays silent.
+The order makes it safe: an owner writes and syncs a group, *then* reads the fence, then
+acknowledges. A successor changes the fence, *then* reads what is stored. So either the successor
+sees the group, or the former owner sees the fence and does not acknowledge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "fence"
 
 
 class Fence:
-    """This owner's claim on one log's directory."""
+    """This owner's epoch in one log's directory."""
 
     __slots__ = ("_disk", "_mine", "_path", "epoch")
 
@@ -31,14 +31,14 @@ class Fence:
         self.epoch = epoch
 
     def holds(self) -> bool:
-        """Whether no later owner has claimed the log; raises `OSError` if it cannot be read."""
+        """Whether no later owner has fenced the log; raises `OSError` if that cannot be read."""
         try:
             return self._disk.first(self._path, _WIDTH) == self._mine
         except FileNotFoundError:
             return False
 
     def settle(self) -> None:
-        """Wait until the claim is on disk."""
+        """Wait until the epoch is on disk."""
         descriptor = self._disk.open(self._path, os.O_RDWR)
         try:
             self._disk.sync(descriptor)
@@ -46,7 +46,7 @@ class Fence:
             self._disk.close(descriptor)
 
     def holder(self) -> str:
-        """Who holds the log now, for a message."""
+        """The log's present owner, for a message."""
         try:
             return Path(self._path).read_bytes()[16:].decode(errors="replace").strip()
         except FileNotFoundError:
@@ -58,11 +58,11 @@ class Fence:
 def claim(
     directory: Path, owner: str, disk: LedgerDisk, above: int = 0, released: int | None = None
 ) -> Fence:
-    """Fence off the log's owner; blocks while another broker does the same.
+    """Fence the log's owner; blocks while another broker does the same.
 
     ``above``: the new epoch is larger than this as well (epochs seen in file names, in case the
     fence itself was lost). ``released``: the epoch of an owner that acknowledges nothing any more;
-    if it was the last, the fence has no living owner to hold off and is not synced.
+    if it was the last, no living owner has to be held off and the fence is not synced.
     """
     path = directory / NAME
     descriptor = disk.open(path, os.O_RDWR | os.O_CREAT)
@@ -79,7 +79,7 @@ def claim(
 
 
 def epoch(directory: Path, disk: LedgerDisk) -> int:
-    """The epoch of the last owner to claim the log; 0 if none did."""
+    """The epoch of the last owner; 0 if there was none."""
     try:
         return _epoch(disk.first(directory / NAME, _WIDTH))
     except FileNotFoundError:

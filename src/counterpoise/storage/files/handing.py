@@ -1,4 +1,4 @@
-"""A queue of work for threads, which wakes one of them at a time."""
+"""A work queue for threads that wakes one thread for each item."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Handing(Generic[T]):
-    """What is put here goes to one thread: the last that came to rest, or the next that is free.
+    """Passes each item to one thread: the last that became idle, or the next that is free.
 
     A `SimpleQueue` at which several threads wait wakes all of them for each item, and all but one
-    fight over the interpreter for nothing. So each thread rests at one of its own.
+    compete for the interpreter in vain. So each thread waits at a queue of its own.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Handing(Generic[T]):
         self._resting: list[SimpleQueue[T]] = []
 
     def put(self, item: T) -> None:
-        """Hand it to a thread, in order; never waits."""
+        """Pass an item to a thread, in order; never blocks."""
         with self._lock:
             if self._resting:
                 self._resting.pop().put(item)
@@ -33,7 +33,7 @@ class Handing(Generic[T]):
                 self._items.append(item)
 
     def taker(self) -> Callable[[], T]:
-        """For one thread, what waits for its next item and gives it."""
+        """A function for one thread that waits for its next item and returns it."""
         mine: SimpleQueue[T] = SimpleQueue()
 
         def take() -> T:

@@ -1,4 +1,4 @@
-"""What the committer's threads do for a log."""
+"""Jobs of the committer's threads for a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WriteGroup:
-    """One group on its way to the disk. ``seal``: a state to be durable before it, if any."""
+    """Writes one group. ``seal``: a state that has to be durable before it, if any."""
 
     __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
 
@@ -55,7 +55,7 @@ class WriteGroup:
 
 
 class NoteCommitted:
-    """The note of how far a ledger was committed."""
+    """Notes how far a ledger was committed."""
 
     __slots__ = ("_committed", "_disk", "_log")
 
@@ -65,12 +65,12 @@ class NoteCommitted:
         self._disk = disk
 
     def run(self) -> None:
-        """Write it; without it, recovery knows less."""
+        """Write the note; without it, recovery knows less."""
         with contextlib.suppress(OSError):
             committed.note(self._log.directory, self._log.fence.epoch, self._committed, self._disk)
 
     def finish(self) -> None:
-        """Nothing waits for it."""
+        """Does nothing."""
 
 
 class FinishState:
@@ -82,12 +82,12 @@ class FinishState:
         self._wait = wait
 
     def run(self) -> None:
-        """Without it, a power failure leaves the state before it."""
+        """Sync; without it, a power failure leaves the state before it."""
         with contextlib.suppress(OSError):
             self._wait()
 
     def finish(self) -> None:
-        """Nothing waits for it."""
+        """Does nothing."""
 
 
 class CloseFile:
@@ -99,9 +99,9 @@ class CloseFile:
         self._file = file
 
     def run(self) -> None:
-        """Close it. An error is about what was written, and each write waited for its own."""
+        """Close the file. Errors are ignored: each write has waited for the disk itself."""
         with contextlib.suppress(OSError):
             self._file.close()
 
     def finish(self) -> None:
-        """Nothing waits for it."""
+        """Does nothing."""

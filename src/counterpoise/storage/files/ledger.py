@@ -1,4 +1,4 @@
-"""One ledger's file: written at its end by its owner, read by entry id, scanned after a crash."""
+"""One ledger's file: its owner appends, readers read by entry id, recovery scans it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DISK = LedgerDisk()
 
 
 class Descriptors:
-    """How many files are held open for writing, over all logs of a store."""
+    """The number of files held open for writing, over all logs of a store."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -41,11 +41,11 @@ class Descriptors:
 
     @property
     def crowded(self) -> bool:
-        """Whether a file is better closed after each write than kept open."""
+        """Whether files should be closed after each write."""
         return self._count > self._limit
 
     def add(self, change: int) -> None:
-        """One more (+1) or one less (-1)."""
+        """Add to the number of open files."""
         with self._lock:
             self._count += change
 
@@ -54,9 +54,9 @@ class Descriptors:
 class Scan:
     """What a ledger's file holds: ``entries`` in all, of which the ``lost`` ranges are damaged.
 
-    ``size``: bytes of the sound ones. ``stored``: so many are known to have been on the disk, and
-    so may have been acknowledged; of a lost one beyond that it is unknown. ``torn``: bytes at the
-    end of a group that was not finished: never acknowledged, never to be served.
+    ``size``: bytes of the sound ones. ``stored``: how many are known to have been on disk, so that
+    they may have been acknowledged; of lost ones beyond that it is unknown. ``torn``: bytes of an
+    unfinished group at the end, which was never acknowledged and must never be served.
     """
 
     entries: int
@@ -68,7 +68,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a read gave: entries in a row, or else the range that is lost where they should be."""
+    """The result of a read: consecutive entries, or the lost range in their place."""
 
     entries: list[bytes]
     messages: list[int]
@@ -76,7 +76,7 @@ class Piece:
 
 
 class LedgerFile:
-    """A ledger's path, and where in the file some of its entries begin (``_marks``)."""
+    """A ledger's file, with the offsets of some of its entries (``_marks``)."""
 
     __slots__ = (
         *("_descriptor", "_disk", "_format", "_lock", "_marks", "_open", "_records"),
@@ -91,9 +91,9 @@ class LedgerFile:
         disk: LedgerDisk = _DISK,
         descriptors: Descriptors | None = None,
     ) -> None:
-        """``marker``: the log's; needed for writing, and for reading behind a damaged head.
+        """``marker``: the log's; needed to write, and to read behind a damaged header.
 
-        ``descriptors`` is needed for writing only.
+        ``descriptors`` is needed only to write.
         """
         self.path = path
         self.ledger_id = ledger_id
@@ -112,14 +112,14 @@ class LedgerFile:
     def encode(
         self, entries: Sequence[bytes], messages: Sequence[int], first_entry: int
     ) -> list[bytes]:
-        """The records of one group, for `write`."""
+        """The records of one group, to pass to `write`."""
         return self._records.encode(entries, messages, first_entry)
 
     def write(self, pieces: Sequence[bytes]) -> int:
-        """Append records, wait until they are on disk; returns the offset of the first.
+        """Append records and wait until they are on disk; returns the first one's offset.
 
-        Creates the file the first time. After an error it is unknown what the file holds
-        beyond what was written before: it must not be written again.
+        Creates the file the first time. After an error it is unknown what the file holds beyond
+        what was written before: it must not be written again.
         """
         if self._descriptor < 0:
             self._open_for_writing()
@@ -150,7 +150,7 @@ class LedgerFile:
         self._disk.sync_directory(self.path.parent)
 
     def create(self) -> None:
-        """Make the file, with nothing in it yet; its name is on disk when its directory is."""
+        """Create the empty file; its name is on disk once its directory is synced."""
         self._descriptor = self._disk.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._open.add(1)
         self._format = self._records
@@ -164,7 +164,7 @@ class LedgerFile:
             self._disk.close(descriptor)
 
     def mark(self, entry_id: int, offset: int) -> None:
-        """Remember where an entry begins, if no mark is near it."""
+        """Remember an entry's offset, if none near it is remembered."""
         marks = self._marks
         if marks and 0 <= entry_id - marks[-1].entry_id < _MARK_EVERY:
             # As mostly while it is being written.
@@ -179,11 +179,10 @@ class LedgerFile:
     # --- reading: any thread ------------------------------------------------------------
 
     def scan(self, stored: int = 0, *, settle: bool = True) -> Scan:
-        """Find the sound entries and those that are lost, of a ledger that was not closed.
+        """Find the sound and the lost entries of a ledger that was not closed.
 
-        ``stored``: how many entries are known from elsewhere to have been on the disk. ``settle``:
-        read what the disk has and not what the system remembers; after a failed write these may
-        differ.
+        ``stored``: how many entries are known from elsewhere to have been on disk. ``settle``: read
+        from the disk and not from the page cache; after a failed write they may differ.
         """
         disk = self._disk
         descriptor = disk.open(self.path, os.O_RDONLY)
@@ -214,7 +213,7 @@ class LedgerFile:
     def read(self, entry_id: int, limit: int, max_bytes: int) -> Piece:
         """Entries from ``entry_id`` to below ``limit``: at least one, about ``max_bytes``.
 
-        Where the first of them is damaged: how many are lost, up to the next sound one.
+        If the first is damaged, returns how many are lost up to the next sound one.
         """
         entries: list[bytes] = []
         messages: list[int] = []
@@ -244,8 +243,8 @@ class LedgerFile:
     def _seek(self, read: ReadAt, kind: Format, entry_id: int, size: int) -> Place:
         """Where to look for the entry: from the nearest mark on, header by header.
 
-        Each header is seen to be that of the entry that is expected there. Where one isn't, the
-        search begins at the last that was. ``size``: of the file.
+        Each header is checked to be that of the expected entry. At one that is not, the search
+        continues from the last that was. ``size``: of the file.
         """
         with self._lock:
             at = bisect_right(self._marks, entry_id, key=itemgetter(0)) - 1
@@ -270,14 +269,14 @@ class LedgerFile:
             next_id, offset = next_id + 1, offset + (kind.size(data, offset - base) or 0)
 
     def _format_in(self, read: ReadAt) -> Format:
-        """How this file is written; raises `OSError` when it cannot be read."""
+        """The format of this file; raises `OSError` if it cannot be read."""
         if self._format is None:
             head = read(FILE_HEADER_SIZE + MARKER_SIZE, 0)
             self._format = format_of(head, self.ledger_id) or self._guess(read, head)
         return self._format
 
     def _guess(self, read: ReadAt, head: bytes) -> Format:
-        """The format of a file whose head is damaged."""
+        """The format of a file whose header is damaged."""
         # Without the log's marker: the one of the first record, if that is sound.
         marker = self._records.marker or head[FILE_HEADER_SIZE:]
         if len(marker) < MARKER_SIZE or marker not in read(WINDOW, 0):
@@ -290,10 +289,10 @@ def _reader(disk: LedgerDisk, descriptor: int) -> ReadAt:
 
 
 def _damaged_end(read: ReadAt, kind: Format, place: Place, total: int) -> int:
-    """The id after the last record, sound or not, that lies whole behind the last sound one.
+    """The id after the last complete record, sound or not, behind the last sound one.
 
-    What is cut off by the end of the file was being written. What is there to its end, and does
-    not match, was damaged: its header may still say which entry it was.
+    A record cut off by the end of the file was being written. One that is complete and does not
+    match was damaged: its header may still say which entry it was.
     """
     end, offset = place
     while data := read(WINDOW, offset):

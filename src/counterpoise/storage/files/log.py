@@ -43,7 +43,7 @@ NOTE_SECONDS = 0.1
 
 
 class FileLog(GroupLog[C]):
-    """Groups go to the current ledger's file; cursors and closed ledgers to the state's copies."""
+    """A log whose groups go to the current ledger's file, and its cursors to the state's copies."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class FileLog(GroupLog[C]):
         file: LedgerFile,
         ids: LedgerIds,
     ) -> None:
-        """``file``: the first ledger's. ``ids``: where those that follow get their ids."""
+        """``file``: the first ledger's. ``ids``: supplies ids for those that follow."""
         saved = recovered.saved
         ledgers = [(s.ledger_id, s.entries, s.size) for s in saved.ledgers]
         ledgers.append((file.ledger_id, 0, 0))
@@ -142,7 +142,7 @@ class FileLog(GroupLog[C]):
         return self._file.ledger_id, 0
 
     def _begin_another(self) -> bool:
-        """Begin a ledger; False while there is no id for it, so that the last one grows on."""
+        """Start a ledger; False while there is no id for it, so that the last one grows on."""
         ledger_id = self._ids.take(self._file.ledger_id)
         if ledger_id is None:
             return False
@@ -160,7 +160,7 @@ class FileLog(GroupLog[C]):
         self._store.committer.submit(WriteGroup(self, file, group, pieces, seal))
 
     def _sealed(self) -> tuple[SavedState, int]:
-        """The state once every ledger is closed at its last committed entry, and its number."""
+        """The state with every ledger closed at its last committed entry, and its number."""
         self._states_made += 1
         return self._state(final=True), self._states_made
 
@@ -169,7 +169,7 @@ class FileLog(GroupLog[C]):
         self._states.save(state, number=number)
 
     def written(self, group: EntryGroup[C], offset: int, error: StorageError | None) -> None:
-        """A group's job is done (`WriteGroup` calls this on the loop)."""
+        """A group's job is done. Called by `WriteGroup` on the loop."""
         if not self._settled.done():
             # The disk may not know yet whose the log is: a wait for the first write only.
             self._settled.add_done_callback(lambda _: self.written(group, offset, error))
@@ -201,7 +201,7 @@ class FileLog(GroupLog[C]):
                 self._note_timer = self._loop.call_later(NOTE_SECONDS, self._note)
 
     def _break(self, error: StorageError) -> None:
-        """A write failed: what the disk has of it is unknown, so its file is left alone."""
+        """A write failed: since it is unknown what is on disk, its file is not written any more."""
         if not self._broken:
             _log.error("%s: %s; the next write begins a new ledger", self.name, error)
         self._broken = True
@@ -225,7 +225,7 @@ class FileLog(GroupLog[C]):
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:
-        """A chunk of recently written entries that contains ``index``."""
+        """A cached chunk that contains ``index``."""
         return self._cache.at(index)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
@@ -254,7 +254,9 @@ class FileLog(GroupLog[C]):
             raise StorageError(f"{file.path} cannot be read: {error}") from error
 
     async def _check_mine(self) -> None:
-        """Raise unless this log is still ours: a successor may delete what we would miss."""
+        """Raise if another owner has fenced this log: it may delete ledgers, which are not lost
+        then.
+        """
         why_not = await self._store.in_thread(self._not_mine)
         if why_not is not None:
             raise why_not
@@ -378,12 +380,12 @@ class FileLog(GroupLog[C]):
         self._store.committer.submit(CloseFile(self._file))
 
     def _not_mine(self) -> StorageError | None:
-        """What the fence says against this owner; None while it holds."""
+        """The error that the fence implies for this owner; None while it holds."""
         try:
             return None if self.fence.holds() else self.fenced()
         except OSError as error:
             return StorageError(f"{self.directory}: whose it is: {error}")
 
     def fenced(self) -> LogFencedError:
-        """What to say once the fence is gone."""
+        """The error for a log that another owner has fenced."""
         return LogFencedError(f"{self.name} was taken over by {self.fence.holder()}")

@@ -48,7 +48,7 @@ class LedgerRecord(NamedTuple):
 
 
 class Format(Protocol):
-    """How a ledger's records are distinguished from other bytes."""
+    """How records of a ledger's format are recognised."""
 
     header_size: int
     """Bytes of a record before its entry."""
@@ -62,10 +62,10 @@ class Format(Protocol):
         """Bytes of the record at ``at``, by its header; None if the header is cut off."""
 
     def entry_id(self, data: bytes, at: int) -> int | None:
-        """The id of the entry whose record begins at ``at``; None if none does."""
+        """The id of the entry whose record starts at ``at``; None if none does."""
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """Whole and sound records from ``at`` on, the first of them with this id.
+        """The complete, sound records from ``at`` on, the first with this id.
 
         Ends at the first one that is cut off or does not match.
         """
@@ -169,7 +169,7 @@ class MarkedFormat:
 
 
 def format_of(header: bytes, ledger_id: int) -> Format | None:
-    """The format that a file's first bytes name; None when they are damaged."""
+    """The format that a file's first bytes name; None if they are damaged."""
     if header[:8] == _MAGIC and len(header) >= FILE_HEADER_SIZE:
         made = MarkedFormat(ledger_id, header[16:24])
         return made if header[:FILE_HEADER_SIZE] == made.file_header() else None
@@ -179,10 +179,10 @@ def format_of(header: bytes, ledger_id: int) -> Format | None:
 
 
 class OldFormat:
-    """What ledgers were written in before there were markers; only read.
+    """The format of ledgers from before there were markers; only read.
 
-    A record is length, checksum, number of messages and entry. Behind a damaged record the next
-    one is looked for by trial.
+    A record is length, checksum, number of messages and entry. Behind a damaged record the next one
+    is searched for by trial.
     """
 
     header_size = 12
@@ -194,7 +194,7 @@ class OldFormat:
 
     @staticmethod
     def owns(header: bytes, ledger_id: int) -> bool:
-        """Whether a file begins as this ledger's did."""
+        """Whether a file starts as this ledger's did."""
         return header[:16] == struct.pack(">8sQ", b"CPLEDGR1", ledger_id)
 
     def size(self, data: bytes, at: int) -> int | None:

@@ -1,8 +1,8 @@
-"""Taking a log over: fence its owner, find what it committed, cut what it did not finish.
+"""Takes a log over: fences its owner, finds what it committed, cuts what it did not finish.
 
-`survey` looks and changes nothing; `take_over` fences, surveys, and writes the outcome down. What
-the disk has to have before anything may be acknowledged is waited for later (`FileLog`), beside the
-first write: a slow disk is waited for once.
+`survey` changes nothing; `take_over` fences, surveys, and writes down the outcome. What has to be
+on disk before anything may be acknowledged is awaited later (`FileLog`), together with the first
+write: a slow disk is waited for once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NO_STATE = 0
 
 @dataclass(frozen=True, slots=True)
 class LedgerSurvey:
-    """What a directory holds. ``last`` is what its owner saved; ``sealed`` what counts now.
+    """The content of a directory. ``last`` is what its owner saved; ``sealed`` what counts now.
 
-    ``found``: every (ledger id, epoch) that has a file. ``missing``: ledgers without one.
-    ``scans``: the outcome for each ledger that had to be read. ``lost``: all that is, known before
-    or not. ``unreadable``: copies of the state that are damaged. ``cursors_lost_below``: see
-    `SavedState`. Of an owner that closed the log in order no ledger has to be read.
+    ``found``: every (ledger id, epoch) with a file. ``missing``: ledgers without one. ``scans``:
+    the result for each ledger that had to be read. ``lost``: everything lost, known before or not.
+    ``unreadable``: damaged copies of the state. ``cursors_lost_below``: see `SavedState`. If the
+    owner closed the log in order, no ledger has to be read.
     """
 
     last: SavedState
@@ -56,8 +56,8 @@ class LedgerSurvey:
 class Recovered:
     """A log as its new owner finds it. ``files`` has every closed ledger's file.
 
-    ``next_ledger``: the least id that its next ledger may have. ``obsolete``: ledger files that no
-    state refers to.
+    ``next_ledger``: the smallest id that its next ledger may have. ``obsolete``: ledger files that
+    no state refers to.
     """
 
     fence: Fence
@@ -69,7 +69,9 @@ class Recovered:
     obsolete: tuple[Path, ...] = ()
 
     def tidy(self, directory: Path, disk: LedgerDisk) -> None:
-        """Remove what former owners left, once the state is on disk and the log still ours."""
+        """Remove former owners' files, once the state is on disk and this owner still has the
+        log.
+        """
         if not self.fence.holds():
             return
         self.fence.settle()
@@ -81,18 +83,18 @@ class Recovered:
             disk.remove(path)
 
     def abandon(self) -> None:
-        """Leave the log as this owner found it: opening it is tried again, or by another owner."""
+        """Leave the log as it was found: opening it is tried again, or by another owner."""
         self.states.abandon()
 
 
 def highest_ledger(root: Path) -> int:
-    """The largest id of all ledger files below ``root``; -1 without any."""
+    """The largest id of all ledger files below ``root``; -1 if there are none."""
     names = (_NAME.fullmatch(path.name) for path in root.rglob("*.ledger"))
     return max((int(name[1]) for name in names if name), default=-1)
 
 
 def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
-    """Where the owner of ``epoch`` keeps a ledger."""
+    """The path of a ledger of the owner of ``epoch``."""
     return directory / f"{ledger_id}-{epoch:016x}.ledger"
 
 
@@ -139,9 +141,9 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
 def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerSurvey:
     """Find what belongs to a log, and what of it is lost.
 
-    That is every ledger the last saved state lists as closed, and every ledger file of that
+    That is every ledger that the last saved state lists as closed, and every ledger file of that
     state's own epoch that it does not list, read from end to end. All else was written by owners
-    who had been fenced by then, so it was never acknowledged. Where no state can be read, every
+    that had been fenced by then, so it was never acknowledged. If no state can be read, every
     ledger counts.
     """
     last, unreadable, closed = _last_state(directory, disk)
@@ -193,9 +195,8 @@ def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerS
 
 
 def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Path, ...], bool]:
-    """The newest state that can be read (`NO_STATE` if none can), and what could not be.
-
-    Then whether its owner closed the log in order.
+    """The newest readable state (`NO_STATE` if none), unreadable copies, and whether it is
+    final.
     """
     unreadable: list[Path] = []
     for epoch in reversed(state.epochs(directory)):
@@ -207,7 +208,7 @@ def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Pa
 
 
 def _log_findings(directory: Path, found: LedgerSurvey) -> tuple[Lost, ...]:
-    """Log what recovery met, each loss once in the life of the log; the new ones."""
+    """Log each loss once in the life of the log; returns those that are new."""
     for path in found.unreadable:
         # A copy is written in place: an owner that dies over it leaves it unfinished, the other
         # whole.

@@ -39,7 +39,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A closed ledger: whatever its file holds beyond ``entries`` is not part of the log."""
+    """A closed ledger: what its file holds beyond ``entries`` is not part of the log."""
 
     ledger_id: int
     epoch: int
@@ -51,9 +51,9 @@ class Sealed:
 class SavedState:
     """What the owner of ``epoch`` saved. Ledgers below ``first`` are deleted.
 
-    ``marker`` begins every record of the log's ledgers. ``cursors_lost_below``: cursors could not
-    be read when ledgers below this one were found; as long as one of them is kept, a subscription
-    that comes back begins where the log does.
+    ``marker`` starts every record of the log's ledgers. ``cursors_lost_below``: cursors could not
+    be read when ledgers below this one were found; while one of them is kept, a subscription that
+    returns starts where the log does.
     """
 
     epoch: int
@@ -65,7 +65,7 @@ class SavedState:
     cursors_lost_below: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """As it is written."""
+        """The state as it is written."""
         return {
             "epoch": self.epoch,
             "first": self.first,
@@ -87,7 +87,7 @@ class SavedState:
 
 
 class StateFiles:
-    """The two copies of one epoch, written by its owner; from any thread."""
+    """The two copies of one epoch, written by its owner. Thread-safe."""
 
     def __init__(self, directory: Path, epoch: int, disk: LedgerDisk) -> None:
         self._directory = directory
@@ -105,17 +105,17 @@ class StateFiles:
         self._writes = 1
 
     def settle(self) -> None:
-        """Wait until the first copy is on disk; its name is, when the directory is synced."""
+        """Wait until the first copy is on disk; its name is once the directory is synced."""
         descriptor, self._begun = self._begun, -1
         _sync_and_close(self._disk, descriptor)
 
     def abandon(self) -> None:
-        """Close the first copy without waiting for the disk: nothing was acknowledged by it."""
+        """Close the first copy without waiting for the disk: nothing was acknowledged on it."""
         descriptor, self._begun = self._begun, -1
         self._disk.close(descriptor)
 
     def end(self, state: SavedState) -> Callable[[], None]:
-        """Write what the next owner goes by; returns what waits until that is on disk."""
+        """Write the state for the next owner; returns a function that waits until it is on disk."""
         try:
             final = self._put(state, self._writes + 1, _FINAL)
         except OSError:
@@ -124,9 +124,9 @@ class StateFiles:
         return partial(_sync_and_close, self._disk, final)
 
     def save(self, state: SavedState, *, number: int, copies: int = 1) -> None:
-        """Write the next copy (or both), and return once that is on disk.
+        """Write the next copy (or both), and return once it is on disk.
 
-        ``number`` grows with every change; an older state than the last one saved is passed over.
+        ``number`` grows with every change; a state older than the last one saved is skipped.
         """
         with self._lock:
             if number < self._newest:
@@ -144,7 +144,7 @@ class StateFiles:
             self._made.add(copy)
 
     def _put(self, state: SavedState, turn: int, copy: str) -> int:
-        """Write a copy, and leave it open; returns its descriptor."""
+        """Write a copy without closing it; returns its descriptor."""
         disk = self._disk
         path = copy_path(self._directory, self._epoch, copy)
         descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT)
@@ -165,9 +165,9 @@ def _sync_and_close(disk: LedgerDisk, descriptor: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LoadedState:
-    """The newest state of an epoch that could be read, and the files that could not.
+    """The newest readable state of an epoch, and the files that are unreadable.
 
-    ``closed``: its owner closed the log in order, and this is all that it left.
+    ``closed``: its owner closed the log in order, so there is nothing else.
     """
 
     state: SavedState | None
@@ -212,7 +212,7 @@ def _final(directory: Path, epoch: int, disk: LedgerDisk, damaged: list[Path]) -
 
 
 def copy_path(directory: Path, epoch: int, copy: str) -> Path:
-    """Where one copy of an epoch's state is."""
+    """The path of one copy of an epoch's state."""
     return directory / f"state-{epoch:016x}.{copy}"
 
 
@@ -222,7 +222,7 @@ def is_copy(name: str) -> bool:
 
 
 def epoch_of(name: str) -> int | None:
-    """Whose state a file of this name is; None if it is none."""
+    """The epoch of a state file by its name; None for other files."""
     found = _NAME.fullmatch(name)
     return None if found is None else int(found[1], 16)
 
@@ -249,7 +249,7 @@ def _written(state: SavedState, turn: int) -> bytes:
 
 
 def _read(content: bytes, epoch: int) -> tuple[int, SavedState]:
-    """(turn, state) of a copy; raises `ValueError` and its like when it is damaged."""
+    """(turn, state) of a copy; raises `ValueError` and the like if it is damaged."""
     head = _HEAD.match(content)
     if head is None:
         raise ValueError("its head is damaged")
@@ -261,7 +261,7 @@ def _read(content: bytes, epoch: int) -> tuple[int, SavedState]:
 
 
 def _old(content: bytes, epoch: int) -> SavedState:
-    """A state as it was saved before there were copies: JSON, without a checksum."""
+    """A state in the former format: JSON, without copies and checksum."""
     return _parsed(json.loads(content), epoch)
 
 

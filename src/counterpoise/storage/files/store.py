@@ -54,7 +54,7 @@ OPEN_ATTEMPTS = 3
 
 
 class FileLedgerStore:
-    """One broker's access to the shared directory ``root``; it lives on one event loop.
+    """One broker's access to the shared directory ``root``, on one event loop.
 
     ``ledger_bytes``: a ledger rolls over once it holds this much; only whole ledgers are deleted.
     ``cache_bytes``: how much of what was written last stays in memory for tailing consumers.
@@ -115,7 +115,7 @@ class FileLedgerStore:
     def _take_over(
         self, directory: Path, owner: str, ids: LedgerIds, prepared: bool
     ) -> tuple[Recovered, LedgerFile | None]:
-        """The log and its first ledger's file; no file where there is no id for it."""
+        """The log and its first ledger's file, which is None if there is no id for it."""
         recovered = _take_over(directory, owner, self.disk)
         ledger_id = ids.take(recovered.next_ledger - 1)
         if ledger_id is None:
@@ -133,7 +133,7 @@ class FileLedgerStore:
         return LedgerFile(path, ledger_id, saved.marker, self.disk, self.descriptors)
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
-        """Look at all that opening the log looks at, so that it is at hand then."""
+        """Read in advance what opening the log reads, so that it is in the page cache."""
         directory = self._directory(name)
         try:
             last = await self.in_thread(_look_at, directory, self.disk)
@@ -188,7 +188,7 @@ class FileLedgerStore:
         self._settlers.close()
 
     async def _committed(self, committer: Committer) -> bool:
-        """Whether all that was to be written is. In a thread of its own: the others may hang."""
+        """Whether all queued writes are done. Runs in its own thread: the others may hang."""
         closing = Threads(1, "ledger-closer")
         try:
             return await closing.run(lambda: committer.close(CLOSE_SECONDS))
@@ -196,7 +196,7 @@ class FileLedgerStore:
             closing.close()
 
     async def in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run blocking work beside the event loop."""
+        """Run blocking work in a thread."""
         return await self._threads.run(lambda: work(*args, **kwargs))
 
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -204,9 +204,9 @@ class FileLedgerStore:
         return await self._settlers.run(lambda: work(*args, **kwargs))
 
     async def end(self, work: Callable[[], Callable[[], None] | None]) -> None:
-        """Do what a log does last; what that returns waits for the disk, and is left for later.
+        """Run a log's last work; the function that it returns waits for the disk, and runs later.
 
-        It is done to the end although its caller may be cancelled: it has a file open.
+        It runs to its end even if the caller is cancelled, because it has a file open.
         """
         ending = asyncio.get_running_loop().create_task(self._end(work))
         self.keep(ending)
@@ -243,7 +243,7 @@ class FileLedgerStore:
 
 
 def _look_at(directory: Path, disk: LedgerDisk) -> int:
-    """Read what opening the log reads; its largest ledger id, -1 without any."""
+    """Read what opening the log reads; returns its largest ledger id, -1 if it has none."""
     try:
         for epoch in state.epochs(directory):
             state.load(directory, epoch, disk)

@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop, in threads that a silent disk cannot hold the process by."""
+"""Blocking work in daemon threads, so that a hanging disk cannot block the process's exit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Work = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]
 
 
 class Threads:
-    """A few daemon threads; the standard library's pool is waited for when the process ends."""
+    """A few daemon threads; the standard library's pool would be joined when the process exits."""
 
     def __init__(self, count: int, name: str) -> None:
         self._count = count
@@ -26,7 +26,7 @@ class Threads:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], R]) -> R:
-        """Do it in a thread. The caller may be cancelled; the work goes on."""
+        """Run work in a thread. If the caller is cancelled, the work goes on."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         with self._lock:
@@ -57,7 +57,7 @@ class Threads:
                 continue
 
     def close(self) -> None:
-        """Let the threads end when they have nothing more to do; waits for none of them."""
+        """Let the threads end when their work is done; does not wait for them."""
         for _ in self._started:
             self._queue.put(None)
 

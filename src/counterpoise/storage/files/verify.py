@@ -1,4 +1,4 @@
-"""Looks at everything in a ledger directory and changes nothing: for a copy, or while it is off."""
+"""Checks a ledger directory without changing it: a copy, or while its brokers are stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterpoise.storage.port import Lost
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """One ledger. ``size``: bytes of its sound entries; ``torn``: of what was not finished."""
+    """One ledger. ``size``: bytes of its sound entries; ``torn``: bytes of an unfinished group."""
 
     ledger_id: int
     path: Path
@@ -28,9 +28,9 @@ class LedgerReport:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """One log: its ledgers in order, and the files beside them that cannot be read.
+    """One log: its ledgers in order, and unreadable files beside them.
 
-    ``problem``: why nothing more can be said, if so.
+    ``problem``: why the log could not be checked, if so.
     """
 
     name: str
@@ -41,12 +41,12 @@ class LogReport:
 
     @property
     def lost(self) -> int:
-        """How many entries are lost."""
+        """The number of lost entries."""
         return sum(each.entries for ledger in self.ledgers for each in ledger.lost)
 
     @property
     def sound(self) -> bool:
-        """Whether all that was stored is there."""
+        """Whether nothing that was stored is missing."""
         return not (self.lost or self.unreadable or self.cursors_lost or self.problem)
 
 

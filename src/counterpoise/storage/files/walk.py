@@ -1,4 +1,4 @@
-"""Every sound record of a ledger file, whatever lies between them."""
+"""Finds every sound record of a ledger file, whatever lies in between."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ ReadAt = Callable[[int, int], bytes]
 
 
 class Place(NamedTuple):
-    """Where in a file the record of an entry begins."""
+    """The offset of an entry's record in a file."""
 
     entry_id: int
     offset: int
 
 
 class Walker:
-    """Goes through a file from one record to the next; ``offset`` is how far it came.
+    """Iterates over the records of a file; ``offset`` is how far it came.
 
-    Where a record is no good it looks for the next one that is: the entries between two records
-    that follow each other are lost.
+    After a damaged record it searches for the next sound one: the entries in between are lost.
     """
 
     def __init__(self, read: ReadAt, kind: Format, start: Place) -> None:
@@ -36,7 +35,7 @@ class Walker:
         self._expected, self.offset = start
 
     def __iter__(self) -> Iterator[tuple[LedgerRecord, int]]:
-        """Each sound record and the offset it begins at."""
+        """Each sound record with its offset."""
         kind = self._kind
         while True:
             base = self.offset
@@ -50,7 +49,7 @@ class Walker:
                 return
 
     def _whole(self, offset: int) -> bytes:
-        """Bytes that hold one whole record at least, if the file does."""
+        """Bytes that hold at least one complete record, if the file does."""
         data = self._read(WINDOW, offset)
         size = self._kind.size(data, 0)
         if size is not None and size > len(data) == WINDOW:
@@ -58,7 +57,7 @@ class Walker:
         return data
 
     def _find_again(self, offset: int) -> bool:
-        """Go to the next sound record at or after ``offset``; whether there is one."""
+        """Move to the next sound record at or after ``offset``; returns whether there is one."""
         kind = self._kind
         while data := self._read(WINDOW, offset):
             at = 0
@@ -76,11 +75,11 @@ class Walker:
 
 
 def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) -> Place:
-    """The place of a sound record at or before an entry's, and near it where that is possible.
+    """The offset of a sound record at or before an entry's, and near it where possible.
 
-    ``place`` is one before it, ``end`` the offset of one behind it, or of the file's end. What lies
-    between is halved: a record is found by its marker, wherever one begins to look. Where none is
-    found, for it is damaged there or an entry is large, what lies before is looked at.
+    ``place`` is one before it, ``end`` the offset of one behind it, or of the file's end. A binary
+    search between them: a record is found by its marker, wherever one begins to look. Where none is
+    found, because of damage or a large entry, the part before is searched.
     """
     while end - place.offset > NEAR:
         middle = (place.offset + end) // 2
@@ -93,7 +92,7 @@ def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) ->
 
 
 def _first_sound(read: ReadAt, kind: Format, offset: int, entry_id: int) -> Place | None:
-    """The first record that begins a little behind an offset, if it is sound."""
+    """The first record shortly after an offset, if it is sound."""
     data = read(NEAR, offset)
     found = kind.find(data, 0, entry_id)
     if found is None:

@@ -1,4 +1,4 @@
-"""A ledger that is written entry by entry, each awaited until it is confirmed."""
+"""Writes a ledger entry by entry, each awaited until it is confirmed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 
 
 class ConfirmedLedger:
-    """One ledger's writer; of its entries at most one is under way."""
+    """Writes one ledger, with at most one entry under way."""
 
     def __init__(self) -> None:
         self._writer: LedgerWriter
@@ -20,7 +20,7 @@ class ConfirmedLedger:
 
     @classmethod
     async def create(cls, client: LedgerClient, purpose: Mapping[str, bytes]) -> ConfirmedLedger:
-        """A new ledger; raises `BookKeeperError`."""
+        """Create a ledger; raises `BookKeeperError`."""
         made = cls()
         made._writer = await client.create(purpose, made)
         return made
@@ -32,11 +32,11 @@ class ConfirmedLedger:
 
     @property
     def entries(self) -> int:
-        """How many it has."""
+        """The number of entries."""
         return self._writer.last_confirmed + 1
 
     async def add(self, payload: bytes) -> None:
-        """Add an entry and return when it is there for good; raises `BookKeeperError`."""
+        """Add an entry and return when it is confirmed; raises `BookKeeperError`."""
         if self.is_over:
             raise LedgerOver(f"ledger {self.ledger} takes no more entries")
         self._waiting = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""From the address of a metadata store to the logs of its BookKeeper cluster."""
+"""Connects to the ledger store of a BookKeeper cluster, by its metadata store's URL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGESTS: Final = {
 
 
 def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
-    """What a client of BookKeeper is given; raises `ConfigError`."""
+    """The options of a BookKeeper client; raises `ConfigError`."""
     try:
         digest = _DIGESTS[options.digest.upper()]
     except KeyError:
@@ -47,10 +47,10 @@ def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
 
 
 async def connect(options: StorageOptions) -> ManagedLedgerStore:
-    """The logs of the BookKeeper cluster whose metadata is where ``options.url`` says.
+    """The ledger store of the BookKeeper cluster with metadata at ``options.url``.
 
-    A session of its own: what brokers own does not depend on it. Raises `InvalidMetadataUrl`,
-    `ConfigError`, and `StorageError` where there is no such cluster.
+    It has its own session: what brokers own does not depend on it. Raises `InvalidMetadataUrl`,
+    `ConfigError`, and `StorageError` if there is no such cluster.
     """
     address = options.bookkeeper_metadata or ""
     if not address.startswith("zk:"):

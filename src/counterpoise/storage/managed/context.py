@@ -1,4 +1,4 @@
-"""What the logs of one broker's store have in common."""
+"""What the logs of one broker's store share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RELEASED: Final = "/counterpoise/released-logs"
 class ManagedContext:
     """Connections, options and clocks of a store.
 
-    ``now``: what the age of ledgers goes by, in seconds; ``wall``: seconds since 1970.
+    ``now``: seconds by which the age of ledgers goes; ``wall``: seconds since 1970.
     """
 
     metadata: MetadataStore
@@ -36,14 +36,14 @@ class ManagedContext:
     is_closed: bool = False
 
     async def mark_released(self, name: str, version: int) -> None:
-        """Note that a log's owner has closed it, when its node had this version."""
+        """Note that a log's owner closed it when its node had this version."""
         try:
             await self.metadata.put(f"{RELEASED}/{name}", b"%d" % version)
         except MetadataError as error:
             raise StorageError(f"{RELEASED}/{name} cannot be written: {error}") from error
 
     async def is_released(self, name: str) -> bool:
-        """Whether a log's node is as its last owner left it."""
+        """Whether a log's node is still as its last owner left it on closing."""
         try:
             node, mark = await asyncio.gather(
                 self.metadata.get(f"{ROOT}/{name}"), self.metadata.get(f"{RELEASED}/{name}")

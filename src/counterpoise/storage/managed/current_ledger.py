@@ -1,4 +1,4 @@
-"""The ledger that a log writes."""
+"""The ledger that a log is writing."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 
 
 class LedgerEvents(Protocol):
-    """What a log is notified of."""
+    """Notifications for a log."""
 
     def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
-        """Entries of a ledger up to and with ``last`` are there for good."""
+        """A ledger's entries up to and including ``last`` are confirmed."""
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
         """A ledger takes no more entries."""
 
 
 class CurrentLedger:
-    """One ledger with its writer, from before it is created until it takes no more entries."""
+    """One ledger with its writer, from before its creation until it takes no more entries."""
 
     def __init__(self, begun: float) -> None:
-        """``begun``: when, by the clock that its age goes by."""
+        """``begun``: when it began, by the clock for the age of ledgers."""
         self.writer: LedgerWriter
         self.begun = begun
         self.events: LedgerEvents | None = None

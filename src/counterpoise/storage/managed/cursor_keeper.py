@@ -1,7 +1,7 @@
-"""The durable cursors of one log, in their nodes and ledgers.
+"""Stores the durable cursors of one log, in their nodes and ledgers.
 
-The first state that is saved of a cursor goes into its node. Those that follow are entries of a
-ledger of its own, which the node names; a close in order puts the last one into the node again.
+The first saved state of a cursor goes into its node. Later ones are entries of a ledger of its own,
+which the node names; an orderly close writes the last one into the node again.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class StoredCursor:
 async def latest_positions(
     client: LedgerClient, node: CursorNode
 ) -> tuple[CursorPositions, BookKeeperError | None]:
-    """A cursor's last state, or its node's and why there is none later.
+    """A cursor's last state; or its node's, with the reason why no later one was read.
 
-    Its ledger is recovered. Raises `BookKeeperError` where that may be read another time.
+    Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed.
     """
     if node.ledger == NO_LEDGER:
         return node.positions, None
@@ -89,7 +89,7 @@ async def _last_state(client: LedgerClient, ledger: int) -> CursorPositions | No
 class CursorKeeper:
     """Saves cursors for the owner of a log. What it reports as saved, the next owner finds.
 
-    Where another broker has the log by now, nothing is reported as saved: a node is changed first,
+    If another broker owns the log by now, nothing is reported as saved: a node is changed first,
     and then the log's node is read, which the other has changed before it read this one.
     """
 
@@ -105,7 +105,7 @@ class CursorKeeper:
     async def load(self, expected: Sequence[str] = ()) -> dict[str, CursorState]:
         """Read every cursor, and fence the former owner's ledgers of them.
 
-        ``expected``: nodes that there were a moment ago, which are read beside their list.
+        ``expected``: cursor nodes seen a moment ago, which are read while they are listed again.
         """
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be read"):
             names, known = await asyncio.gather(
@@ -135,7 +135,7 @@ class CursorKeeper:
         return None
 
     async def save(self, wanted: Mapping[str, CursorState]) -> None:
-        """Store each cursor that differs from what is stored, and drop those that are not wanted.
+        """Store each cursor that differs from what is stored, and delete those not in ``wanted``.
 
         Raises `LogFencedError` and `StorageError`, after which some may be stored.
         """
@@ -172,7 +172,7 @@ class CursorKeeper:
         return len(state.acked) <= self._options.node_ranges_max
 
     async def _append(self, stored: StoredCursor, state: CursorState) -> bool:
-        """Whether the state is in the cursor's ledger now; False where it needs another one."""
+        """Append the state to the cursor's ledger; False if the cursor needs another ledger."""
         writer = stored.writer
         if writer is None or writer.is_over or self._is_due(stored, writer):
             return False
@@ -261,9 +261,9 @@ class CursorKeeper:
             await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})
 
     async def close(self, wanted: Mapping[str, CursorState]) -> None:
-        """Save all, and put each state that is small enough into its node.
+        """Save all cursors, and write each state that is small enough into its node.
 
-        Then `discard_unused` deletes the ledgers that no node names any more.
+        `discard_unused` then deletes the ledgers that no node names any more.
         """
         await self.save(wanted)
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
@@ -273,11 +273,11 @@ class CursorKeeper:
             await self._owned.check_mine()
 
     async def discard_unused(self) -> None:
-        """Delete the ledgers of cursors that are in their nodes."""
+        """Delete the ledgers of cursors whose state is in their node."""
         await asyncio.gather(*(self._discard(each.unused) for each in self._stored.values()))
 
     async def _settle(self, stored: StoredCursor) -> None:
-        """Put a cursor's state into its node, if it is not too large."""
+        """Write a cursor's state into its node, if it is small enough."""
         async with stored.turn:
             if stored.saved is None or stored.writer is None:
                 return
@@ -290,12 +290,12 @@ class CursorKeeper:
                     await closing
 
     async def delete(self) -> None:
-        """Delete every cursor that was loaded, with its ledger."""
+        """Delete every loaded cursor with its ledger."""
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be deleted"):
             await asyncio.gather(*(self._drop(name) for name in list(self._stored)))
 
     async def abandon(self) -> None:
-        """Write nothing more: the log has another owner, or none."""
+        """Stop writing: the log has another owner, or none."""
         for stored in self._stored.values():
             if stored.writer is not None:
                 with contextlib.suppress(BookKeeperError):

@@ -1,4 +1,4 @@
-"""A cursor's state as brokers have it, and as Pulsar stores it."""
+"""Converts a cursor's state between the brokers' form and Pulsar's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ subscription are texts."""
 
 
 def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
-    """What is stored of a cursor, for a broker."""
+    """A stored cursor's state in the brokers' form."""
     properties = dict(node.texts)
     if node.name == DEDUPLICATION:
         properties |= {name: str(number) for name, number in positions.numbers}
@@ -27,9 +27,9 @@ def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
 
 
 def node_of(state: CursorState, ledger: int, former: CursorNode) -> CursorNode:
-    """What to store of a cursor.
+    """The cursor node to store.
 
-    ``former`` is what was stored of it before: its numbers stay, which only Pulsar writes.
+    ``former`` is the node stored before: fields that only Pulsar writes keep their values.
     """
     numbers = former.positions.numbers
     texts = tuple(state.properties.items())

@@ -1,4 +1,4 @@
-"""Entries as brokers send them, of payloads that Pulsar's brokers may have stored."""
+"""Entries as producers sent them, from payloads that Pulsar's brokers may have stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def as_sent(payload: bytes) -> bytes:
 
 
 def count_messages(entry: bytes) -> int:
-    """How many messages an entry holds; 1 where its metadata cannot be read."""
+    """The number of messages in an entry; 1 if its metadata is unreadable."""
     try:
         return messages_in(entry)
     except BadEntry:

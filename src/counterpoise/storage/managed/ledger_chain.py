@@ -1,4 +1,4 @@
-"""The ledgers of a log: the list in its node, and the one that is written."""
+"""The ledgers of a log: those listed in its node, and the one being written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 async def create_ledger(
     client: LedgerClient, name: str, purpose: Mapping[str, bytes], now: Clock
 ) -> CurrentLedger:
-    """A ledger for a log, which does not list it yet; raises `StorageError`."""
+    """Create a ledger that the log does not list yet; raises `StorageError`."""
     made = CurrentLedger(now())
     try:
         made.writer = await client.create(purpose, made)
@@ -31,7 +31,7 @@ async def create_ledger(
 
 
 async def delete_unlisted(client: LedgerClient, ledger: CurrentLedger) -> None:
-    """Delete a ledger that was created and that no log lists."""
+    """Delete a ledger that was created but is listed by no log."""
     await _end(ledger)
     await _delete(client, ledger.ledger_id)
 
@@ -60,7 +60,7 @@ class LedgerChain:
         now: Clock,
         wall: Clock,
     ) -> None:
-        """``now``: what the age of ledgers goes by, in seconds; ``wall``: seconds since 1970."""
+        """``now``: seconds by which the age of ledgers goes; ``wall``: seconds since 1970."""
         self.owned = owned
         self.current: CurrentLedger
         """The ledger that is written, from `begin` on."""
@@ -76,9 +76,9 @@ class LedgerChain:
         self._listing = asyncio.Lock()
 
     async def create_next(self) -> CurrentLedger:
-        """The ledger that `list_next` makes the current one; raises `StorageError`.
+        """The ledger that `list_next` will make the current one; raises `StorageError`.
 
-        One that was created before, and could not be listed, is used.
+        Reuses one that was created before and could not be listed.
         """
         if self._next is not None and self._next.is_over:
             # Whether it is listed may be unknown: the next list is without it.
@@ -90,9 +90,9 @@ class LedgerChain:
         return self._next
 
     async def settle(self, ledger: CurrentLedger, committed: int) -> int:
-        """Close a ledger; how many entries it has for good. Raises `StorageError`.
+        """Close a ledger; returns its final number of entries. Raises `StorageError`.
 
-        More than ``committed`` where another client has closed it, and found more.
+        More than ``committed`` if another client has closed it and found more.
         """
         try:
             try:
@@ -111,7 +111,7 @@ class LedgerChain:
         return committed
 
     async def list_next(self, following: CurrentLedger, entries: int, size: int) -> None:
-        """List a ledger behind the current one, which has so many entries and bytes."""
+        """List a ledger after the current one, which has so many entries and bytes."""
         async with self._listing:
             closed = list(self.closed)
             if entries:
@@ -124,7 +124,7 @@ class LedgerChain:
     async def begin(
         self, following: CurrentLedger, found: Iterable[ListedLedger], empty: Iterable[int]
     ) -> None:
-        """List what a former owner left, and the next ledger; ``empty`` ones are deleted."""
+        """List a former owner's ledgers and the next one; delete ``empty`` ones."""
         async with self._listing:
             self._next = following
             self._dropped.update(empty)
@@ -139,7 +139,7 @@ class LedgerChain:
         return ListedLedger(ledger_id, entries, size, int(self._wall() * 1000), False, False)
 
     async def _list(self, closed: list[ListedLedger], current: CurrentLedger) -> None:
-        """Change the list, then delete what it has no more."""
+        """Write the list, then delete ledgers that it no longer has."""
         kept = [each for each in closed if each.ledger not in self._dropped]
         written = ListedLedger(current.ledger_id, 0, 0, 0, False, False)
         await self.owned.list_ledgers([*kept, written])
@@ -148,19 +148,19 @@ class LedgerChain:
         await asyncio.gather(*(_delete(self._client, each) for each in dropped))
 
     def drop(self, ledger_ids: Iterable[int]) -> None:
-        """Leave these out of the list when it changes next, and delete them."""
+        """Leave these ledgers out of the next list, and delete them then."""
         self._dropped.update(ledger_ids)
 
     async def trim(self) -> None:
-        """Do now what `drop` asked for; raises `LogFencedError` and `StorageError`."""
+        """Do now what `drop` requested; raises `LogFencedError` and `StorageError`."""
         async with self._listing:
             if self._dropped:
                 await self._list(self.closed, self.current)
 
     async def close(self, committed: int) -> bool:
-        """Close the current ledger; whether the next owner finds it so without recovery.
+        """Close the current ledger; returns whether the next owner needs no recovery.
 
-        Raises `LogFencedError` where the log has another owner.
+        Raises `LogFencedError` if the log has another owner.
         """
         if self._next is not None:
             await self._discard_next()
@@ -174,14 +174,14 @@ class LedgerChain:
         return True
 
     async def delete(self) -> None:
-        """Delete every ledger, of a log that is to have none any more; raises `BookKeeperError`."""
+        """Delete every ledger of a log that is being deleted; raises `BookKeeperError`."""
         with contextlib.suppress(BookKeeperError):
             await self.current.writer.close()
         ids = [each.ledger for each in self.closed] + [self.current.ledger_id]
         await asyncio.gather(*map(self._client.delete, ids))
 
     async def _discard_next(self) -> None:
-        """Delete a ledger that was created and is not listed."""
+        """Delete the ledger that was created and is not listed."""
         following, self._next = self._next, None
         if following is None:
             return
@@ -198,7 +198,7 @@ class LedgerChain:
             await delete_unlisted(self._client, following)
 
     async def abandon(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         await self._discard_next()
         if self._is_begun:
             with contextlib.suppress(BookKeeperError):

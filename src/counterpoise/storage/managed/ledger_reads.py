@@ -1,4 +1,4 @@
-"""Reads of a log's ledgers."""
+"""Reads a log's ledgers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRIES_MAX: Final = 1000
 
 
 class LostEntries(Exception):
-    """What was to be read is lost."""
+    """The entries to be read are lost."""
 
     def __init__(self, lost: Lost) -> None:
         super().__init__(str(lost))
@@ -25,23 +25,23 @@ class LostEntries(Exception):
 
 
 class LedgerReads:
-    """The readers of a log's ledgers, each opened when it is needed first."""
+    """The readers of a log's ledgers, each opened on first use."""
 
     def __init__(self, client: LedgerClient) -> None:
         self._client = client
         self._readers: dict[int, LedgerReader] = {}
 
     def forget(self, ledger_ids: Iterable[int]) -> None:
-        """These are deleted, or not written any more."""
+        """Close the readers of ledgers that were deleted or closed."""
         for ledger_id in ledger_ids:
             self._readers.pop(ledger_id, None)
 
     async def read(
         self, ledger: IndexedLedger, entry_id: int, max_bytes: int, current: CurrentLedger
     ) -> list[bytes]:
-        """Entries from this one on: one at least, ``max_bytes`` about at most.
+        """Entries from this one on: at least one, about ``max_bytes`` at most.
 
-        Raises `LostEntries` where the first of them is lost, and `StorageError`.
+        Raises `LostEntries` if the first is lost, and `StorageError`.
         """
         mean = max(ledger.size // max(ledger.entries, 1), 1)
         count = min(max(max_bytes // mean, 1), ENTRIES_MAX, ledger.entries - entry_id)

@@ -39,11 +39,12 @@ RETRY_S = 10.0
 
 
 class ManagedLog(GroupLog[C]):
-    """Groups go to the current ledger, an entry of BookKeeper's for each of theirs.
+    """A log whose groups go to the current BookKeeper ledger, entry by entry.
 
-    Several are in flight; they are committed in order, as the ledger confirms their entries. When
-    it takes no more, whatever the reason, its end is settled, another one is listed, and what
-    was not confirmed is sent again, in order. Only another owner's list ends the log.
+    Several groups are in flight; they are committed in order, as the ledger confirms their entries.
+    When the ledger takes no more, whatever the reason, its end is settled, another ledger is
+    listed, and what was not confirmed is sent again, in order. Only a list written by another owner
+    ends the log.
     """
 
     groups_in_flight = GROUPS_IN_FLIGHT
@@ -89,9 +90,10 @@ class ManagedLog(GroupLog[C]):
         self._give()
 
     def _give(self) -> None:
-        """Give the current ledger what it was not given of the groups in flight.
+        """Pass the groups in flight on to the current ledger, as far as not done yet.
 
-        Where another ledger has to begin first: once the current one has confirmed what it has.
+        If another ledger has to begin first, it waits until the current one has confirmed its
+        entries.
         """
         while not self._is_rolling and self._given < len(self._submitted):
             if self._chain.current.is_over or self._is_due():
@@ -102,7 +104,7 @@ class ManagedLog(GroupLog[C]):
             super()._begin(self._submitted[self._given])
 
     def _committed(self) -> int:
-        """How many entries of the current ledger are committed."""
+        """The number of committed entries of the current ledger."""
         last = self._index.last
         return last.entries if last.ledger_id == self._chain.current.ledger_id else 0
 
@@ -157,9 +159,9 @@ class ManagedLog(GroupLog[C]):
                 self._written(each)
 
     def _cut_off(self, count: int, ledger_id: int) -> list[EntryGroup[C]]:
-        """The first entries in flight, placed in a ledger behind what it has, as groups of theirs.
+        """The first ``count`` entries in flight as groups of their own, placed in a ledger.
 
-        A group of which only some are among them is cut in two.
+        A group that contains more entries is split in two.
         """
         heads: list[EntryGroup[C]] = []
         at = self._committed()
@@ -174,7 +176,7 @@ class ManagedLog(GroupLog[C]):
         return heads
 
     def _cut(self, place: int, count: int) -> EntryGroup[C]:
-        """Make two groups of one in flight; gives the first, which has so many entries."""
+        """Split a group in flight; returns the first part, which has ``count`` entries."""
         rest, head = self._submitted[place], EntryGroup[C]()
         head.entries, rest.entries = rest.entries[:count], rest.entries[count:]
         head.messages, rest.messages = rest.messages[:count], rest.messages[count:]
@@ -246,7 +248,7 @@ class ManagedLog(GroupLog[C]):
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:
-        """A chunk of recently written entries that contains ``index``."""
+        """A cached chunk that contains ``index``."""
         return self._cache.at(index)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:

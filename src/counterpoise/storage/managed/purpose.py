@@ -1,4 +1,4 @@
-"""What a ledger's custom metadata says of it (Java's ``LedgerMetadataUtils``)."""
+"""The custom metadata of a ledger (Java's ``LedgerMetadataUtils``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OWNER: Final = "counterpoise/owner"
 
 
 def messages_purpose(name: str, owner: str) -> dict[str, bytes]:
-    """Of a ledger with messages of a managed ledger."""
+    """For a ledger with messages of a managed ledger."""
     return {
         "application": b"pulsar",
         "component": b"managed-ledger",
@@ -19,7 +19,7 @@ def messages_purpose(name: str, owner: str) -> dict[str, bytes]:
 
 
 def cursor_purpose(name: str, cursor: str) -> dict[str, bytes]:
-    """Of the ledger of a cursor, whose name is encoded as its node's."""
+    """For a cursor's ledger. The cursor's name is encoded as in its node's path."""
     return {
         "application": b"pulsar",
         "component": b"managed-ledger",

@@ -28,9 +28,9 @@ _DEFAULTS = ManagedLedgerOptions()
 
 
 class ManagedLedgerStore:
-    """One broker's access to the logs of a cluster; it lives on one event loop.
+    """One broker's access to the logs of a BookKeeper cluster, on one event loop.
 
-    BookKeeper gives ledgers their ids, so whatever else supplies ids is not asked.
+    BookKeeper assigns ledger ids, so other sources of ids are not used.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ManagedLedgerStore:
         now: Clock = time.monotonic,
         wall: Clock = time.time,
     ) -> None:
-        """``metadata`` and ``client`` are this store's own: it closes them."""
+        """``metadata`` and ``client`` belong to this store, which closes them."""
         self.topics: TopicCodec = ManagedLedgerTopics()
         self._context = ManagedContext(
             metadata,
@@ -67,10 +67,10 @@ class ManagedLedgerStore:
         return ManagedLog(name, listener, self._context, taken)
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
-        """Nothing is kept of what could be read: all of it may change until the log is opened."""
+        """Does nothing: all that could be read may change until the log is opened."""
 
     async def highest_ledger(self) -> int:
-        """The largest ledger id of the BookKeeper cluster, whatever the ledger is for."""
+        """The largest ledger id of the BookKeeper cluster, whatever the ledger's purpose."""
         highest = -1
         try:
             async for ids in ledger_ids(self._context.metadata, self._context.ledgers_root):
@@ -80,7 +80,7 @@ class ManagedLedgerStore:
         return highest
 
     async def is_released(self, name: str) -> bool:
-        """Whether the log's node is as its last owner left it."""
+        """Whether the log's node is still as its last owner left it on closing."""
         return await self._context.is_released(name)
 
     async def exists(self, name: str) -> bool:
@@ -91,7 +91,7 @@ class ManagedLedgerStore:
             raise StorageError(f"{ROOT}/{name} cannot be read: {error}") from error
 
     async def delete(self, name: str) -> None:
-        """Take the log over, then delete its cursors, its ledgers and its node."""
+        """Take the log over, then delete its cursors, ledgers and node."""
         if not await self.exists(name):
             return
         taken = await take_over(self._context, name, "its deletion")

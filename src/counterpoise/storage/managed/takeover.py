@@ -1,8 +1,8 @@
-"""Taking over a log from its former owner.
+"""Takes over a log from its former owner.
 
 The former owner's last ledger is recovered, which fences it. Then the log's node is changed by
-compare-and-set to list a new ledger. From then on the former owner can begin no ledger, and the one
-that it has takes no entry. Cursors are read last: what it saved before is there.
+compare-and-set to list a new ledger. From then on the former owner can start no ledger, and the one
+that it has takes no entry. Cursors are read last, so that everything it saved before is found.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ REPLICATORS: Final = "pulsar.repl"
 
 
 class UnsupportedLog(StorageError):
-    """A log with a feature of Pulsar's that is not supported here. Its messages were left alone."""
+    """A log with a feature of Pulsar's that is not supported here. It was not changed."""
 
     def __init__(self, name: str, feature: str) -> None:
         super().__init__(
@@ -99,9 +99,9 @@ async def take_over(context: ManagedContext, name: str, owner: str) -> TakenOver
 
 
 async def _node(context: ManagedContext, name: str) -> tuple[Stored, list[CursorNode]]:
-    """The log's node, created where there is none, and the nodes of its cursors.
+    """The log's node, created if missing, and its cursors' nodes.
 
-    Refused where Pulsar's features are used.
+    Raises `UnsupportedLog` if unsupported features of Pulsar are in use.
     """
     metadata, path = context.metadata, f"{ROOT}/{name}"
     try:
@@ -133,7 +133,7 @@ async def _supported_cursors(
 
 
 async def _names_compacted_ledger(client: LedgerClient, node: CursorNode) -> bool:
-    """Whether Pulsar has compacted the topic; the cursor alone says that it may be compacted."""
+    """Whether Pulsar has compacted the topic; a cursor alone only shows that it may be."""
     latest, _ = await latest_positions(client, node)
     # What the node has may be in use still.
     names = {name for name, _ in (*node.positions.numbers, *latest.numbers)}
@@ -141,14 +141,14 @@ async def _names_compacted_ledger(client: LedgerClient, node: CursorNode) -> boo
 
 
 async def _recover_cursor(client: LedgerClient, node: CursorNode) -> None:
-    """Recover a cursor's ledger; that it fails is noticed when the cursor is read."""
+    """Recover a cursor's ledger. A failure is noticed when the cursor is read."""
     if node.ledger != NO_LEDGER:
         with contextlib.suppress(BookKeeperError):
             await client.recover(node.ledger)
 
 
 async def _recovered(client: LedgerClient, name: str, value: bytes) -> list[ListedLedger]:
-    """The ledgers that the node lists, with the entries of those that a former owner wrote.
+    """The ledgers that the node lists, with the number of entries of those not closed.
 
     All but the last are closed, unless their owner died at the wrong moment.
     """

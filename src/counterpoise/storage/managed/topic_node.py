@@ -1,4 +1,4 @@
-"""The node of a topic's managed ledger: who owns the log, and which ledgers it has."""
+"""The node of a topic's managed ledger: the log's owner and its ledgers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from counterpoise.storage.topic_record import TopicRecord
 
 
 class ManagedLedgerTopics:
-    """Topics in the nodes of their managed ledgers (`TopicCodec`)."""
+    """Reads and writes topics in their managed ledgers' nodes (`TopicCodec`)."""
 
     def read(self, value: bytes) -> TopicRecord:
         """See `TopicCodec.read`; raises `UnreadableNode`."""
@@ -35,9 +35,9 @@ class ManagedLedgerTopics:
 
 
 class OwnedNode:
-    """A topic's node, changed by compare-and-set for as long as its log has this owner.
+    """A topic's node, changed by compare-and-set while this owner has its log.
 
-    Others may change properties of the topic in it meanwhile. They stay.
+    Others may change the topic's properties in it meanwhile; those changes are kept.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class OwnedNode:
         value: bytes,
         version: int,
     ) -> None:
-        """``value`` and ``version``: what was read before the log was fenced."""
+        """``value`` and ``version``: read before the log was fenced."""
         self.name = name
         self.path = f"{ROOT}/{name}"
         self._metadata = metadata
@@ -61,10 +61,10 @@ class OwnedNode:
         self._changing = asyncio.Lock()
 
     async def list_ledgers(self, ledgers: Sequence[ListedLedger]) -> None:
-        """List these; the last one was created by this owner.
+        """Write the list of ledgers; this owner created the last one.
 
-        Raises `LogFencedError` where the log has another owner, and `StorageError` where it is
-        unknown whether they are listed now.
+        Raises `LogFencedError` if the log has another owner, and `StorageError` if it is unknown
+        whether the list was written.
         """
         self._mine.add(ledgers[-1].ledger)
         async with self._changing:
@@ -83,11 +83,11 @@ class OwnedNode:
                     return
 
     def lists(self, ledger: int) -> bool:
-        """Whether a ledger is listed, as far as the node was read or written last."""
+        """Whether the node listed a ledger when it was last read or written."""
         return ledger in _ids(parse_managed_ledger(self.name, self._value).ledgers)
 
     async def check_mine(self) -> None:
-        """Raise `LogFencedError` unless the log has this owner."""
+        """Raise `LogFencedError` unless this owner still has the log."""
         async with self._changing:
             await self._read_again()
 
@@ -106,7 +106,7 @@ class OwnedNode:
         self._value, self.version = stored.value, stored.version
 
     async def _owner(self, listed: tuple[int, ...]) -> str:
-        """The broker that created the ledger which is written now, as far as that can be said."""
+        """The broker that created the ledger being written, if its metadata says so."""
         if not listed:
             return "its deletion"
         path = ledger_path(self._ledgers_root, listed[-1])

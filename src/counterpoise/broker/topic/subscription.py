@@ -28,11 +28,16 @@ from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Log, Position
+from counterpoise.wire.bit_words import words_for
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 
 CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""
+
+UNREAD_WORDS_MAX = 16
+"""Words of 64 messages that are taken of a batch whose size memory does not know: clients make
+batches of 1,000 messages unless they are set to more, and those are acknowledged as a whole."""
 
 SEEK_WORK = 100
 """What it costs of a turn (`DeliveryTurns`) to move a cursor, which disconnects its consumers."""
@@ -218,6 +223,12 @@ class Subscription(SubscriptionCursor):
     def _ack_part(self, index: int, ack_set: Sequence[int]) -> int:
         """Acknowledge a part of a batch, if brokers do that; how many of its messages are left."""
         if not self._commons.options.batch_index_acks or index >= self.log.end:
+            return int(any(ack_set))
+        # A client may send as many words as a frame has: what is kept is bounded by the batch.
+        chunk = self.log.cached(index)
+        if chunk is not None:
+            ack_set = ack_set[: words_for(chunk.messages[index - chunk.first])]
+        elif len(ack_set) > UNREAD_WORDS_MAX and index not in self.acks.partial:
             return int(any(ack_set))
         return self.acks.ack_part(index, ack_set)
 

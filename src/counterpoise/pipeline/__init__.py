@@ -1,1 +1,3 @@
-"""The balancer on Spark: watch a cluster through its admin API, decide, carry out, remember."""
+"""The balancer on Spark: watch a cluster through its admin API, decide, move bundles, keep a
+history.
+"""

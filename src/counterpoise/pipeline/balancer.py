@@ -1,7 +1,7 @@
-"""One step of balancing, the same inside Spark and in a process of its own.
+"""One step of balancing, the same on Spark and in a plain process.
 
-Decide, keep the decisions, carry them out, keep each outcome, keep the memory: in this order, and
-each step checks what is kept already, so that a step that was cut off anywhere can be repeated.
+Decide, commit the decisions, carry them out, commit each outcome, commit the memory: in this order.
+Each step checks what is committed already, so that an interrupted step can be repeated.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class Balancer:
-    """Turns fold states into rounds of decisions and sees them through.
+    """Turns fold states into rounds of decisions and carries them out.
 
-    `log` gets a sentence whenever something was decided or done.
+    `log` gets a sentence for each decision and outcome.
     """
 
     def __init__(
@@ -55,11 +55,10 @@ class Balancer:
         trail: ActionTrail | None = None,
         notices: BalancerNotices | None = None,
     ) -> None:
-        """`rules` say what may be carried out; `moved_before` is what was moved lately.
+        """`rules` limit what is carried out; `moved_before` are recent moves.
 
-        `trail` has what operators did by hand: brokers that they drained have no part in a round.
-
-        `policies` reads which broker may have what; without it every broker may have every bundle.
+        `trail` has what operators did by hand: brokers that they drained take no part in a round.
+        `policies` reads the placement policies; without it every broker may have every bundle.
         """
         self._metrics = metrics
         self._notices = notices or BalancerNotices(discard, wall_clock_ms)
@@ -90,7 +89,7 @@ class Balancer:
         self._cut_off: Round | None = None
 
     def is_due(self, state: FoldState) -> bool:
-        """Whether this state, or that of any shard, calls for a round or the rest of one."""
+        """Whether this state, or that of any shard, requires a round or the rest of one."""
         poll_id = newest_poll(state)
         if not self._looked:
             self._looked, self._cut_off = True, self._history.cut_off()
@@ -106,7 +105,7 @@ class Balancer:
         return is_due(state, memory, options)
 
     def not_yet(self, state: FoldState) -> str:
-        """Why this state calls for no round by the clock alone; empty where it does."""
+        """Why no round is due by the clock alone; empty if one is."""
         poll_id, options = newest_poll(state), self._strategy.balance
         memory = self._history.memory_before(poll_id)
         if waits_for(state, memory, options) or is_time(poll_id, memory, options):
@@ -118,9 +117,9 @@ class Balancer:
         )
 
     async def step(self, state: FoldState) -> Round | None:
-        """Decide on this state if it is time to, and carry it out; None when it was not.
+        """Plan a round on this state and carry it out if one is due; None if none is.
 
-        A round that was cut off is seen through first, and is given where it is that of this state.
+        An interrupted round is completed first, and returned if it is the one of this state.
         """
         if not await asyncio.to_thread(self.is_due, state):
             return None
@@ -174,7 +173,7 @@ class Balancer:
         return made
 
     def _held(self, reason: str, over: str = "") -> None:
-        """Say once why no round is made, and once that rounds are made again, and what is over."""
+        """Log once why no round is made, and once that rounds continue."""
         self._notices.held("rounds", reason)
         if reason and not self._over:
             self._log(f"no round is made: {reason}")
@@ -183,7 +182,7 @@ class Balancer:
         self._over = over if reason else ""
 
     def _cordon(self, drains: Mapping[str, OperatorAction]) -> None:
-        """Leave drained brokers out of what is balanced, and say so once for each."""
+        """Exclude drained brokers from balancing, and log each once."""
         for broker in sorted(drains.keys() - self._cordoned):
             drain = drains[broker]
             why = f": {drain.why}" if drain.why else ""

@@ -28,10 +28,10 @@ LOOK_MOST_S: Final = 2.0
 
 
 class BundleLookup:
-    """Asks the brokers of one cluster who owns a bundle; an unowned one may get an owner by it."""
+    """Asks a cluster's brokers for a bundle's owner. An unowned bundle may get an owner by it."""
 
     def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
-        """`where` gives the address of a broker's admin API by its id."""
+        """`where` gives the admin address of a broker by its id."""
         self._admin = admin
         self._where = where
         self._ownership = Ownership(admin, where)
@@ -46,9 +46,9 @@ class BundleLookup:
         takes: bool = False,
         believed: Collection[str] = (),
     ) -> str:
-        """The broker that has a bundle, by its own word; empty when no broker does.
+        """The broker that confirms that it owns the bundle; empty if none does.
 
-        `asked` is the broker to ask first, which `takes` an unowned bundle (`_looked_up`);
+        `asked` is asked first and, with `takes`, acquires an unowned bundle (`_looked_up`);
         `brokers` are those that may own it. An owner that `asked` names is asked itself, unless it
         is one of the `believed`. Raises one of `UNREADABLE`.
         """
@@ -61,7 +61,7 @@ class BundleLookup:
     async def named_by(
         self, broker: str, bundle: str, brokers: Collection[str] = (), *, takes: bool = False
     ) -> str:
-        """Whom a broker names as the bundle's owner, empty for none; raises one of `UNREADABLE`."""
+        """The owner that a broker names, empty for none; raises one of `UNREADABLE`."""
         name = BundleName.parse(bundle)
         namespace = str(name.namespace)
         if is_left_in_place(namespace):
@@ -78,7 +78,7 @@ class BundleLookup:
         return await self._asked_by_range(bundle, broker, brokers)
 
     async def _asked_by_range(self, bundle: str, broker: str, brokers: Collection[str]) -> str:
-        """The owner, without giving an unowned bundle one."""
+        """The owner, found without assigning an unowned bundle."""
         whose = await self._ownership.whose(bundle, broker, brokers)
         if not whose.active:
             raise RefusedError(f"{bundle} {BEING_UNLOADED}")
@@ -87,11 +87,11 @@ class BundleLookup:
     async def _looked_up(
         self, bundle: BundleName, topic: str, broker: str, *, takes: bool = False
     ) -> str | None:
-        """The owner, by a broker's answer to a lookup; None when there is no such topic.
+        """The owner, by a broker's response to a lookup; None if there is no such topic.
 
-        An unowned bundle gets an owner by being looked up: the broker itself with `takes`, as if
-        the leader had sent us there, else the broker that the leader chooses. Raises one of
-        `UNREADABLE`, as while the bundle changes hands.
+        A lookup assigns an unowned bundle: to the broker itself with `takes`, as if the leader had
+        redirected there, otherwise to the broker that the leader chooses. Raises one of
+        `UNREADABLE`, also while the bundle changes hands.
         """
         asks = "?authoritative=true" if takes else ""
         url = f"{lookup_url(self._where(broker), topic)}{asks}"
@@ -113,11 +113,11 @@ class BundleLookup:
 
 
 def pause_after(before: float = 0.0) -> float:
-    """Seconds until the owner is asked for again, by the pause before: longer each time."""
+    """Seconds until the next attempt, from the previous pause: longer each time."""
     return min(LOOK_MOST_S, before * 1.2) or LOOK_EVERY_S
 
 
 def name_in(bundle: str) -> str:
-    """The name of a topic that would be in a bundle."""
+    """A topic name that hashes into the bundle."""
     name = BundleName.parse(bundle)
     return topic_at(f"persistent://{name.namespace}/{PROBE}", name.range.lower)

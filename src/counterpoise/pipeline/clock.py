@@ -1,4 +1,4 @@
-"""The wall clock, by how much it may be wrong, and how long a cluster may take to answer."""
+"""The wall clock, its possible error, and how long a cluster may take to respond."""
 
 import time
 from typing import Final

@@ -1,7 +1,7 @@
-"""Carry moves out through the admin API, and see for ourselves what came of them.
+"""Carries moves out through the admin API, and verifies each outcome.
 
-A 204 from the cluster is not believed: the destination can be lost to a lookup that came first, and
-an unload can fail half-way. A move is done when the destination says that it owns the bundle.
+A 204 from the cluster proves nothing: a lookup that came first can win the bundle, and an unload
+can fail half-way. A move is done when the destination confirms that it owns the bundle.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ async def _nothing_holds() -> str:
 class Executor:
     """Unloads bundles to their destinations and verifies the new owner.
 
-    `held` is asked before each move and each unload: why nothing may be moved just now, or an
-    empty text.
+    `held` is asked before each move and each unload: why nothing may be moved now, or an empty
+    text.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Executor:
         held: Callable[[], Awaitable[str]] = _nothing_holds,
         where: Callable[[str], str] = "http://{}".format,
     ) -> None:
-        """`where` gives the address of a broker's admin API by its id."""
+        """`where` gives the admin address of a broker by its id."""
         self._where = where
         self._held = held
         self._session = session
@@ -84,10 +84,10 @@ class Executor:
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], Awaitable[None]],
     ) -> None:
-        """Carry the moves out; `done` keeps each outcome as soon as it is known.
+        """Carry the moves out; `done` gets each outcome as soon as it is known.
 
         `brokers` are those that may turn out to be the new owner. Never raises for what a cluster
-        does or says.
+        does or responds.
         """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
 
@@ -108,7 +108,7 @@ class Executor:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def pause_before(self, attempt: int) -> None:
-        """Wait before an attempt, the first of which is 1, at moves that failed."""
+        """Wait before attempt number ``attempt`` (the first is 1) at failed moves."""
         if attempt > 1:
             await asyncio.sleep(self._options.again_after_s * 2 ** (attempt - 2))
 
@@ -167,7 +167,7 @@ class Executor:
         raise AssertionError("the last try returns or raises")
 
     async def _owner(self, move: Move, brokers: Sequence[str]) -> str:
-        """The bundle's owner now; empty when no broker owns it."""
+        """The bundle's owner now; empty if no broker owns it."""
         # Asked as if the leader had sent us there, the destination takes an unowned bundle.
         return await self._lookup.owner(
             move.bundle,
@@ -178,7 +178,7 @@ class Executor:
         )
 
     async def _owner_by_now(self, move: Move, brokers: Sequence[str]) -> str:
-        """Who owns a bundle that is not moved any more: it may have been before a restart."""
+        """The owner of a bundle that is not moved: it may have been moved before a restart."""
         with contextlib.suppress(*NO_ANSWER):
             return await self._lookup.owner(
                 move.bundle, move.source, brokers, believed=(move.source,)
@@ -208,7 +208,7 @@ class Executor:
             ) from None
 
     async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[MoveStatus, str]:
-        """Ask until the destination says that it has the bundle, or the time is up."""
+        """Ask until the destination confirms that it owns the bundle, or the time is up."""
         owner, trouble, pause = "", "", 0.0
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -241,7 +241,7 @@ class Executor:
             return MoveStatus.UNOWNED, ""
 
     async def _came_back(self, move: Move) -> None:
-        """Raise when the source says itself that it has the bundle: others may know it late."""
+        """Raise if the source itself says that it owns the bundle: others may notice it late."""
         owner = ""
         with contextlib.suppress(*NO_ANSWER):
             owner = await self._lookup.named_by(move.source, move.bundle, (move.source,))
@@ -252,7 +252,7 @@ class Executor:
 
 
 class _MoveTurns:
-    """Lets as many moves be under way as their pace allows."""
+    """Lets as many moves run concurrently as their pace allows."""
 
     def __init__(self, pace: MovePace) -> None:
         self.pace = pace
@@ -261,7 +261,7 @@ class _MoveTurns:
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[str]:
-        """Wait for a turn; gives why nothing may begin any more, empty where it may."""
+        """Wait for a place; yields why nothing may begin any more, empty if it may."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._under_way < self.pace.at_once)
             self._under_way += 1
@@ -274,8 +274,8 @@ class _MoveTurns:
 
 
 class _WithheldError(Exception):
-    """Nothing may be moved just now; the message says why."""
+    """Nothing may be moved now; the message says why."""
 
 
 class _CameBackError(RefusedError):
-    """The bundle is where it was: another lookup came first, and the leader chose its old owner."""
+    """The bundle is where it was: a lookup came first, and the leader chose its old owner."""

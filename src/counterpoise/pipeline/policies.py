@@ -1,7 +1,7 @@
-"""Read of a cluster which brokers may have a bundle: its policies, groups, domains and settings.
+"""Reads a cluster's placement policies: isolation, groups, domains and settings.
 
-What is not there (no policy, no group) is answered with 204 or 404. Anything else that cannot be
-read raises: a bundle that is placed without its policy may end where it must not be.
+A missing policy or group is answered with 204 or 404. Anything else that cannot be read raises: a
+bundle placed without its policy may end where it must not be.
 """
 
 import asyncio
@@ -47,24 +47,26 @@ FACTS: Final = (
 
 
 class CannotSeeError(ExplainedError):
-    """What a plan depends on could not be read; the message is a sentence for a person."""
+    """Something that a plan depends on could not be read; the message is a sentence for a
+    person.
+    """
 
 
 class PolicyReader:
-    """Asks for what filters go by; `base` is a broker's admin API. Raises `CannotSeeError`."""
+    """Reads what filters need; `base` is a broker's admin API. Raises `CannotSeeError`."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
     async def cluster(self, address: str, broker: str) -> str:
-        """The cluster that a broker is of."""
+        """The name of a broker's cluster."""
         try:
             return await cluster_of(self._admin, address, broker)
         except UNREADABLE as error:
             raise CannotSeeError(f"{address}: {said(error)}") from None
 
     async def settings(self, addresses: Sequence[str]) -> Properties:
-        """What the cluster runs with; raises `CannotSeeError`."""
+        """The cluster's settings; raises `CannotSeeError`."""
         try:
             return await settings_of_any(self._admin, addresses)
         except RefusedError as error:
@@ -82,7 +84,7 @@ class PolicyReader:
             ) from None
 
     async def domains(self, base: str, cluster: str) -> dict[str, str]:
-        """Failure domain by broker."""
+        """The failure domain of each broker."""
         found = await self._needed(f"{base}/clusters/{quote(cluster)}/failureDomains") or {}
         return {
             broker: name for name, each in found.items() for broker in each.get("brokers") or ()
@@ -97,13 +99,13 @@ class PolicyReader:
         return {name: str(group) for name, group in zip(asked, found, strict=True) if group}
 
     async def members(self, base: str, cluster: str, group: str, one: str) -> frozenset[str]:
-        """The namespaces of a group, `one` of which is known."""
+        """The namespaces of an anti-affinity group, of which `one` is known."""
         tenant = quote(one.partition("/")[0])
         url = f"{base}/namespaces/{quote(cluster)}/antiAffinity/{quote(group)}?tenant={tenant}"
         return frozenset(await self._needed(url) or (one,))
 
     async def answer(self, url: str) -> Any:
-        """The answer as JSON, None when there is none; raises `UNREADABLE`, or what JSON does."""
+        """The response as JSON, None if it is empty; raises `UNREADABLE`, or a JSON error."""
         try:
             body = await self._admin.get(url)
         except RefusedError as error:
@@ -128,10 +130,10 @@ class PolicyReader:
 
 
 class RoundPolicies:
-    """What the rounds of a balancer heed besides load, read again for each.
+    """The placement policies for a balancer's rounds, read again for each.
 
-    But for anti-affinity groups, which are asked for namespace by namespace: they are believed for
-    `GROUPS_FOR` rounds. A namespace that was not there before is asked for at once.
+    Except anti-affinity groups, which are read namespace by namespace: they are reused for
+    `GROUPS_FOR` rounds. A new namespace is read at once.
     """
 
     def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
@@ -171,7 +173,9 @@ class RoundPolicies:
         )
 
     async def _filters(self, address: str) -> FilterOptions:
-        """The brokers' own settings; which broker has how many bundles is no matter: load is."""
+        """The brokers' own filter settings, without evenness by count: the balancer evens out
+        load.
+        """
         try:
             conf = await settings_of(self._admin, address)
             return replace(from_conf(FilterOptions, conf.values), distribute_evenly=False)
@@ -194,7 +198,7 @@ class RoundPolicies:
 
 
 def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
-    """What brokers' reports say that filters go by; `columns` are those of `FACTS`."""
+    """What filters need of the brokers' reports; `columns` are those of `FACTS`."""
     # The extensible manager is always named: who gave a report without a name runs the modular one.
     return {
         broker: BrokerFacts(

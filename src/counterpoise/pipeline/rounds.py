@@ -1,7 +1,7 @@
-"""Carries a round out within the operator's rules, and keeps what came of it.
+"""Carries a round out within the operator's rules, and commits its outcomes.
 
-The round is kept before its first move, each outcome as soon as it is known, and the memory last,
-so that a round that was cut off anywhere can be finished by another process.
+The round is committed before its first move, each outcome as soon as it is known, and the memory
+last, so that another process can complete an interrupted round.
 """
 
 import asyncio
@@ -61,10 +61,10 @@ class RoundRunner:
         state: FoldState,
         by_hand: Sequence[PastMove] = (),
     ) -> list[MoveOutcome]:
-        """Carry out what is left of a kept round, and keep the memory that ends it.
+        """Carry out what is left of a committed round, and commit the memory that ends it.
 
-        `brokers` are those that may turn out to own a bundle, `state` has what they reported when
-        the round was decided, `by_hand` what operators moved lately.
+        `brokers` are those that may turn out to own a bundle, `state` has their reports when the
+        round was decided, `by_hand` what operators moved lately.
         """
         outcomes = await asyncio.to_thread(self._known, made)
         left = [move for move in made.moves if move.id not in outcomes]
@@ -110,13 +110,13 @@ class RoundRunner:
         return ended
 
     def _known(self, made: Round) -> dict[str, MoveOutcome]:
-        """What became of a round's moves so far, by their ids."""
+        """The outcomes of a round's moves so far, by move id."""
         known = [self._history.outcome(move.id) for move in made.moves]
         return {one.id: one for one in known if one}
 
 
 def _rule(reason: str) -> str:
-    """Which rule a reason names, at its end and in brackets: the figures before it change."""
+    """The rule that a reason names in brackets at its end: the figures before it change."""
     return reason.rpartition("(")[2]
 
 

@@ -45,7 +45,7 @@ FINISH_WITHIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RunSettings(WatchSettings):
-    """What a run of the balancer needs to know besides its strategy."""
+    """The settings of a balancer's run besides its strategy."""
 
     master: str = "local[*]"
     spark_conf: tuple[tuple[str, str], ...] = ()
@@ -59,7 +59,7 @@ class RunSettings(WatchSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Spark:
-    """A session with the balancer's fold on it."""
+    """A Spark session with the balancer's fold."""
 
     session: "SparkSession"
     job: JobWatch
@@ -69,8 +69,8 @@ class _Spark:
 class SparkBalancer(HistoryKeeper):
     """Runs one history's balancer.
 
-    Without `spark` a session is started, and stopped together with its JVM; a session that is given
-    is left running.
+    Without `spark` it starts a session, and stops it together with its JVM; a session passed in is
+    left running.
     """
 
     _settings: RunSettings
@@ -155,7 +155,7 @@ class SparkBalancer(HistoryKeeper):
         return _Spark(session, job, PatientFold(fold, self._writer, self._log))
 
     def _batch_every_ms(self) -> int:
-        """Often enough that no round is late by more than a quarter of the time between two."""
+        """The interval of batches: no round is late by more than a quarter of its interval."""
         return min(BATCH_EVERY_MOST_MS, self._strategy.balance.decide_every_ms // 4)
 
     def _stop(self, spark: _Spark) -> None:
@@ -166,7 +166,7 @@ class SparkBalancer(HistoryKeeper):
     async def _collect(
         self, polling: Polling, folding: "asyncio.Task[None]", stop: asyncio.Event
     ) -> None:
-        """Poll and land until `stop` is set; raises what ends the fold."""
+        """Poll and land until `stop` is set; raises the error that ends the fold."""
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
@@ -187,7 +187,7 @@ class SparkBalancer(HistoryKeeper):
             stopping.cancel()
 
     async def _fold(self, starting: "asyncio.Task[_Spark]") -> None:
-        """Fold what lands and make rounds of it, until that is to end."""
+        """Fold what lands and make rounds of it, until stopped."""
         spark = await asyncio.shield(starting)
         # A round that was cut off is seen through first: its state is folded already.
         if spark.fold.states:
@@ -201,7 +201,7 @@ class SparkBalancer(HistoryKeeper):
             await self._landed.wait()
 
     async def _next(self, spark: _Spark) -> FoldedStates | None:
-        """The states after the next batch; logs once that there is no executor to run it."""
+        """The states after the next batch; logs once that no executor has come to run it."""
         batch = asyncio.create_task(asyncio.to_thread(spark.fold.next))
         try:
             late = not (await asyncio.wait([batch], timeout=EXECUTORS_WITHIN_S))[0]
@@ -213,10 +213,10 @@ class SparkBalancer(HistoryKeeper):
             batch.cancel()
 
     async def _end(self, folding: "asyncio.Task[None]") -> None:
-        """Let the batch and the round that are under way end, if that does not take long.
+        """Wait a while for the running batch and round to end.
 
-        On the way out it does not matter what fails: a signal to the process group ends the JVM as
-        well, and what is cut off anywhere is taken up again from what was committed.
+        Errors do not matter on the way out: a signal to the process group ends the JVM as well, and
+        interrupted work continues from what was committed.
         """
         self._is_ending = True
         self._landed.set()
@@ -244,7 +244,7 @@ class SparkBalancer(HistoryKeeper):
         self._keeping.folded(states.up_to)
 
     async def _may_act(self, seen: FoldState) -> bool:
-        """Whether no other shedder moves bundles; logged once, whenever that changes."""
+        """Whether no other shedder moves bundles; logged whenever that changes."""
         if not self._settings.executor.execute:
             return True
         addresses = self._settings.addresses
@@ -262,9 +262,9 @@ class SparkBalancer(HistoryKeeper):
         self.metrics.held.set(bool(reason))
 
     async def _withheld(self) -> str:
-        """Why nothing may be moved by the operator's last order; empty when it may.
+        """Why the operator's last order forbids moves; empty if it does not.
 
-        Raises `SupersededError` when another balancer has taken the history over.
+        Raises `SupersededError` if another balancer has taken the history over.
         """
         control = await asyncio.to_thread(read_control, self._location)
         held = control.withholds(self._began_ms)

@@ -1,4 +1,4 @@
-"""Advice for an operator: `look.py` reads a cluster or a history, `text.py` and `page.py` show it.
+"""Plans for an operator: `look.py` reads a cluster or a history, `text.py` and `page.py` show it.
 
 What is advised is decided in `decide/advice/`.
 """

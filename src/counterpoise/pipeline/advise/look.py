@@ -54,7 +54,7 @@ class AdviceInputs:
 
 @dataclass(frozen=True, slots=True)
 class LookOptions:
-    """How a live cluster is looked at."""
+    """How to read a live cluster."""
 
     looks: int = 1
     every_s: float = 5.0
@@ -68,7 +68,7 @@ async def look_at_cluster(
     reader: TablesReader | None,
     options: LookOptions,
 ) -> AdviceInputs:
-    """What the cluster says now, on top of what the history remembers.
+    """Read the cluster now, and add what the history remembers.
 
     Raises `NothingToAdviseOnError`.
     """
@@ -114,7 +114,7 @@ async def look_at_cluster(
 
 
 def look_at_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
-    """What the history knows of the last poll; raises `NothingToAdviseOnError`."""
+    """Read the last poll of the history; raises `NothingToAdviseOnError`."""
     state, address = state_of(reader), reader.location.address
     memory = Journal(reader).memory_before(newest_poll(state) + 1)
     if not len(state.brokers["broker"]):
@@ -126,9 +126,9 @@ def look_at_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
 
 
 def state_of(reader: TablesReader) -> FoldState:
-    """The averages after the newest poll: the last state that was kept, and what came after it.
+    """The averages at the newest poll: the last committed state, plus the polls after it.
 
-    Where none was kept (`counterpoise watch` keeps none), those of the last hour.
+    Without a committed state (`counterpoise watch` keeps none), the averages of the last hour.
     """
     state, after = FoldState.empty(), max(0, newest_landed(reader) - HOUR_MS)
     if kept := current_states(reader):
@@ -143,10 +143,10 @@ def state_of(reader: TablesReader) -> FoldState:
 def move_time(
     rows: Iterable[Mapping[str, Any]], given_s: float | None = None, *, at_once: int = 1
 ) -> MoveTime:
-    """How long a move takes, by the outcomes of a history, unless a person says so.
+    """How long a move takes, by the history's outcomes, unless the operator gives a time.
 
-    Moves that went beside others take longer than those that went alone, so a plan whose moves go
-    `at_once` goes by the former, where the history has any.
+    Concurrent moves take longer than single ones, so a plan whose moves run `at_once` uses the
+    former if the history has any.
     """
     if given_s is not None:
         return MoveTime(given_s, given_s, "as given by --move-seconds", given_s)
@@ -165,10 +165,10 @@ def move_time(
 def move_time_by_hand(
     actions: Iterable[OperatorAction], kind: ActionKind, otherwise: MoveTime
 ) -> MoveTime:
-    """How long a move of a drain, or of a refill, takes, by those that were made here.
+    """How long a move of a drain or a refill takes, by those made on this cluster.
 
-    They take longer than a round's: a drain has many bundles of one broker to move, and a refill
-    moves to one that may just have started. Without any, the time is that of other moves.
+    They take longer than a round's: a drain moves many bundles of one broker, and a refill moves to
+    one that may just have started. Without any, the time of other moves is used.
     """
     moves = [move for action in actions if action.kind is kind for move in action.moves]
     took = [move.ended_ms - move.started_ms for move in moves if move.moved]
@@ -180,7 +180,9 @@ def move_time_by_hand(
 
 
 def _of_a_kind(spans: Sequence[tuple[int, int]], *, beside: bool) -> tuple[list[int], str]:
-    """Milliseconds of the moves that went beside others, or alone; of all when none did."""
+    """Durations in milliseconds of concurrent moves, or of single ones; of all if there are
+    none.
+    """
     ordered, overlaps = sorted(spans), set[int]()
     latest = holder = 0
     for number, (start, end) in enumerate(ordered):
@@ -206,7 +208,7 @@ def _looked(state: FoldState, memory: RoundMemory, source: str) -> AdviceInputs:
 
 
 def connections_of(state: FoldState) -> dict[str, int]:
-    """Producers and consumers by bundle."""
+    """The number of producers and consumers of each bundle."""
     columns = (state.served[name].tolist() for name in ("bundle", "producers", "consumers"))
     return {bundle: made + taken for bundle, made, taken in zip(*columns, strict=True)}
 

@@ -1,4 +1,4 @@
-"""A plan as one HTML file that needs nothing else: no network, no script."""
+"""A plan as one self-contained HTML file: no network, no script."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def page_of(plan: AdvisedPlan) -> str:
-    """The page."""
+    """The HTML page of a plan."""
     after = {each.broker: each for each in plan.after.brokers}
     ordered = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
     return render(

@@ -1,4 +1,4 @@
-"""Pictures of a plan as SVG text, by matplotlib: they need no network and no script."""
+"""Plots of a plan as SVG text, by matplotlib."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +48,7 @@ def brokers_plot(plan: AdvisedPlan) -> str:
 
 
 def steps_plot(plan: AdvisedPlan) -> str:
-    """How even the brokers are after each step."""
+    """The imbalance after each step."""
     figure, axes = new_figure(3.0)
     line = [plan.before.imbalance, *(step.imbalance_after for step in plan.steps)]
     axes.plot(range(len(line)), line, color=AFTER, marker="o" if len(line) < 60 else "")

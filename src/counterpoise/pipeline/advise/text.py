@@ -10,7 +10,7 @@ NOT_DONE_MOST = 20
 
 
 def lines_of(plan: AdvisedPlan) -> Iterator[str]:
-    """The plan, a line each."""
+    """A plan as lines of text."""
     yield (
         f"plan {plan.id} by {plan.strategy} and {plan.placement}, from {plan.source}: "
         f"{_count(len(plan.steps), 'move')}, imbalance {plan.before.imbalance:.2f} -> "
@@ -51,7 +51,7 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
 
 
 def step_lines(number: int, step: PlanStep) -> Iterator[str]:
-    """A step, its reason and its cost."""
+    """A step with its reason and cost."""
     cost = step.cost
     yield (
         f"{number:>3}. {step.bundle}: {step.source} -> {step.destination}  "
@@ -64,7 +64,7 @@ def step_lines(number: int, step: PlanStep) -> Iterator[str]:
 
 
 def split_lines(advice: SplitAdvice) -> Iterator[str]:
-    """What is said of a bundle, and what to type."""
+    """The advice about splitting a bundle, and the command to type."""
     yield f"  {advice.verdict}: {advice.bundle} on {advice.broker}: {advice.why}"
     if advice.hottest:
         shares = ", ".join(f"{each.topic} {each.share:.0%}" for each in advice.hottest)
@@ -92,7 +92,7 @@ def _brokers(plan: AdvisedPlan) -> Iterator[str]:
 
 
 def _ends(brokers: list[BrokerLoad]) -> Iterable[BrokerLoad]:
-    """The most and the least loaded, where there are too many for a screen."""
+    """The most and the least loaded brokers, if there are too many for a screen."""
     if len(brokers) <= BROKERS_MOST:
         return brokers
     return [*brokers[: BROKERS_MOST // 2], *brokers[-BROKERS_MOST // 2 :]]

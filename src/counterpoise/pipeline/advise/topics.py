@@ -1,4 +1,4 @@
-"""What the topics of some bundles carry, by `broker-stats/topics` of the brokers that have them."""
+"""The load of some bundles' topics, from `broker-stats/topics` of their owners."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
 async def topics_of(
     admin: Admin, addresses: Mapping[str, str], bundles: Mapping[str, str]
 ) -> tuple[TopicLoads, tuple[str, ...]]:
-    """The topics of these bundles, each of which a broker has; and who could not be asked, and why.
+    """The topics of these bundles, by the brokers that own them; and which brokers did not answer.
 
     `addresses` are the brokers' admin URLs.
     """
@@ -49,7 +49,7 @@ async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicL
 
 
 def topic_loads(body: bytes, bundles: Collection[str]) -> dict[str, dict[str, TopicLoad]]:
-    """What an answer says of the topics of these bundles; raises `LoadDataError`."""
+    """The load of these bundles' topics in a response; raises `LoadDataError`."""
     what = "broker-stats/topics"
     found: dict[str, dict[str, TopicLoad]] = {}
     for namespace, ranges in read_object(orjson.loads(body), what).items():

@@ -1,4 +1,4 @@
-"""Strategies tried on loads that were recorded, or made up: what would have moved, and what for.
+"""Plays strategies on recorded or synthetic loads: which moves they make, and with what effect.
 
 Start at `simulate.py`, which plays one strategy over one trace with the same `decide` functions
 that balance a cluster; `trace.py` says what a trace is, `run.py` spreads the plays over Spark.

@@ -1,4 +1,4 @@
-"""A trace whose bundles are cut into more: what if namespaces had been made of more bundles?
+"""What if namespaces had more bundles: a trace whose bundles are cut into several.
 
 Loads are known by bundle, not by topic. So the topics of a bundle are taken to be equally busy, and
 fall onto its parts by chance, as hashes do; a bundle of one topic stays in one part, however often
@@ -20,18 +20,18 @@ from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
 
 @dataclass(frozen=True)
 class CutSource:
-    """A source with each of its bundles cut into so many; a value, as sources are."""
+    """A source with each of its bundles cut into several; a value, as sources are."""
 
     source: Source
     cut: int
 
     def open(self) -> "CutTrace":
-        """The trace; made once for each process."""
+        """The trace; built once per process."""
         return _opened(self)
 
 
 class CutTrace(DerivedTrace):
-    """A trace with each bundle cut into `cuts` of its row; the parts begin where the whole was."""
+    """A trace with each bundle cut into `cuts` of its row; the parts start where the whole was."""
 
     def __init__(self, whole: LoadTrace, cuts: Sequence[int]) -> None:
         super().__init__(whole)
@@ -50,7 +50,7 @@ class CutTrace(DerivedTrace):
         self.owners = whole.owners[self._parent]
 
     def loads(self, step: int) -> Rates:
-        """What flows through each part."""
+        """The load of each part."""
         loads = self._whole.loads(step)
         return Rates(
             *(
@@ -79,7 +79,7 @@ def _parts_of(bundle: str, cut: int) -> list[str]:
 
 
 def _spread(bundle: str, topics: int, cut: int) -> list[int]:
-    """How many topics fall into each part; the same ones for the same bundle."""
+    """How many topics fall into each part; always the same for the same bundle."""
     rng = np.random.default_rng(zlib.crc32(bundle.encode()))
     found: list[int] = rng.multinomial(topics, np.full(cut, 1.0 / cut)).tolist()
     return found

@@ -1,4 +1,4 @@
-"""What a play is judged by."""
+"""The figures by which a play is judged."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -69,12 +69,12 @@ class BacktestResult:
 
     @property
     def excess(self) -> float:
-        """Load moved ÷ the least that had to be; 0 when nothing had to."""
+        """Load moved ÷ the least that had to be moved; 0 if nothing had to be."""
         return self.moved / self.needed if self.needed > 0 else 0.0
 
     @property
     def score(self) -> float:
-        """Imbalance over time, and what it cost: the whole load moved once in an hour counts 1."""
+        """Imbalance over time plus its cost: moving the whole load once per hour counts 1."""
         return self.imbalance - 1 + self.moved / max(self.hours, 1e-9)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class BacktestResult:
 
 
 class Measure:
-    """Adds a play up, step by step."""
+    """Accumulates the figures of a play, step by step."""
 
     def __init__(self, move_s: float) -> None:
         self.move_s = move_s
@@ -102,7 +102,7 @@ class Measure:
         self._highest: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
-        """The load that each broker carries at a step, how much each can, what the fullest uses."""
+        """Add one step: each bundle's load and owner, the brokers present, their size and usage."""
         self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
         mean = carried.mean()
@@ -117,7 +117,7 @@ class Measure:
             self._deviations.append(float(carried.std() / mean))
 
     def moved(self, step: int, row: int, loads: Rates) -> None:
-        """A bundle goes to another broker."""
+        """Count a move of a bundle."""
         through = loads.throughput()
         self._moves += 1
         self._moved_at.append(step)
@@ -128,7 +128,7 @@ class Measure:
         self._last_move[row] = step
 
     def refused(self, rejections: Iterable[Rejection]) -> None:
-        """Count what a round rejected, by rule, and keep the highest value of each rule."""
+        """Count a round's rejections by rule, and keep each rule's highest value."""
         for each in rejections:
             self._refused[each.rule] += 1
             kept = self._highest.setdefault(each.rule, each)
@@ -136,7 +136,7 @@ class Measure:
                 self._highest[each.rule] = each
 
     def orphan(self) -> None:
-        """A bundle whose broker left is placed."""
+        """Count a bundle that was placed because its broker left."""
         self._orphans += 1
 
     def result(self, label: str, trace: LoadTrace, first: int, last: int) -> BacktestResult:
@@ -166,7 +166,7 @@ class Measure:
         )
 
     def _converged(self, ratios: Floats) -> int:
-        """Steps from the last change of brokers until the ratio is what it then stays about."""
+        """Steps from the last change of brokers until the ratio is near its final value."""
         after = ratios[self._changed_at :]
         if not len(after):
             return 0

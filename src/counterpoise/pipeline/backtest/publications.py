@@ -22,9 +22,9 @@ class Publications:
         """Of its usage, as the broker makes it; 0 where that is not known."""
 
     def publish(self, now_ms: int, measured: Masks, figures: Floats, averages: Floats) -> None:
-        """Let the brokers that measured publish what says enough that is new.
+        """Let the brokers that measured publish what has changed enough.
 
-        ``figures`` has of each broker messages/s, bytes/s, bundles, and the per cent that it uses.
+        ``figures`` has for each broker messages/s, bytes/s, bundles, and the per cent that it uses.
         """
         before, most = self._figures, self._options.report_threshold_percent
         with np.errstate(all="ignore"):
@@ -39,5 +39,7 @@ class Publications:
         self.averages[those] = averages[those]
 
     def moved(self, brokers: Indices) -> None:
-        """A bundle came or went: what these measure next is published whatever it is."""
+        """These brokers gained or lost a bundle: their next measurement is published in any
+        case.
+        """
         self._figures[brokers] = np.nan

@@ -60,16 +60,16 @@ class Recording:
 
     @property
     def when(self) -> str:
-        """Which part of what was recorded, for a person; empty for all of it."""
+        """The recorded span, for a person; empty for all of it."""
         return " between --from and --to" if (self.first_ms, self.last_ms) != (0, EVER) else ""
 
     def open(self) -> "RecordedTrace":
-        """The trace; read once for each process."""
+        """The trace; read once per process."""
         return _read(self)
 
 
 class RecordedTrace:
-    """A trace of a recording: a load stays what it was until the bundle is measured again."""
+    """The trace of a recording: a load holds until the bundle is measured again."""
 
     def __init__(self, name: str, start_ms: int, step_ms: int, table: "_Table") -> None:
         self.name = name
@@ -89,11 +89,11 @@ class RecordedTrace:
         self._now = np.zeros((len(self.bundles), 4))
 
     def _at(self, moments: Integers) -> Integers:
-        """The first step at which what began at these moments is seen."""
+        """The first step at which a change at each of these times is seen."""
         return (moments - self.start_ms) // self.step_ms + 1
 
     def loads(self, step: int) -> Rates:
-        """What flows through each bundle."""
+        """The load of each bundle."""
         if step < self._step:
             self._step = -1
             self._now[:] = 0.0
@@ -129,7 +129,7 @@ class RecordedTrace:
 
 @dataclass(frozen=True)
 class RecordedHosts(Hosts):
-    """Brokers that use what they used in the recording, and more or less as load was moved."""
+    """Brokers that use what they used in the recording, adjusted for load that moved."""
 
     used: Any
     """Per cent, by step, broker and resource."""
@@ -140,7 +140,7 @@ class RecordedHosts(Hosts):
     0 where there is none."""
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
-        """What was recorded, with what the difference of the loads costs on top."""
+        """The recorded usage, plus the cost of the difference in load."""
         known = self.carried[step].astype(np.float64)
         used: Floats = self.used[step].astype(np.float64)
         used[:, 0] += self.cpu_of_rate * (loads.rate() - known[:, 0] - known[:, 1])
@@ -242,7 +242,7 @@ def trace_of(whole: pa.Table, recording: Recording) -> RecordedTrace:
 
 
 def _kept(steps: Any, brokers: Any, values: Any, shape: tuple[int, int]) -> Any:
-    """Values by step and broker; each holds until the next one, and before the first as well."""
+    """Values by step and broker; each holds until the next one, and the first also before."""
     found = np.full((*shape, values.shape[1]), np.nan, np.float32)
     sound = np.isfinite(values).all(axis=1)
     found[steps[sound], brokers[sound]] = values[sound]
@@ -257,7 +257,7 @@ def _kept(steps: Any, brokers: Any, values: Any, shape: tuple[int, int]) -> Any:
 
 
 def _used(whole: pa.Table, rows: Any) -> Floats:
-    """Per cent used by resource."""
+    """The usage in per cent, by resource."""
     columns = []
     for name in RESOURCES:
         usage = whole.column(f"{name}_usage").to_numpy()[rows]
@@ -267,7 +267,7 @@ def _used(whole: pa.Table, rows: Any) -> Floats:
 
 
 def _expect_room(reports: int, steps: int) -> None:
-    """Raise `NothingRecordedError` for more than a process should hold."""
+    """Raise `NothingRecordedError` if the trace would not fit into a process."""
     size = reports * _BYTES_A_LOAD + steps * _BYTES_A_STEP
     if size > ROOM:
         raise NothingRecordedError(
@@ -278,7 +278,7 @@ def _expect_room(reports: int, steps: int) -> None:
 
 
 def _plain(part: pa.Table) -> pa.Table:
-    """The rows, whose text is no dictionary: those of several files differ."""
+    """The rows with text decoded: dictionaries differ between files."""
     for column in ("kind", "broker", "bundle"):
         index = part.schema.get_field_index(column)
         part = part.set_column(index, column, part.column(column).cast(pa.string()))
@@ -286,7 +286,7 @@ def _plain(part: pa.Table) -> pa.Table:
 
 
 def _codes(column: Any, rows: Any) -> tuple[tuple[str, ...], Any]:
-    """The sorted names among some rows, and where each row's name stands among them."""
+    """The sorted names in some rows, and each row's index among them."""
     encoded = column.combine_chunks().dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     used = sorted({words[code] for code in np.unique(codes[rows]).tolist()})
@@ -325,7 +325,7 @@ def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
 
 
 def _line(x: Floats, y: Floats) -> tuple[float, float]:
-    """Slope and start of the line through points, neither less than nothing."""
+    """Slope and intercept of the line through points, neither below zero."""
     if len(x) < 2 or np.ptp(x) == 0:
         return 0.0, float(np.mean(y)) if len(y) else 0.0
     slope, start = np.polyfit(x, y, 1).tolist()
@@ -335,6 +335,6 @@ def _line(x: Floats, y: Floats) -> tuple[float, float]:
 
 
 def move_seconds(rows: Iterable[Mapping[str, Any]]) -> float | None:
-    """What a move took on a cluster, by its recorded outcomes: the median; None without any."""
+    """The median duration of the recorded moves in seconds; None without any."""
     took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["status"] == "moved"]
     return float(np.median(took)) / 1000 if took else None

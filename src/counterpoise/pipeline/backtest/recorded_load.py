@@ -1,9 +1,9 @@
-"""Load and owners by the moment, from measurements that each cover the time before them.
+"""Loads and owners over time, from measurements that each cover the time before them.
 
 A broker measures rates once in a while, once a minute by default, and a report is about the time
-since the measurement before. So what flowed is known later than it flowed; and the first report of
-a bundle after a move is about a part of that time only, with all that clients had held back: it is
-replaced by the next one.
+since the measurement before. So load is known later than it flowed. The first report of a bundle
+after a move covers only part of that time, and includes what clients had held back: it is replaced
+by the next one.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from counterpoise.load.view import Integers, Masks
 
 @dataclass(frozen=True)
 class BundleReports:
-    """Each report of each bundle, and each measurement of each broker; columns, in any order."""
+    """Every report of every bundle and every measurement of every broker, as columns."""
 
     poll_ms: Integers
     broker: Indices
@@ -29,7 +29,7 @@ class BundleReports:
     """When which broker measured, by the poll that read it first."""
 
     def sound(self) -> "BundleReports":
-        """Without the reports that have a figure that is no number."""
+        """Without reports that contain NaN."""
         kept = np.isfinite(self.rates).all(axis=1)
         return BundleReports(
             self.poll_ms[kept], self.broker[kept], self.bundle[kept], self.rates[kept],
@@ -39,7 +39,7 @@ class BundleReports:
 
 @dataclass(frozen=True)
 class LoadChanges:
-    """From when on a bundle carries what; in the order of time."""
+    """The times at which bundles' loads changed, in order."""
 
     from_ms: Integers
     bundle: Indices
@@ -48,7 +48,7 @@ class LoadChanges:
 
 @dataclass(frozen=True)
 class OwnerChanges:
-    """When which bundle went to which broker; in the order of time."""
+    """The times at which bundles changed brokers, in order."""
 
     at_ms: Integers
     bundle: Indices
@@ -57,7 +57,7 @@ class OwnerChanges:
 
 
 def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
-    """What each bundle carried, and where it went, by the reports."""
+    """The changes of load and of owner that the reports show."""
     order = np.lexsort((reports.poll_ms, reports.bundle))
     at_ms, owner = reports.poll_ms[order], reports.broker[order]
     bundle, rates = reports.bundle[order], reports.rates[order].copy()
@@ -88,7 +88,7 @@ def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
 
 
 def _measured_before(reports: BundleReports, at_ms: Integers, owner: Indices) -> Integers:
-    """When the broker of each report had measured the last time before it."""
+    """When the broker of each report had measured last before it."""
     times = np.sort(np.unique(reports.measured_ms))
     if not len(times):
         return at_ms - 1

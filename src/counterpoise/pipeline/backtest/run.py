@@ -24,7 +24,7 @@ LITTLE = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One play; it says all that its result depends on."""
+    """One play, with everything that its result depends on."""
 
     candidate: BacktestCandidate
     source: Source
@@ -35,7 +35,7 @@ class Task:
 
 
 def play(task: Task) -> BacktestResult:
-    """Run one task, wherever it is."""
+    """Run one task; the result does not depend on where."""
     trace = task.source.open()
     first, last = span_of(trace, task.part, task.parts)
     return simulate(task.candidate, trace, first, last, move_s=task.move_s, seed=task.seed)
@@ -57,13 +57,13 @@ class PlayFailedError(RuntimeError):
 
 
 class PlayLog(Protocol):
-    """What a person is shown while plays run."""
+    """Reports progress while plays run."""
 
     def played(self, done: int) -> None:
         """So many plays are done."""
 
     def waits(self, why: str) -> None:
-        """No play runs; a sentence says why, and what to do."""
+        """No play is running; a sentence says why, and what to do."""
 
 
 _TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -77,12 +77,12 @@ _PLAYED: Final = RESULTS.insert(0, pa.field("play", pa.int64())).append(
 
 
 def is_little(trace: LoadTrace, plays: int) -> bool:
-    """Whether plays of a trace are over before Spark would have started."""
+    """Whether the plays of a trace would be over before Spark had started."""
     return len(trace.bundles) * trace.steps * plays <= LITTLE
 
 
 def play_here(tasks: Sequence[Task], log: PlayLog) -> list[BacktestResult]:
-    """The results in the order of the tasks, one after the other in this process.
+    """Run the tasks one after the other in this process; results in the same order.
 
     Raises `PlayFailedError`.
     """
@@ -99,10 +99,10 @@ def play_here(tasks: Sequence[Task], log: PlayLog) -> list[BacktestResult]:
 def play_on_spark(
     spark: "SparkSession", tasks: Sequence[Task], log: PlayLog
 ) -> list[BacktestResult]:
-    """The same as one Spark job, in which each play is a partition.
+    """Run the tasks as one Spark job with a partition for each; results in the same order.
 
-    Spark plays as many at once as the executors that are there have cores, and repeats those of an
-    executor that was lost. A play that failed is not repeated: it would fail again.
+    Spark runs as many at once as its executors have cores, and repeats those of a lost executor. A
+    play that failed is not repeated: it would fail again.
     """
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), spark_type(_PLAYED))
     with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
@@ -118,7 +118,7 @@ def play_on_spark(
 
 
 def _awaited(running: "Future[pa.Table]", watch: JobWatch, plays: int, log: PlayLog) -> pa.Table:
-    """The result of a job; what it does until then goes to the log."""
+    """Wait for a job's result, and log its progress."""
     began, done, is_alone = monotonic(), 0, False
     while not running.done():
         wait([running], LOOK_EVERY_S)
@@ -165,7 +165,7 @@ _AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
 
 
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """The spans of each candidate put together: averages by time, counts added up."""
+    """Merge the spans of each candidate: averages weighted by time, counts added up."""
     groups: dict[str, list[BacktestResult]] = {}
     for result in results:
         groups.setdefault(result.label, []).append(result)

@@ -50,7 +50,7 @@ _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 @dataclass(frozen=True, slots=True)
 class BacktestCandidate:
-    """What is tried: a strategy with its settings, under the name that a person gave it."""
+    """A strategy with its settings, under the name that the operator gave it."""
 
     label: str
     strategy: Strategy | None
@@ -147,7 +147,7 @@ class _Simulation:
         self._memory = self._after(made, view)
 
     def _used(self, step: int, loads: Rates) -> Floats:
-        """By broker: per cent used of its processor or its network, whichever is more."""
+        """By broker: per cent used of its processor or its network, whichever is higher."""
         size = len(self._brokers)
         carried = [
             np.bincount(self._owners, getattr(loads, each), size).astype(np.float64)
@@ -158,7 +158,7 @@ class _Simulation:
         return used
 
     def _measure(self, measured: Masks | None, loads: Rates) -> None:
-        """Let brokers measure: what flowed through their bundles since they did the last time."""
+        """Let brokers measure the load of their bundles since their last measurement."""
         sample = np.stack([getattr(loads, name) for name in _RATES]).T
         if measured is None:
             self._reported = sample
@@ -201,7 +201,7 @@ class _Simulation:
         self._published.publish(now_ms, there, figures, averages)
 
     def _sample(self, rows: Any) -> None:
-        """Fold the last reports of these bundles into their averages."""
+        """Fold the latest reports of these bundles into their averages."""
         for term, limit in enumerate(_TERMS):
             counts, averages = self._counts[term], self._averages[term]
             folded = fold_samples(counts[rows], averages[rows], self._reported[rows], limit)
@@ -213,14 +213,16 @@ class _Simulation:
         self._arrived[rows] = arrived
 
     def _bring(self, row: int, broker: int) -> None:
-        """Give a bundle to a broker, whose clients come back there."""
+        """Give a bundle to a broker, to which its clients reconnect."""
         if self._published is not None:
             self._published.moved(np.array([self._owners[row], broker]))
         self._owners[row] = broker
         self._forget_flow(row, arrived=True)
 
     def _follow(self, step: int, loads: Rates) -> None:
-        """Move what moved in the recording; not by a balancer where the source was leaving."""
+        """Repeat the recording's moves; those off a leaving broker count as placements, not as
+        moves.
+        """
         around = range(max(0, step - _NEAR_STEPS), min(self._trace.steps, step + _NEAR_STEPS))
         for row, source, destination in self._trace.moved(step):
             if all(self._trace.up(each)[source] for each in around):
@@ -230,14 +232,16 @@ class _Simulation:
             self._bring(row, destination)
 
     def _waits(self, view: ClusterView) -> bool:
-        """Whether brokers of the last moves have not measured again; Pulsar's leader cares not."""
+        """Whether brokers of the last moves have not measured since. Pulsar's leader does not
+        wait.
+        """
         if self._strategy is None or self._strategy.as_leader is not None:
             return False
         options = self._strategy.balance
         return bool(unmeasured(view.now_ms, _traffic(view), self._memory, options))
 
     def _after(self, made: Round, view: ClusterView) -> RoundMemory:
-        """The memory once the round's moves have all succeeded."""
+        """The memory after all the round's moves have succeeded."""
         if self._strategy is None or not made.moves:
             return made.memory
         # Pulsar's leader counts a grace period from its round, and its rounds are an interval and
@@ -252,7 +256,7 @@ class _Simulation:
         )
 
     def _seen(self, now_ms: int, up: Masks) -> ClusterView:
-        """What brokers report, as the view that strategies decide on."""
+        """The brokers' reports, as the view that strategies decide on."""
         there = np.flatnonzero(up)
         rank = np.full(len(up), -1, np.intp)
         rank[there] = np.arange(len(there))
@@ -328,7 +332,7 @@ class _Simulation:
         )
 
     def _place_orphans(self, now_ms: int, loads: Rates, up: Masks) -> None:
-        """Give the bundles of brokers that are gone to others, one after the other."""
+        """Place the bundles of brokers that left, one after the other."""
         orphans = np.flatnonzero(~up[self._owners])
         if not len(orphans):
             return
@@ -350,10 +354,10 @@ class _Simulation:
             self.measure.orphan()
 
     def _placed_in_recording(self) -> dict[tuple[int, int], int]:
-        """Where the cluster placed what brokers left that went, by bundle and broker.
+        """Where the cluster placed the bundles of brokers that left, by bundle and broker.
 
-        It places them itself, whatever balancer moves bundles otherwise; so where a strategy plays
-        Pulsar's own leader, this says nothing.
+        The cluster places them itself, whichever balancer moves bundles otherwise. Where a strategy
+        plays Pulsar's own leader, this is not used.
         """
         if self._strategy is not None and self._strategy.as_leader is not None:
             return {}

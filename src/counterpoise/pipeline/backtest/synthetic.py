@@ -1,4 +1,4 @@
-"""Loads that are made up from a seed: the shapes that clusters have, and those that hurt."""
+"""Synthetic loads from a seed: shapes that clusters have, and shapes that hurt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ MINUTES_AWAY = 3
 
 @dataclass(frozen=True)
 class SyntheticTrace:
-    """A trace of one of `KINDS`; a value, so that it can be made wherever it is played."""
+    """A trace of one of `KINDS`; a value, so that it can be built wherever it is played."""
 
     kind: str
     seed: int = 1
@@ -59,7 +59,7 @@ class SyntheticTrace:
 
     @property
     def name(self) -> str:
-        """As a person asks for it."""
+        """The name by which an operator asks for it."""
         return (
             f"synthetic:{self.kind},brokers={self.count_of_brokers},"
             f"bundles={self.count_of_bundles},hours={self.hours:g},seed={self.seed}"
@@ -67,7 +67,7 @@ class SyntheticTrace:
 
     @property
     def steps(self) -> int:
-        """How many reports a broker makes."""
+        """The number of reports that each broker makes."""
         return round(self.hours * 3_600_000 / self.step_ms)
 
     @property
@@ -90,7 +90,7 @@ class SyntheticTrace:
 
     @property
     def owners(self) -> Indices:
-        """Dealt out at random among the brokers that are there at the start, as lookups do."""
+        """Bundles are spread at random over the brokers present at the start, as lookups do."""
         there = np.flatnonzero(self.up(0))
         rng = np.random.default_rng((self.seed, 2))
         owners: Indices = rng.permutation(np.resize(there, self.count_of_bundles)).astype(np.intp)
@@ -116,14 +116,14 @@ class SyntheticTrace:
 
     @property
     def hosts(self) -> Hosts:
-        """All alike, but for the kind that has smaller ones."""
+        """Equal hosts, except in the kind with smaller ones."""
         size = np.full(self.count_of_brokers, self.bytes_most)
         if self.kind == "heterogeneous":
             size[::4] /= 2
         return Hosts(size, np.full(len(size), 5.0), 60.0 / (size / 1000.0))
 
     def loads(self, step: int) -> Rates:
-        """Bytes by the shape of the kind; messages of 1,000 bytes, each read once."""
+        """Bytes by the kind's shape; messages of 1,000 bytes, each read once."""
         made = _made(self)
         minute = step * self.step_ms / 60_000
         factor = made.noise(self.seed, step, 0.25 if self.kind == NOISY else 0.1)
@@ -145,15 +145,15 @@ class SyntheticTrace:
         return Rates(messages, messages, through, through)
 
     def measured(self, step: int) -> Masks | None:
-        """All of them, at each step."""
+        """All brokers at each step."""
         return None
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """Nothing: no balancer was there."""
+        """Always empty."""
         return ()
 
     def up(self, step: int) -> Masks:
-        """Everybody, but for the kinds in which brokers come and go."""
+        """All brokers, except in kinds in which brokers join and leave."""
         there = np.ones(self.count_of_brokers, np.bool_)
         if self.kind == "scale-out" and step < self.steps // 3:
             there[self.count_of_brokers * 2 // 3 :] = False
@@ -166,7 +166,7 @@ class SyntheticTrace:
 
 
 class _Made:
-    """What a trace is worked out from: once for each process."""
+    """What a trace is computed from; built once per process."""
 
     def __init__(self, trace: SyntheticTrace) -> None:
         rng = np.random.default_rng((trace.seed, 1))
@@ -215,7 +215,7 @@ class _Made:
 
 
 def _evenly(base: Floats, brokers: Indices) -> Indices:
-    """Owners by Graham's rule: the largest first, each to the broker that has least."""
+    """Owners by Graham's rule: the largest bundle first, each to the least loaded broker."""
     carried = np.zeros(len(brokers))
     owners = np.zeros(len(base), np.intp)
     for row in np.argsort(-base, kind="stable").tolist():

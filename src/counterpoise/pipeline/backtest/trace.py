@@ -1,4 +1,4 @@
-"""What a backtest plays: the load of each bundle at each step, and which brokers there are."""
+"""A trace: the load of each bundle at each step, and the brokers present."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from counterpoise.load.view import Integers, Masks
 
 @dataclass(frozen=True)
 class Hosts:
-    """What load costs each broker: per cent of its resources, at best a line through what was seen.
+    """The usage that load causes on each broker: in per cent, ideally by a line through data.
 
-    Bandwidth is what the bytes are of `bytes_most`; the processor `cpu_idle` and so much more for
-    each message/s.
+    The network's usage is bytes ÷ `bytes_most`; the processor's is `cpu_idle` plus so much for each
+    message/s.
     """
 
     bytes_most: Floats
@@ -32,15 +32,15 @@ class Hosts:
         return used
 
     def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
-        """The brokers' own averages of their weighted usage at a step; 0 where they are not known.
+        """The brokers' own averages of their weighted usage at a step; 0 where unknown.
 
-        ``usage`` is what they use, in per cent.
+        ``usage`` is in per cent.
         """
         del weights, step
         return np.zeros(len(usage))
 
     def more(self, broker: int, loads: Rates, bundle: int) -> Floats:
-        """Per cent that a bundle adds to what a broker uses."""
+        """The per cent that a bundle adds to a broker's usage."""
         added = np.zeros(5)
         added[0] = self.cpu_of_rate[broker] * loads.rate()[bundle]
         added[3] = 100.0 * loads.throughput_in[bundle] / self.bytes_most[broker]
@@ -49,38 +49,38 @@ class Hosts:
 
 
 class LoadTrace(Protocol):
-    """Loads by step; the same for the same arguments, wherever and in whatever order it is asked.
+    """Loads by step; reproducible wherever and in whatever order it is read.
 
     Bundles and brokers are sorted by name, and a bundle's load does not depend on its owner.
     """
 
     @property
     def name(self) -> str:
-        """As a person asks for it."""
+        """The name by which an operator asks for it."""
 
     @property
     def start_ms(self) -> int:
-        """When it begins, milliseconds since 1970."""
+        """Its start in milliseconds since 1970."""
 
     @property
     def step_ms(self) -> int:
-        """Between two reports of a broker, and two steps."""
+        """Milliseconds between two steps, and between two reports of a broker."""
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """The number of steps."""
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """All that are there at some step."""
+        """All brokers that are present at any step."""
 
     @property
     def bundles(self) -> tuple[str, ...]:
-        """All that are there at some step."""
+        """All bundles that are present at any step."""
 
     @property
     def topics(self) -> Integers:
-        """How many topics each bundle has."""
+        """The number of topics of each bundle."""
 
     @property
     def owners(self) -> Indices:
@@ -88,32 +88,32 @@ class LoadTrace(Protocol):
 
     @property
     def hosts(self) -> Hosts:
-        """What load costs."""
+        """The usage that load causes."""
 
     def loads(self, step: int) -> Rates:
-        """What flows through each bundle."""
+        """The load of each bundle."""
 
     def up(self, step: int) -> Masks:
-        """Which brokers are there."""
+        """The brokers that are present."""
 
     def measured(self, step: int) -> Masks | None:
-        """Which brokers measure at the end of the step; None: all of them, at each step."""
+        """The brokers that measure at the end of the step; None: all, at each step."""
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """What changed brokers where the load was recorded: bundle, source, destination."""
+        """The bundles that changed brokers in the recording: bundle, source, destination."""
 
 
 class Source(Protocol):
-    """Where a trace comes from: a value, so that it can be sent to wherever it is played."""
+    """Where a trace comes from; a value, so that it can be sent to where it is played."""
 
     def open(self) -> LoadTrace:
-        """The trace; made once for each process."""
+        """The trace; built once per process."""
 
 
 class DerivedTrace:
-    """Another trace, but for what a subclass changes; nothing moved in it.
+    """A trace derived from another; a subclass changes something, and nothing moved in it.
 
-    What the recording's own balancer moved says nothing of a cluster that is another one.
+    The moves of the recording's balancer mean nothing for a cluster that differs.
     """
 
     def __init__(self, whole: LoadTrace) -> None:
@@ -129,11 +129,11 @@ class DerivedTrace:
         self.hosts = whole.hosts
 
     def loads(self, step: int) -> Rates:
-        """What flows through each bundle."""
+        """The load of each bundle."""
         return self._whole.loads(step)
 
     def up(self, step: int) -> Masks:
-        """Which brokers are there."""
+        """The brokers that are present."""
         return self._whole.up(step)
 
     def measured(self, step: int) -> Masks | None:
@@ -141,10 +141,10 @@ class DerivedTrace:
         return self._whole.measured(step)
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """Nothing."""
+        """Always empty."""
         return ()
 
 
 def span_of(trace: LoadTrace, part: int, parts: int) -> tuple[int, int]:
-    """The first step of a part of a trace, and the one behind its last."""
+    """The first step of a part of a trace, and the one after its last."""
     return trace.steps * part // parts, trace.steps * (part + 1) // parts

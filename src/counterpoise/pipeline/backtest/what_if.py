@@ -27,12 +27,12 @@ _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 class ImpossibleChangeError(ExplainedError, ValueError):
-    """A change that the trace cannot be played with; the message says why, in a sentence."""
+    """The trace cannot be played with this change; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is different from the cluster of a trace."""
+    """The differences from a trace's cluster."""
 
     added: int = 0
     """Brokers more, empty at the start."""
@@ -46,7 +46,7 @@ class Change:
     """Of how many bundles a namespace was made."""
 
     def sentences(self) -> list[str]:
-        """What is played instead of what was there, and what is taken for granted."""
+        """What is played in place of the recording, and what is assumed."""
         named = ", ".join(_new_names(self.added))
         lines = []
         if self.added:
@@ -75,7 +75,7 @@ class ChangedSource:
     change: Change
 
     def open(self) -> "ChangedTrace":
-        """The trace; made once for each process. Raises `ImpossibleChangeError`."""
+        """The trace; built once per process. Raises `ImpossibleChangeError`."""
         return _opened(self)
 
 
@@ -102,12 +102,12 @@ class ChangedTrace(DerivedTrace):
         )
 
     def loads(self, step: int) -> Rates:
-        """What flows through each bundle."""
+        """The load of each bundle."""
         loads = self._whole.loads(step)
         return Rates(*(getattr(loads, name) * self._load for name in _RATES))
 
     def up(self, step: int) -> Masks:
-        """Which brokers are there."""
+        """The brokers that are present."""
         up: Masks = self._spread(self._whole.up(step), others=True) & self._there
         return up
 
@@ -124,7 +124,7 @@ class ChangedTrace(DerivedTrace):
 
 @dataclass(frozen=True)
 class _ChangedHosts(Hosts):
-    """Brokers of which those that were there use what they did for the same load."""
+    """Hosts with the recorded cost of load for brokers that were in the recording."""
 
     whole: Hosts
     places: Indices
@@ -170,7 +170,7 @@ def _expect_known(brokers: Sequence[str], named: Sequence[str]) -> None:
 
 
 def _cuts(whole: LoadTrace, bundles: Sequence[tuple[str, int]]) -> list[int]:
-    """Into how many parts each bundle is cut."""
+    """The number of parts into which each bundle is cut."""
     wanted = dict(bundles)
     known = {namespace_of(name) for name in whole.bundles}
     for namespace in wanted:
@@ -198,14 +198,14 @@ def _parts(bundle: str, count: int | None) -> int:
 
 
 class SizedPlay(Protocol):
-    """Plays the load with so many brokers more, or fewer."""
+    """Plays the load with more or fewer brokers."""
 
     def __call__(self, more: int) -> BacktestResult:
-        """What came of it."""
+        """The result of the play."""
 
 
 def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
-    """A change with so many brokers more; with fewer, the last ones by name are not there."""
+    """A change with so many more brokers; if fewer, the last ones by name are removed."""
     if more >= 0:
         return replace(change, added=change.added + more)
     there = [name for name in brokers if name not in change.without]
@@ -213,9 +213,9 @@ def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
 
 
 def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) -> int | None:
-    """By how many brokers more the fullest one first uses no more than this; None: not by `most`.
+    """The smallest number of added brokers with which no broker uses more; None: not by `most`.
 
-    What it uses is taken to fall as brokers are added. `fewest` may be negative.
+    Assumes that usage falls as brokers are added. `fewest` may be negative.
     """
     low, high = fewest, 0
     while play(high).usage > most_used:

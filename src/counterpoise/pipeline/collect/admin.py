@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class RefusedError(Exception):
-    """An answer that is not what was asked for; `status` is HTTP's, 0 where that was fine."""
+    """A response other than the one asked for; `status` is HTTP's, 0 if that was fine."""
 
     def __init__(self, sentence: str, status: int = 0, body: str = "") -> None:
         super().__init__(sentence)
@@ -35,21 +35,21 @@ UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer as it came, whatever its status."""
+    """A response with any status."""
 
     status: int
     body: bytes
     headers: Mapping[str, str]
 
     def refused(self) -> RefusedError:
-        """The answer as an error, where another one was needed."""
+        """The response as an error."""
         text = self.body.decode(errors="replace")
         return RefusedError(refusal(self.status, text), self.status, text)
 
 
 @dataclass(frozen=True, slots=True)
 class AdminOptions:
-    """How brokers are asked."""
+    """Limits on requests to brokers."""
 
     at_once: int = 32
     """Requests that have their turn at the same time, at most."""
@@ -65,7 +65,9 @@ class AdminOptions:
 
 
 class Admin:
-    """GETs of a cluster's admin API over one `aiohttp` session (which brings TLS and tokens)."""
+    """GET requests to a cluster's admin API over one `aiohttp` session (with its TLS and
+    tokens).
+    """
 
     def __init__(self, session: aiohttp.ClientSession, options: AdminOptions) -> None:
         self._session = session
@@ -78,11 +80,11 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """For brokers that hung before: its requests take no other request's turn."""
+        """For brokers that hung before: its requests do not delay others."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
-        """The addresses (`http://host:port`) that took longer than a turn since this was asked."""
+        """The addresses (`http://host:port`) that were slower than a turn since the last call."""
         slow = frozenset(self._slow)
         self._slow.clear()
         return slow
@@ -90,7 +92,7 @@ class Admin:
     async def get(self, url: str, *, of_itself: bool = False) -> bytes:
         """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead.
 
-        A broker that is asked `of_itself` may not send us on: another's figures are not its own.
+        With `of_itself`, a redirect is an error: another broker's figures are not this one's.
         """
         reply = await self.ask(url, redirects=not of_itself)
         if of_itself and 300 <= reply.status < 400:
@@ -100,7 +102,7 @@ class Admin:
         return reply.body
 
     async def ask(self, url: str, *, redirects: bool = False) -> Reply:
-        """Any answer; one that leads elsewhere is followed with `redirects` alone."""
+        """Any response; redirects are followed only with `redirects`."""
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
                 return await self._lag.within(self._ask(url, redirects), self._timeout_s)
@@ -126,7 +128,7 @@ class Admin:
 
 
 class _Turns:
-    """So many at once, and those besides that gave their turn away because it took them long."""
+    """A semaphore whose slow holders free their place before they have finished."""
 
     def __init__(self, at_once: int, given_away_most: int, turn_s: float) -> None:
         self._free = asyncio.Semaphore(at_once)
@@ -135,7 +137,7 @@ class _Turns:
 
     @asynccontextmanager
     async def one(self, late: Callable[[], object]) -> AsyncIterator[None]:
-        """A turn; `late` is called when it is over before the work is."""
+        """Hold a place; `late` is called if it is given up before the work ends."""
         await self._free.acquire()
         has = True
 
@@ -159,7 +161,7 @@ class _Turns:
 
 
 class LoopLag:
-    """How late the running event loop is, added up: time during which nothing could be heard."""
+    """The accumulated lag of the running event loop, during which no response could be read."""
 
     EVERY_S = 0.1
 
@@ -170,7 +172,7 @@ class LoopLag:
         self._handle: asyncio.TimerHandle | None = None
 
     async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The result of `work`, or `TimeoutError` when that takes longer without our own lag."""
+        """The result of `work`, or `TimeoutError` if it takes longer, not counting our own lag."""
         clock = asyncio.get_running_loop().time
         task = asyncio.ensure_future(work)
         task.add_done_callback(_heard)
@@ -216,7 +218,7 @@ class LoopLag:
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """Mark the result as read: asyncio reports an error that no caller waits for otherwise."""
+    """Mark the result as read: asyncio reports errors that no caller awaits."""
     if not task.cancelled():
         task.exception()
 

@@ -1,8 +1,8 @@
-"""Brokers that hung are asked beside the others, so that one of them does not hold up every poll.
+"""Brokers that hung are asked in parallel, so that none of them delays every poll.
 
-A broker that took all its time is a gap, and has held up that one poll. From the next on it is
-asked beside: the poll goes on without it, and what it says later belongs to the poll after. It is
-asked with the others again once it has answered in half its time.
+A broker that took all its time is a gap, and has delayed that one poll. From then on the poll does
+not wait for it, and its response counts for the next poll. It is asked with the others again once
+it has responded in half its time.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ AT_LEAST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """What became of a broker that took all its time."""
+    """The outcome of a broker that took all its time."""
 
     reason: str
     until_asked: str = "no answer yet: it hung, and is asked beside the others"
@@ -30,7 +30,7 @@ Ask = Callable[[str], Awaitable[Fetched | Hung]]
 
 @dataclass(slots=True)
 class _Asked:
-    """A broker that is asked beside the others."""
+    """A broker that is asked in parallel."""
 
     task: asyncio.Task[Fetched | Hung]
     since: float
@@ -39,7 +39,7 @@ class _Asked:
 
 
 class Beside:
-    """The brokers of one cluster that hung, and what they were asked."""
+    """The brokers of one cluster that hung, with their pending requests."""
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: Callable[[], int]) -> None:
         self._ask = ask
@@ -56,12 +56,12 @@ class Beside:
             self._asked.pop(broker).task.cancel()
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
-        """The gap of a broker that took all its time; from now on it is asked beside."""
+        """The gap of a broker that took all its time; it is asked in parallel from now on."""
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 
     async def answers(self, began: float) -> list[Fetched]:
-        """What each of them has to say to a poll that began at this time of the loop."""
+        """Their results for a poll that began at this loop time."""
         loop = asyncio.get_running_loop()
         open_ = {each.task for each in self._asked.values() if not each.task.done()}
         left = began + AT_LEAST_S - loop.time()

@@ -1,7 +1,7 @@
-"""One poll of a cluster: every listed broker asked, each by the load manager it runs.
+"""One poll of a cluster: asks every listed broker, according to the load manager that it runs.
 
-One contract for every cluster: the list of brokers, and what each says of itself. What cannot be
-read is a row too.
+The same for every cluster: the list of brokers, and what each reports. What cannot be read is a
+row, too.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from counterpoise.pipeline.collect.words import line, said
 
 
 class ClusterUnreachableError(ConnectionError):
-    """None of the addresses of the cluster answered; the message says what each one said."""
+    """None of the cluster's addresses responded; the message has each one's error."""
 
 
 @dataclass(slots=True)
@@ -52,12 +52,12 @@ class _Known:
 
 
 class Collector:
-    """Polls a cluster; remembers only what it needs to recognise a report that it has already seen.
+    """Polls a cluster; remembers only what it needs to recognise reports that it has seen.
 
-    `addresses` are admin URLs, tried in turn; the web addresses of brokers seen at the last poll
-    are tried after them, so that losing the broker we were pointed at is a gap and not the end.
-    Whichever listed the brokers is tried first the next time: one that hangs is not waited for
-    again. Answers are parsed in a thread, so that a large cluster does not keep us from hearing it.
+    `addresses` are admin URLs, tried in turn, then the web addresses of brokers seen at the last
+    poll, so that losing the configured broker is a gap and not the end. The one that listed the
+    brokers is tried first the next time: one that hangs is not waited for again. Responses are
+    parsed in a thread, so that a large cluster does not block the loop.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Collector:
         self._parsers = ThreadPoolExecutor(1, "parse-reports")
 
     async def poll(self) -> ReportRows:
-        """The rows of one poll. Never raises for a cluster that does not answer: that is a gap."""
+        """The rows of one poll. Never raises for a cluster that does not respond: that is a gap."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         began = asyncio.get_running_loop().time()
         try:
@@ -103,9 +103,9 @@ class Collector:
         return await self._rows(poll_id, "", fetched)
 
     def _name_in_use(self) -> str:
-        """A name in a bundle that has load, under the extensible manager; empty if none is known.
+        """A topic name in a loaded bundle, under the extensible manager; empty if none is known.
 
-        It has an owner, or clients look for one just now: a lookup changes nothing for them.
+        The bundle has an owner, or clients are looking for one: a lookup changes nothing for them.
         """
         for known in self._known.values():
             if known.topics is not None and not known.topics.idle:
@@ -116,12 +116,12 @@ class Collector:
         return ""
 
     def _in_turn(self, brokers: Iterable[str]) -> list[str]:
-        """Brokers that were slow the last time first: asked last, they would hold up the poll."""
+        """Brokers that were slow the last time first: asked last, they would delay the poll."""
         slow = self._admin.slow()
         return sorted(brokers, key=lambda broker: (self._address(broker) not in slow, broker))
 
     def close(self) -> None:
-        """Stop the requests under way."""
+        """Cancel pending requests."""
         self._beside.keep(())
 
     async def brokers(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class Collector:
         return tuple(sorted(await self._brokers()))
 
     async def look_at(self, broker: str) -> ReportRows:
-        """The rows of one broker, whatever the others say."""
+        """The rows of one broker."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         seen = self._answered(broker, await self._seen(broker, self._admin))
         rows = await self._rows(poll_id, "", [seen])
@@ -159,7 +159,7 @@ class Collector:
         raise ClusterUnreachableError("; ".join(refusals))
 
     async def _seen(self, broker: str, admin: Admin) -> Fetched | Hung:
-        """What a broker says, or why it cannot be read."""
+        """A broker's report, or why it cannot be read."""
         serving = asyncio.create_task(
             lookup_fault(admin, self._address(broker), broker, self._in_use)
         )

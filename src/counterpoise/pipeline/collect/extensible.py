@@ -44,7 +44,7 @@ _AVERAGE = re.compile(
 
 
 async def fetch_topics(admin: Admin, address: str) -> bytes:
-    """Every loaded topic's figures."""
+    """The statistics of every loaded topic."""
     return await admin.get(f"{address}/admin/v2/broker-stats/topics", of_itself=True)
 
 
@@ -62,7 +62,7 @@ async def fetch_usage(admin: Admin, address: str) -> Row:
 
 
 def _fraction(figure: Any) -> float:
-    """A figure as a number; 0 where it is none."""
+    """A figure as a number; 0 if it is none."""
     try:
         found = float(figure)
     except (TypeError, ValueError):
@@ -109,7 +109,7 @@ def _usage(found: Mapping[str, Any], average: float) -> Row:
 
 
 def parse(body: bytes, broker: str, known: Row) -> Measured:
-    """The report of a broker of which `known` says what the topics do not (usage, version, …)."""
+    """A broker's report; `known` has what the topics' statistics lack (usage, version, …)."""
     what = f"broker-stats/topics of {broker}"
     try:
         document = orjson.loads(body)

@@ -1,4 +1,4 @@
-"""Which load manager a broker runs, and what else only its settings say."""
+"""Which load manager a broker runs, and other facts from its settings."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ STATS_EVERY_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a broker is."""
+    """What kind of broker it is."""
 
     load_manager: str
     stats_every_ms: int = STATS_EVERY_S * 1000
@@ -24,14 +24,14 @@ class Identity:
 
     @property
     def extensible(self) -> bool:
-        """Whether it has no load report."""
+        """Whether it runs the extensible load manager, which has no load report."""
         return is_extensible(self.load_manager)
 
 
 async def identify(admin: Admin, address: str) -> Identity:
-    """Ask a broker's runtime configuration; where that is refused, see how it takes our question.
+    """Read a broker's runtime configuration; if that is refused, infer it from its responses.
 
-    Raises one of `UNREADABLE` when the broker cannot be asked at all.
+    Raises one of `UNREADABLE` if the broker cannot be asked at all.
     """
     try:
         settings = orjson.loads(
@@ -58,7 +58,7 @@ async def _by_trying(admin: Admin, address: str) -> Identity:
 
 
 async def version_of(admin: Admin, address: str) -> str:
-    """The version that a broker says it has; empty where it does not say."""
+    """A broker's version; empty if it does not report one."""
     try:
         return (
             (await admin.get(f"{address}/admin/v2/brokers/version", of_itself=True))

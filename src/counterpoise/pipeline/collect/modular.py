@@ -36,7 +36,7 @@ _NUMBERS, _WHOLE = frozenset((int, float)), frozenset((int,))
 
 
 async def fetch(admin: Admin, address: str) -> bytes:
-    """The report as bytes; parsing them is left to a thread."""
+    """The report as bytes, to be parsed in a thread."""
     return await admin.get(f"{address}/admin/v2/broker-stats/load-report", of_itself=True)
 
 
@@ -63,7 +63,7 @@ def parse(body: bytes, broker: str) -> Measured:
 
 
 def _columns(stats: Any) -> Table | None:
-    """The bundles' columns; None when a value is not plainly a number."""
+    """The bundles' columns; None if a value is not a plain number."""
     if not isinstance(stats, dict) or not set(map(type, stats.values())) <= {dict}:
         return None
     figures = _figures(list(stats.values()))
@@ -76,7 +76,7 @@ def _columns(stats: Any) -> Table | None:
 
 
 def _figures(rows: list[dict[str, Any]]) -> list[Sequence[Any]]:
-    """The values of each figure, in the order of `_PULSARS`; one that a row lacks is nothing."""
+    """The values of each figure, in the order of `_PULSARS`; missing ones are empty."""
     if not rows:
         return [()] * len(_PULSARS)
     try:

@@ -38,7 +38,7 @@ NOT_HERE: Final = (204, 404, 412)
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Who has a bundle, as a broker says."""
+    """A bundle's owner, as a broker reports it."""
 
     owner: str = ""
     """Empty when no broker does."""
@@ -47,14 +47,14 @@ class Whose:
 
 
 def could_be_harmed(manager: str, version: str) -> bool:
-    """Whether a broker of this load manager and version is not to be asked what it owns."""
+    """Whether a broker of this load manager and version must not be asked what it owns."""
     major = version.strip().strip('"').partition(".")[0]
     ours = major.isdecimal() and int(major) < FIRST_APACHE
     return not ours and manager in ("", MODULAR)
 
 
 def to_be_spared(rows: ReportRows) -> frozenset[str]:
-    """The brokers that answered a poll and could be harmed."""
+    """The brokers that answered a poll and must not be asked what they own."""
     those = rows["kind"] == BROKER
     columns = (rows[name][those].tolist() for name in ("broker", "load_manager", "broker_version"))
     return frozenset(
@@ -65,16 +65,16 @@ def to_be_spared(rows: ReportRows) -> frozenset[str]:
 
 
 def question(address: str, bundle: str) -> str:
-    """What a broker with this address is asked of a bundle: 200 says that it has it."""
+    """The URL that asks this broker for a bundle; 200 means that it owns it."""
     name = BundleName.parse(bundle)
     return f"{address}/admin/v2/non-persistent/{name.namespace}/{name.range}"
 
 
 class Ownership:
-    """Asks the brokers of one cluster who owns what."""
+    """Asks a cluster's brokers for the owners of bundles."""
 
     def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
-        """`where` gives the address of a broker's admin API by its id."""
+        """`where` gives the admin address of a broker by its id."""
         self._admin = admin
         self._where = where
         self._cluster = ""
@@ -82,9 +82,9 @@ class Ownership:
     async def listed(
         self, brokers: Sequence[str]
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """All that each broker says it owns, none of which may be one `to_be_spared`.
+        """The bundles that each broker lists as its own; none may be one `to_be_spared`.
 
-        And who did not answer, and why.
+        And which brokers did not respond, with the reason.
         """
         owned: dict[str, dict[str, OwnedBundle]] = {}
         silent: dict[str, str] = {}
@@ -113,7 +113,7 @@ class Ownership:
             raise RefusedError(f"what it owns cannot be read: {error}") from None
 
     async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
-        """Who of these brokers has a bundle, by the word of one; raises one of `UNREADABLE`."""
+        """Which of these brokers owns a bundle, according to one; raises one of `UNREADABLE`."""
         reply = await self._admin.ask(question(self._where(asked), bundle))
         if reply.status == 200:
             return Whose(asked)
@@ -130,11 +130,12 @@ class Ownership:
     async def by_bundle(
         self, brokers: Sequence[str], reported: Mapping[str, str]
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """What each broker owns, asked for bundle by bundle; and who did not answer, and why.
+        """What each broker owns, asked bundle by bundle; and which brokers did not respond, and
+        why.
 
-        `reported` says whose bundles are by the reports: whom to ask first. Those of a broker's own
-        namespaces are taken as reported, since they go with it. Raises one of `UNREADABLE` when
-        no broker says which bundles there are, or who owns one of them.
+        `reported` has the owners by the reports, which are asked first. Bundles of a broker's own
+        namespaces are taken as reported, since they go with it. Raises one of `UNREADABLE` if no
+        broker lists the bundles, or names the owner of one.
         """
         owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
@@ -162,7 +163,7 @@ class Ownership:
         return {name: owned[name] for name in brokers if name not in silent}, silent
 
     async def _bundles(self, broker: str) -> set[str]:
-        """Every bundle that the cluster's namespaces are cut into."""
+        """Every bundle of the cluster's namespaces."""
         base = f"{self._where(broker)}/admin/v2"
         tenants = await self._json(f"{base}/tenants")
         listed = (self._json(f"{base}/namespaces/{quote(str(tenant))}") for tenant in tenants)
@@ -175,7 +176,7 @@ class Ownership:
         return bundles
 
     async def _json(self, url: str) -> Any:
-        """An answer as JSON, nothing for what has gone meanwhile."""
+        """A response as JSON; None for what has been deleted meanwhile."""
         reply = await self._admin.ask(url, redirects=True)
         if reply.status == 404:
             return ()

@@ -1,4 +1,4 @@
-"""What polls show, in sentences for a person: each once, until it is otherwise."""
+"""Logs what polls show as sentences, each once until it changes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
@@ -10,7 +10,9 @@ NAMED = 5
 
 
 class PollLog:
-    """Says who is there and by which load manager, who stops answering, and who answers again."""
+    """Logs which brokers there are, under which load manager, and which stop or start
+    responding.
+    """
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
@@ -62,7 +64,7 @@ def names(brokers: Collection[str]) -> str:
 
 
 def trouble(rows: ReportRows) -> str:
-    """Why a poll has no report of any broker; empty when it has one."""
+    """Why a poll has no report of any broker; empty if it has one."""
     if (rows["kind"] == BROKER).any():
         return ""
     if note := str(rows["note"][0]):

@@ -1,4 +1,4 @@
-"""Whether a broker was restarted, and serves: what a rolling restart asks of one broker."""
+"""Whether a broker has restarted and serves, for a rolling restart."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _STARTED: Final = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})?\s+(\
 
 @dataclass(frozen=True, slots=True)
 class BrokerHealth:
-    """What one broker says of itself."""
+    """The health of one broker, as it reports it."""
 
     started_ms: int = 0
     """When its process started, milliseconds since 1970; 0 where its metrics do not say."""
@@ -24,12 +24,12 @@ class BrokerHealth:
 
     @property
     def answers(self) -> bool:
-        """Whether the broker could be asked at all."""
+        """Whether the broker responded at all."""
         return bool(self.started_ms or self.version)
 
 
 async def health_of(admin: Admin, address: str, broker: str) -> BrokerHealth:
-    """Ask a broker; never raises for what it says, or does not say."""
+    """Ask a broker for its health; never raises for its responses."""
     try:
         found = _STARTED.search(await admin.get(f"{address}/metrics/", of_itself=True))
         started_ms = round(float(found[1]) * 1000) if found else 0

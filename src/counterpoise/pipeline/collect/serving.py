@@ -29,11 +29,11 @@ _NOT_STARTED: Final = b"Invalid channel state"
 
 
 async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = "") -> str:
-    """Why a broker answers no lookups within the time of `admin`; empty if it does.
+    """Why a broker answers no lookups within the time-out of `admin`; empty if it does.
 
-    The topic is one that no broker has heard of, so no cache answers, in the broker's own heartbeat
-    namespace, which no other broker can have: nothing is created and nothing is assigned. That
-    needs no bundle state channel: `in_use`, a topic name of a bundle that has load, does.
+    The topic is one that no broker has cached, in the broker's own heartbeat namespace, which no
+    other broker can own: nothing is created or assigned. That does not need the bundle state
+    channel; `in_use`, a topic name in a loaded bundle, does.
     """
     topic = f"persistent/pulsar/{broker}/{PROBE}{token_hex(8)}"
     try:

@@ -1,4 +1,4 @@
-"""What a cluster says of itself: the settings it runs with, and its name."""
+"""A cluster's settings and its name."""
 
 from collections.abc import Iterable
 from urllib.parse import quote
@@ -11,9 +11,9 @@ from counterpoise.pipeline.collect.words import said
 
 
 async def settings_of(admin: Admin, address: str) -> Properties:
-    """The settings of a broker as it read them, with those that were changed since.
+    """A broker's settings at its start, with dynamic changes.
 
-    Raises one of `UNREADABLE`, also for an answer that holds no settings.
+    Raises one of `UNREADABLE`, also for a response without settings.
     """
     base = f"{address.rstrip('/')}/admin/v2/brokers/configuration"
     values: dict[str, str] = {}
@@ -28,7 +28,7 @@ async def settings_of(admin: Admin, address: str) -> Properties:
 
 
 async def settings_of_any(admin: Admin, addresses: Iterable[str]) -> Properties:
-    """The settings of the first of these that gives them; raises `RefusedError`."""
+    """The settings of the first of these brokers that returns them; raises `RefusedError`."""
     refused = []
     for address in addresses:
         try:
@@ -39,7 +39,7 @@ async def settings_of_any(admin: Admin, addresses: Iterable[str]) -> Properties:
 
 
 async def cluster_of(admin: Admin, address: str, broker: str) -> str:
-    """The cluster that a broker is of; raises one of `UNREADABLE`."""
+    """The name of a broker's cluster; raises one of `UNREADABLE`."""
     base = f"{address}/admin/v2"
     names = [str(name) for name in await _listed(admin, f"{base}/clusters") if name != "global"]
     if len(names) == 1:

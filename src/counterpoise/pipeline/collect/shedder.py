@@ -1,4 +1,4 @@
-"""Whether the cluster sheds load by itself: two who move bundles would undo each other's work."""
+"""Whether the cluster sheds load itself: two balancers would undo each other's moves."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ TURN_OFF = "pulsar-admin brokers update-dynamic-config --config {name} --value f
 
 
 async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
-    """A sentence that says so, and what to do; empty when it does not, or no broker says."""
+    """A sentence that says so, and what to do; empty if it does not, or no broker responds."""
     try:
         settings = (await settings_of_any(admin, addresses)).values
     except RefusedError:

@@ -1,4 +1,4 @@
-"""Where the admin API of a broker is that is known by its id, ``host:port``."""
+"""The admin address of a broker from its id, ``host:port``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:
-    """Its URL, as the cluster's own ``addresses`` speak: plain, or by TLS.
+    """Its URL, with the scheme of the cluster's ``addresses``: plain or TLS.
 
-    A broker's id has its plain port, and the one for TLS where it has no other. Where the
-    ``addresses`` speak TLS and none of them has the id's port, the first one's port is taken.
+    A broker's id has its plain port, or its TLS port if it has no other. If the ``addresses`` use
+    TLS and none of them has the id's port, the first one's port is used.
     """
     scheme, _, there = addresses[0].rstrip("/").partition("://")
     if scheme == "https":

@@ -1,4 +1,4 @@
-"""What brokers and networks answer in place of what was asked for, in a line for a person."""
+"""Errors of brokers and networks as one line for a person."""
 
 import json
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ WHO = "say who you are by --auth-plugin and --auth-params"
 
 
 def said(error: BaseException) -> str:
-    """What an error says, or its name where it says nothing; one printable line."""
+    """An error's text, or its name if it has none; one printable line."""
     return line(_text_of(error) or type(error).__name__)
 
 
 def refusal(status: int, body: str) -> str:
-    """An answer that is no 200."""
+    """A response other than 200."""
     try:
         reason = str(json.loads(body)["reason"])
     except (ValueError, KeyError, TypeError):
@@ -33,7 +33,7 @@ def elsewhere(status: int, headers: Mapping[str, str]) -> str:
 
 
 def line(text: str) -> str:
-    """A text that is not ours as one line that a terminal shows as it is."""
+    """Foreign text as one line that a terminal shows literally."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
 

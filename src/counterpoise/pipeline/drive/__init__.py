@@ -1,4 +1,5 @@
-"""What an operator has done to a cluster, through its admin API alone: `drain.py` empties a broker.
+"""Operators' actions on a cluster, through its admin API alone: drain, approved plans, rolling
+restart.
 
-`snapshot.py` reads what the decision needs; the decision itself is in `decide/balancing/`.
+`snapshot.py` reads what a decision needs; the decision itself is in `decide/balancing/`.
 """

@@ -1,9 +1,9 @@
-"""What operators did by hand: each drain, refill, unload and release, by whom and why.
+"""Operators' actions by hand: each drain, refill, unload and release, by whom and why.
 
-A small file of a history for each action, written by the process that carries it out, beside
+Each action is a small file of a history, written by the process that carries it out, beside
 whatever balancer has the history: an action is not the balancer's, and needs none of its rights.
-The balancer reads them before each round. A broker that was drained is cordoned, which is to say
-that it has no part in what is balanced, until it is refilled or released.
+The balancer reads them before each round. A drained broker is cordoned, that is it takes no part in
+balancing, until it is refilled or released.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class ActionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActionMove:
-    """A bundle that an action tried to move; times are milliseconds since 1970."""
+    """A move that an action tried; times are milliseconds since 1970."""
 
     bundle: str
     source: str
@@ -54,7 +54,7 @@ class ActionMove:
 
     @property
     def moved(self) -> bool:
-        """Whether the bundle went anywhere."""
+        """Whether the bundle changed its owner."""
         return self.status in (MoveStatus.MOVED.value, MoveStatus.ELSEWHERE.value)
 
 
@@ -75,11 +75,11 @@ class OperatorAction:
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its file."""
         return f"{PREFIX}{self.at_ms:013d}-{self.id}.json"
 
     def with_outcome(self, outcome: MoveOutcome, part: float = 0.0) -> "OperatorAction":
-        """The action with one more of its moves."""
+        """The action with one more move."""
         move = ActionMove(
             outcome.bundle, outcome.source, outcome.owner or outcome.destination,
             outcome.status.value, outcome.started_at_ms, outcome.ended_at_ms, outcome.error, part,
@@ -98,7 +98,7 @@ class OperatorAction:
 
 
 class ActionTrail:
-    """The actions of one history; raises `HistoryFaultError` for a place that cannot be used."""
+    """The actions of one history; raises `HistoryFaultError` if the place cannot be used."""
 
     def __init__(self, place: Location) -> None:
         self.place = place
@@ -109,17 +109,17 @@ class ActionTrail:
     def begin(
         self, kind: ActionKind, at_ms: int, *, who: str, why: str = "", broker: str = ""
     ) -> OperatorAction:
-        """Keep an action before anything of it is done."""
+        """Record an action before any of it is done."""
         action = OperatorAction(kind, at_ms, who, why, broker, id=uuid.uuid4().hex[:8])
         self.keep(action)
         return action
 
     def keep(self, action: OperatorAction) -> None:
-        """Keep what became of an action by now."""
+        """Record the progress of an action."""
         write_plain(self.place, action.name, json.dumps(action.to_json()).encode())
 
     def held(self) -> str:
-        """Why nothing may be moved by the operator's last word; empty when it may."""
+        """Why the operator's last order forbids moves; empty if it does not."""
         return read_control(self.place).withholds(0)
 
     def roll(self) -> RollState | None:
@@ -127,11 +127,11 @@ class ActionTrail:
         return read_roll(self.place)
 
     def keep_roll(self, state: RollState) -> None:
-        """Keep how far a rolling restart is."""
+        """Record how far a rolling restart is."""
         write_roll(self.place, state)
 
     def actions(self) -> list[OperatorAction]:
-        """All of them, the oldest first; a file that is none of ours is passed over."""
+        """All actions, oldest first; unknown files are skipped."""
         found = []
         for name in names_below(self.place):
             if not name.startswith(PREFIX):
@@ -153,7 +153,7 @@ class ActionTrail:
 
 
 def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
-    """By broker that was drained and neither refilled nor released since: the drain."""
+    """The drain of each broker that was drained and neither refilled nor released since."""
     found: dict[str, OperatorAction] = {}
     for action in sorted(actions, key=lambda each: each.at_ms):
         if action.kind is ActionKind.DRAIN:
@@ -164,9 +164,9 @@ def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
 
 
 def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[ActionMove]:
-    """The moves that ended since, in the order of their ends.
+    """The moves that ended since, in order of their ends.
 
-    Those of a refill are rounds of the history, and counted as such.
+    Those of a refill are rounds of the history, and counted there.
     """
     by_hand = (action for action in actions if action.kind is not ActionKind.REFILL)
     moves = (move for action in by_hand for move in action.moves)
@@ -177,7 +177,7 @@ def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[
 
 
 def as_past_moves(moves: Iterable[ActionMove]) -> list[PastMove]:
-    """The same as the limits of an hour count them."""
+    """The moves in the form that hourly limits count."""
     return [PastMove(move.ended_ms, move.part) for move in moves]
 
 
@@ -191,13 +191,13 @@ def operator_name() -> str:
 
 
 class ActionRefusedError(ExplainedError):
-    """Nothing is moved by hand just now; the message says why, and what to do."""
+    """Nothing may be moved by hand now; the message says why, and what to do."""
 
 
 class ActionLog:
-    """One action while it is carried out; without a trail nothing is kept.
+    """Records one action while it is carried out; without a trail nothing is recorded.
 
-    Raises `HistoryFaultError`: what cannot be kept does not go on.
+    Raises `HistoryFaultError`: an action that cannot be recorded does not continue.
     """
 
     def __init__(self, trail: ActionTrail | None, action: OperatorAction | None) -> None:
@@ -205,20 +205,20 @@ class ActionLog:
         self._action = action
 
     def ended(self, outcome: MoveOutcome, part: float = 0.0) -> None:
-        """Keep the outcome of a move."""
+        """Record the outcome of a move."""
         if self._action is not None and self._trail is not None:
             self._action = self._action.with_outcome(outcome, part)
             self._trail.keep(self._action)
 
     def close(self, at_ms: int) -> None:
-        """Keep that the action has ended."""
+        """Record that the action has ended."""
         if self._action is not None and self._trail is not None:
             self._trail.keep(replace(self._action, ended_ms=max(1, at_ms)))
 
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """An action that is about to begin, and by whom and why."""
+    """An action that is about to begin, with its operator and reason."""
 
     trail: ActionTrail | None
     kind: ActionKind
@@ -227,7 +227,7 @@ class NewAction:
     why: str = ""
 
     def begin(self, at_ms: int, broker: str = "") -> ActionLog:
-        """Begin it; raises `ActionRefusedError` under a pause, and `HistoryFaultError`."""
+        """Begin it; raises `ActionRefusedError` during a pause, and `HistoryFaultError`."""
         if self.trail is None:
             return ActionLog(None, None)
         if self.kind is not ActionKind.RELEASE and (held := self.trail.held()):
@@ -237,7 +237,7 @@ class NewAction:
         return ActionLog(self.trail, begun)
 
     async def held(self) -> str:
-        """Why nothing more of it may begin; for an `Executor`."""
+        """Why no more of it may begin; for an `Executor`."""
         return "" if self.trail is None else await asyncio.to_thread(self.trail.held)
 
 

@@ -109,7 +109,7 @@ class ApprovedPlan:
         )
 
     async def carry_out(self) -> CarriedOut:
-        """Check it, and carry it out if that was asked for.
+        """Check the plan, and carry it out if `execute` was given.
 
         Raises `PlanRefusedError` before anything is moved, or `CannotSeeError`.
         """
@@ -141,7 +141,9 @@ class ApprovedPlan:
         return CarriedOut(before, tuple(outcomes), done_before, left, refused)
 
     async def _measured(self, number: int, last: int) -> tuple[ClusterReading, PlanCheck]:
-        """The check before a further round, once brokers report what the former one did."""
+        """Check the plan before a further round, once brokers have measured after the former
+        one.
+        """
         balance, said = self._options.balance or await self._balance(), ""
         while True:
             reading, checked = await self._checked()
@@ -156,7 +158,7 @@ class ApprovedPlan:
             await asyncio.sleep(self._options.look_every_s)
 
     async def _balance(self) -> BalanceOptions:
-        """How often the cluster's brokers measure: by their own settings, else by the defaults."""
+        """How often the cluster's brokers measure: by their own settings, or by the defaults."""
         try:
             conf = await self._reader.policies.settings(self._addresses)
         except CannotSeeError:
@@ -210,7 +212,7 @@ class ApprovedPlan:
 
 
 def _ended(one: MoveOutcome) -> str:
-    """How a move ended that is not where it should be, and what comes next."""
+    """How a move ended that did not succeed, and what comes next."""
     match one.status:
         case MoveStatus.UNOWNED:
             return (

@@ -1,4 +1,4 @@
-"""Empties a broker: plans, carries out and looks again until it owns nothing, or gives up."""
+"""Drains a broker: plans, moves and checks again until it owns nothing, or gives up."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -22,12 +22,12 @@ from counterpoise.pipeline.policies import CannotSeeError
 
 
 class DrainRefusedError(ExplainedError):
-    """This broker cannot be emptied; the message says why."""
+    """This broker cannot be drained; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainOptions:
-    """How a broker is emptied."""
+    """How a broker is drained."""
 
     attempts: int = 3
     """How often a bundle is tried, each time where it fits best by then."""
@@ -43,7 +43,7 @@ class DrainOptions:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """What came of it."""
+    """The outcome of a drain."""
 
     outcomes: tuple[MoveOutcome, ...]
     """Each attempt, in the order of their ends."""
@@ -52,7 +52,7 @@ class DrainResult:
 
 
 class BrokerDrain:
-    """Empties one broker; `log` gets a sentence for each outcome."""
+    """Drains one broker; `log` gets a sentence for each outcome."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class BrokerDrain:
         options: DrainOptions,
         action: NewAction = NOT_KEPT,
     ) -> None:
-        """`action` says where it is kept that the broker is drained, by whom and why."""
+        """`action` records the drain, its operator and reason."""
         self._action = action
         self._reader = reader
         self.goal = EmptyBroker(broker, rules)
@@ -93,7 +93,7 @@ class BrokerDrain:
     async def plan(self) -> Round:
         """Where each bundle would go; raises `DrainRefusedError` or `CannotSeeError`.
 
-        A rejection is a bundle that no broker may have, and why.
+        A rejection names a bundle that no broker may have, and why.
         """
         self.snapshot = snapshot = await self._reader.read(self.goal.broker)
         if reason := self.goal.refusal(snapshot):
@@ -101,10 +101,10 @@ class BrokerDrain:
         return self.goal.plan(snapshot, RoundMemory())
 
     async def carry_out(self, plan: Round) -> DrainResult:
-        """Carry a plan out, and what is left of it again.
+        """Carry a plan out, and plan again for what is left.
 
-        Raises `DrainRefusedError` before anything is moved when something cannot go anywhere, or
-        when the operator has paused all moves; `HistoryFaultError` when it cannot be kept.
+        Raises `DrainRefusedError` before anything is moved if a bundle cannot go anywhere or the
+        operator has paused all moves; `HistoryFaultError` if it cannot be recorded.
         """
         if plan.rejections and not self._options.partial:
             stuck = plan.rejections[0]

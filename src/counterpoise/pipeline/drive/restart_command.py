@@ -1,4 +1,4 @@
-"""Restarts a broker: by a command of the operator's, or by asking the operator."""
+"""Restarts a broker by the operator's command, or by asking the operator."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ class Restarter(Protocol):
     """Restarts one broker, or has it restarted."""
 
     async def restart(self, broker: str) -> None:
-        """Begin a restart; raises `RestartFailedError`. The broker may be back later."""
+        """Start a restart; raises `RestartFailedError`. The broker may be back later."""
         ...
 
 
@@ -40,7 +40,7 @@ class RestartCommand:
 
     @staticmethod
     def parse(text: str, within_s: float) -> "RestartCommand":
-        """A command as it is typed; raises `ValueError` for one that is none."""
+        """Parse a typed command; raises `ValueError` if it is invalid."""
         arguments = shlex.split(text)
         if not arguments:
             raise ValueError("the command is empty")
@@ -76,7 +76,7 @@ class RestartCommand:
                 )
 
     async def _end(self, process: asyncio.subprocess.Process, broker: str) -> None:
-        """Wait for its end, or end it with all that it started."""
+        """Wait until the command ends; after the time-out, end it with all its children."""
         try:
             async with asyncio.timeout(self.within_s):
                 await process.wait()

@@ -1,4 +1,6 @@
-"""Restarts a cluster broker by broker: drains one, has it restarted, sees it well, goes on."""
+"""Restarts a cluster broker by broker: drains it, restarts it, waits until it is healthy, goes
+on.
+"""
 
 import asyncio
 import contextlib
@@ -46,7 +48,7 @@ T = TypeVar("T")
 
 
 class RollStoppedError(ExplainedError):
-    """The rolling restart stops here, and goes on when it is started again; says why."""
+    """The rolling restart stops here, says why, and continues when it is started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,9 @@ class RollingRestart:
         self._runner = uuid.uuid4().hex
 
     async def plan(self, brokers: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The brokers to restart, in their order; all of the cluster's unless some are named.
+        """The brokers to restart, in order; all of the cluster's unless some are named.
 
-        Raises `RollStoppedError` for a name that is no broker, and `CannotSeeError`.
+        Raises `RollStoppedError` for an unknown broker, and `CannotSeeError`.
         """
         reading = await self._reader.look()
         listed = reading.snapshot.brokers
@@ -113,12 +115,12 @@ class RollingRestart:
         return restart_order(chosen, domains, await self._leader(listed))
 
     async def begin(self, brokers: tuple[str, ...], who: str, why: str) -> RollState:
-        """Keep that a rolling restart of these brokers is under way."""
+        """Record that a rolling restart of these brokers is under way."""
         state = new_roll(brokers, self._clock_ms(), who, why)
         return await self._keep(state)
 
     async def take_over(self, state: RollState) -> RollState:
-        """Go on with one that was cut off; raises `RollStoppedError` where another process does."""
+        """Continue an interrupted one; raises `RollStoppedError` if another process is at it."""
         seen_ms = state.seen_ms
         if self._clock_ms() - seen_ms < SILENT_AFTER_MS:
             self._log(
@@ -133,7 +135,7 @@ class RollingRestart:
         return await self._keep(state)
 
     async def run(self, state: RollState) -> RollState:
-        """Restart what is left; raises `RollStoppedError`."""
+        """Restart the remaining brokers; raises `RollStoppedError`."""
         for number, each in enumerate(state.brokers, 1):
             if each.stage is RestartStage.RESTARTED:
                 continue
@@ -173,7 +175,7 @@ class RollingRestart:
         return await self._keep(state.with_broker(replace(rolled, stage=RestartStage.RESTARTED)))
 
     async def _all_well(self, state: RollState) -> None:
-        """Wait until nothing speaks against restarting one more broker, and has not for a while."""
+        """Wait until nothing has spoken against restarting another broker for a while."""
         clock = asyncio.get_running_loop().time
         began, well_since, said = clock(), None, ""
         while True:
@@ -194,7 +196,7 @@ class RollingRestart:
             await asyncio.sleep(self._options.look_every_s)
 
     async def _trouble(self, state: RollState) -> str:
-        """What speaks against restarting one more broker; empty for nothing."""
+        """What speaks against restarting another broker; empty if nothing does."""
         if held := await asyncio.to_thread(self._trail.held):
             return held
         window = self._options.window
@@ -216,7 +218,7 @@ class RollingRestart:
         )
 
     async def _drain(self, state: RollState, broker: str) -> None:
-        """Empty a broker; raises `RollStoppedError` where something is left on it."""
+        """Drain a broker; raises `RollStoppedError` if something is left on it."""
         restarted = frozenset(state.restarted)
         drain = BrokerDrain(
             self._session,
@@ -248,7 +250,7 @@ class RollingRestart:
         return (await drain.carry_out(await drain.plan())).left
 
     async def _back(self, state: RollState, rolled: RolledBroker) -> RollState:
-        """Wait until a broker is back, well, and of the version that it is to have."""
+        """Wait until a broker is back, healthy, and of the expected version."""
         clock = asyncio.get_running_loop().time
         began, away, said = clock(), False, ""
         while True:
@@ -279,7 +281,7 @@ class RollingRestart:
             await asyncio.sleep(self._options.look_every_s)
 
     async def _is_listed(self, broker: str) -> bool:
-        """Whether the cluster lists the broker, and its report can be read."""
+        """Whether the cluster lists the broker and its report is readable."""
         try:
             snapshot = (await self._reader.look()).snapshot
         except CannotSeeError:
@@ -287,7 +289,7 @@ class RollingRestart:
         return broker in snapshot.owned
 
     async def _fill(self, state: RollState, broker: str) -> None:
-        """Give the last broker its part, of bundles that were not moved twice by now."""
+        """Give the last broker its share, of bundles that were moved less than twice so far."""
         await self._all_well(state)
         label, moved = state.label, await self._moved(state)
         goal = FillBrokers((broker,), self._rules.filters, moved_enough(moved))
@@ -317,7 +319,7 @@ class RollingRestart:
         await asyncio.to_thread(log.close, self._clock_ms())
 
     async def _moved(self, state: RollState) -> list[str]:
-        """The bundles that it has moved by now, one entry for each move."""
+        """The bundles moved so far, one entry for each move."""
         actions = await asyncio.to_thread(self._trail.actions)
         return [m.bundle for a in actions if a.why == state.label for m in a.moves if m.moved]
 
@@ -332,7 +334,7 @@ class RollingRestart:
         return await health_of(self._reader.admin, self._reader.where(broker), broker)
 
     async def _leader(self, brokers: Sequence[str]) -> str:
-        """The leader; empty where no broker names one."""
+        """The leader; empty if no broker names one."""
         for broker in brokers:
             with contextlib.suppress(*UNREADABLE):
                 if leader := await leader_by(self._reader.admin, self._reader.where(broker)):
@@ -340,7 +342,7 @@ class RollingRestart:
         return ""
 
     async def _beating(self, state: RollState, work: Awaitable[T]) -> T:
-        """Do something that takes a while, and keep showing meanwhile that this process runs."""
+        """Run long work, and keep showing meanwhile that this process is alive."""
 
         async def beat() -> None:
             while True:
@@ -359,7 +361,7 @@ class RollingRestart:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, state: RollState) -> RollState:
-        """Write how far it is; raises `RollStoppedError` where another process took it over."""
+        """Record the progress; raises `RollStoppedError` if another process took it over."""
         if state.runner == self._runner:
             now = await asyncio.to_thread(self._trail.roll)
             if now is None or now.runner != self._runner or now.abandoned:

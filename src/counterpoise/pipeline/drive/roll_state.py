@@ -1,7 +1,7 @@
-"""How far a rolling restart is: one small file of a history, written before each step.
+"""The progress of a rolling restart: one small file of a history, written before each step.
 
-Whatever kills the process that carries it out, the next one goes on from there. The balancer of the
-history makes no round meanwhile, since it would move what the rolling restart is about to move.
+Whatever kills the process that carries it out, the next one continues from there. The balancer of
+the history makes no round meanwhile, since it would move what the rolling restart is about to move.
 """
 
 import json
@@ -50,12 +50,12 @@ class RollState:
 
     @property
     def label(self) -> str:
-        """How it is named in the history's list of actions."""
+        """Its name in the history's list of actions."""
         return f"rolling restart {self.id}"
 
     @property
     def under_way(self) -> bool:
-        """Whether brokers are still to be restarted, by a process that runs or not."""
+        """Whether brokers are still to be restarted, by a running process or not."""
         return not self.ended_ms
 
     @property
@@ -73,7 +73,7 @@ class RollState:
         )
 
     def sentence(self) -> str:
-        """How far it is, for a person."""
+        """Its progress, for a person."""
         done = f"{len(self.restarted)} of {len(self.brokers)} brokers restarted"
         if self.abandoned:
             return f"{self.label} by {self.who} was given up: {done}"
@@ -96,7 +96,7 @@ class RollState:
 
 
 def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollState:
-    """A rolling restart of which nothing is done."""
+    """A rolling restart before its first step."""
     rolled = tuple(RolledBroker(each) for each in brokers)
     return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
 
@@ -116,5 +116,5 @@ def read_roll(place: Location) -> RollState | None:
 
 
 def write_roll(place: Location, state: RollState) -> None:
-    """Keep how far it is; raises `HistoryFaultError`."""
+    """Record the progress; raises `HistoryFaultError`."""
     write_plain(place, NAME, json.dumps(asdict(state)).encode())

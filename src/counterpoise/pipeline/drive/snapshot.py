@@ -1,4 +1,4 @@
-"""Reads a cluster through its admin API: loads, owners, and policies where a goal needs them."""
+"""Reads a cluster through its admin API: loads, owners, and policies if a goal needs them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ class SnapshotReader:
         self.state = FoldState.empty()
 
     async def look(self) -> ClusterReading:
-        """Loads and owners; raises `CannotSeeError` when no broker answers."""
+        """Loads and owners; raises `CannotSeeError` if no broker answers."""
         reading = await self._look()
         if reason := trouble(reading.rows):
             raise CannotSeeError(reason)
@@ -66,7 +66,8 @@ class SnapshotReader:
     async def read(self, broker: str, *, all_groups: bool = False) -> ClusterSnapshot:
         """The cluster as it is now, with policies; raises `CannotSeeError`.
 
-        Anti-affinity groups are those of the broker's namespaces, or of every broker's.
+        Anti-affinity groups are those of the broker's namespaces, or with `all_groups` of all
+        brokers'.
         """
         reading = await self._look()
         snapshot, rows = reading.snapshot, reading.rows

@@ -32,9 +32,9 @@ class _Entries:
 
 
 def least_imbalance(windows: Windows, moves: int, seconds: float = SECONDS) -> float:
-    """A proved bound on the mean over time of the fullest broker ÷ the mean, with so many moves.
+    """A proved lower bound on the mean over time of (fullest broker ÷ mean), with so many moves.
 
-    Raises ``RuntimeError`` when the solver proves nothing, ``ImportError`` without `highspy`.
+    Raises ``RuntimeError`` if the solver proves nothing, ``ImportError`` without `highspy`.
     """
     highspy: Any = import_module("highspy")
 

@@ -1,4 +1,4 @@
-"""What no assignment of bundles to brokers beats at one instant, and a trace cut into windows."""
+"""What no assignment of bundles to brokers beats at one instant; and a trace cut into windows."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,7 +31,7 @@ def least_fullest(load: Floats, size: Floats) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """A trace in windows: mean loads as parts of the mean broker's, and what else bounds a play."""
+    """A trace in windows: mean loads as parts of the mean broker's, and other bounds on a play."""
 
     load: Floats
     """By window and bundle."""

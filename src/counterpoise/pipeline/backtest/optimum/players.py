@@ -37,7 +37,7 @@ class Point:
 
 
 def frontier(trace: LoadTrace, *, foresees: bool, prices: Sequence[float] = PRICES) -> list[Point]:
-    """The player at every price."""
+    """The player's result at every price."""
     loads = np.array([trace.loads(step).throughput() for step in range(trace.steps)])
     return [_played(trace, loads, foresees, price) for price in prices]
 

@@ -1,4 +1,4 @@
-"""How far strategies are from the best possible, for a person: sentences and a picture."""
+"""How far strategies are from the best possible play, as sentences and a plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from counterpoise.pipeline.backtest.trace import LoadTrace
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """What could have been reached on a trace."""
+    """The best that could have been reached on a trace."""
 
     floor: float
     """The mean over time of what no assignment beats, with any number of moves."""
@@ -25,12 +25,12 @@ class Optimum:
     """Local search that sees past loads alone."""
 
     def bound(self, moves: int) -> float:
-        """What no play with so many moves beats."""
+        """The lower bound on imbalance with so many moves."""
         return next((least for most, least in self.bounds if most >= moves), self.floor)
 
 
 def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
-    """The optimum for as many moves as each result has."""
+    """The optimum, with a bound for the number of moves of each result."""
     windows = windows_of(trace, WINDOWS)
     counts = sorted({0, *(result.moves for result in results)})
     return Optimum(
@@ -59,7 +59,7 @@ def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
 
 
 def _nearest(points: Sequence[Point], moves: int) -> Point:
-    """The evenest of the points with at most so many moves, or the one with the fewest."""
+    """The most even of the points with at most so many moves, or the one with the fewest."""
     affordable = [point for point in points if point.moves <= moves]
     if not affordable:
         return min(points, key=lambda point: point.moves)
@@ -67,7 +67,7 @@ def _nearest(points: Sequence[Point], moves: int) -> Point:
 
 
 def draw_frontier(results: Sequence[BacktestResult], best: Optimum, title: str, path: Path) -> None:
-    """Imbalance against moves and against load moved: the frontiers, and each strategy a point."""
+    """Plot imbalance against moves and against load moved: the frontiers, and each strategy."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,1 +1,1 @@
-"""Several clusters side by side: what each is doing, asked of all at once."""
+"""Several clusters side by side: their state, read from all of them concurrently."""

@@ -1,4 +1,4 @@
-"""What one cluster of a fleet and its balancer are doing, as of one look."""
+"""The state of one cluster of a fleet and of its balancer at one look."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ LATE_AFTER_MS: Final = 60_000
 
 
 class BalancerState(StrEnum):
-    """What the history of a balancer says of it."""
+    """A balancer's state by its history."""
 
     NONE = "no history named"
     UNREADABLE = "history cannot be read"
@@ -37,7 +37,7 @@ class SeenCluster:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """One cluster; all of it can be missing but its name."""
+    """One cluster; everything but its name may be missing."""
 
     name: str
     at_ms: int = 0
@@ -55,7 +55,7 @@ class ClusterState:
 
     @property
     def balancer(self) -> BalancerState:
-        """What its balancer is doing."""
+        """The state of its balancer."""
         if not self.has_history:
             return BalancerState.NONE
         if self.status is None:
@@ -73,16 +73,16 @@ class ClusterState:
 
     @property
     def imbalance(self) -> float | None:
-        """As the brokers report it now, else as the last round found it."""
+        """As the brokers report it now, otherwise as the last round found it."""
         if self.seen is not None:
             return self.seen.imbalance
         return self.last_round.imbalance if self.last_round else None
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What needs an operator, a sentence each.
+        """What needs an operator, one sentence each.
 
-        The watchdog finds more, since it looks again and again: it notifies by itself.
+        The watchdog finds more, because it looks again and again; it notifies by itself.
         """
         if not self.at_ms:
             return ()
@@ -103,7 +103,7 @@ class ClusterState:
         return self.seen.silent if self.seen else {}
 
     def line(self) -> str:
-        """The cluster in a line for a person."""
+        """The cluster in one line, for a person."""
         parts = [f"balancer: {self.balancer.value}"]
         if self.seen is not None:
             parts.append(f"{self.seen.brokers} brokers")
@@ -131,7 +131,7 @@ class ClusterState:
         }
 
     def figures(self) -> dict[str, float]:
-        """The figures of `FIGURES` that are known."""
+        """The known figures among `FIGURES`."""
         found = {
             "reachable": float(self.seen is not None),
             "findings": float(len(self.findings)),
@@ -161,5 +161,5 @@ FIGURES: Final[Mapping[str, str]] = {
 
 
 def one_line(text: str) -> str:
-    """What another program said, without line breaks and control characters."""
+    """Another program's text without line breaks and control characters."""
     return "".join(each if each.isprintable() else " " for each in " ".join(text.split()))

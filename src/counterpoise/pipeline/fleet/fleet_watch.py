@@ -1,4 +1,4 @@
-"""Looks at all clusters of a fleet at once; one that hangs delays no other."""
+"""Looks at all clusters of a fleet concurrently; one that hangs delays no other."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ PREFIX = "counterpoise_fleet"
 
 @dataclass(frozen=True, slots=True)
 class FleetCluster:
-    """A cluster of the fleet: where it is, and as whom it is asked."""
+    """A cluster of the fleet: its address, history and credentials."""
 
     name: str
     addresses: Sequence[str]
@@ -41,9 +41,9 @@ class FleetCluster:
 
 
 class StatusReading(threading.Thread):
-    """Reads a balancer's status from its history in a thread that no exit waits for.
+    """Reads a balancer's status from its history in a daemon thread.
 
-    A file system that hangs cannot be interrupted: an executor would hold the process up.
+    A file system that hangs cannot be interrupted: an executor would block the process's exit.
     """
 
     def __init__(self, history: str, now_ms: int) -> None:
@@ -115,7 +115,7 @@ class ClusterLook:
         return self.state
 
     def close(self) -> None:
-        """Stop the requests under way."""
+        """Cancel pending requests."""
         self._collector.close()
 
     async def _rows(self) -> ReportRows | str:
@@ -138,7 +138,7 @@ class ClusterLook:
 
 
 def seen_of(rows: ReportRows) -> SeenCluster:
-    """What a poll says of a cluster."""
+    """The cluster as a poll saw it."""
     brokers, gaps = rows["kind"] == BROKER, rows["kind"] == GAP
     loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
     silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
@@ -153,7 +153,7 @@ class FleetWatch:
 
     @property
     def states(self) -> tuple[ClusterState, ...]:
-        """What was seen last, in the order of the fleet."""
+        """The last state of each cluster, in the order of the fleet."""
         return tuple(each.state for each in self._looks)
 
     async def look(self) -> tuple[ClusterState, ...]:

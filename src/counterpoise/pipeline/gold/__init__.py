@@ -1,1 +1,1 @@
-"""Gold tables: what people ask a history for, worked out day by day by Spark SQL (`sql/`)."""
+"""Gold tables: daily aggregates of a history, computed by Spark SQL (`sql/`)."""

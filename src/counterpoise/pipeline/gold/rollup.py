@@ -1,4 +1,4 @@
-"""Rolls a history up into its gold tables, a week at a time; a day without news is left alone."""
+"""Computes the gold tables of a history, a week at a time; days without new rows are skipped."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DaysToRollUp:
-    """What of the gold tables is out of date."""
+    """The days of the gold tables that are out of date."""
 
     sources: Mapping[str, int]
     """For each day of the history, a number that grows with whatever its rows are made of."""
@@ -52,7 +52,7 @@ class DaysToRollUp:
 
 
 def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
-    """Compare the gold tables with the history; `again` counts every day as out of date.
+    """Compare the gold tables with the history; with `again` every day is out of date.
 
     A day that the history has no more stays as it is. Raises `HistoryFaultError`.
     """
@@ -72,9 +72,9 @@ def roll_up(
     now_ms: int,
     at_once: int = DAYS_AT_ONCE,
 ) -> Iterator[tuple[str, str, int]]:
-    """Replace these days of the gold tables, so many of them by one job for each table.
+    """Replace these days of the gold tables, `at_once` of them by one job for each table.
 
-    Gives table, day and rows of each as soon as it is replaced. Raises `HistoryFaultError`.
+    Yields table, day and number of rows as soon as each is replaced. Raises `HistoryFaultError`.
     """
     for name, value in OF_SESSION.items():
         spark.conf.set(name, value)
@@ -112,10 +112,9 @@ def _sources_of_days(location: Location) -> dict[str, int]:
 def _frames_of(
     spark: "SparkSession", location: Location, days: Sequence[str], stack: ExitStack
 ) -> "dict[str, DataFrame]":
-    """The gold tables of some days; Spark computes each when it is written, and keeps what is
-    shared.
+    """The gold tables of some days as data frames, computed when written; shared parts are cached.
 
-    Each is a temporary view, too, by which the queries of the others name it.
+    Each is also a temporary view, by which the queries of the others name it.
     """
     start, end = _start_ms(days[0]), _start_ms(days[-1]) + DAY_MS - 1
     for view in OF_DAYS:

@@ -1,4 +1,4 @@
-"""The gold tables by name, in the order in which each follows from those before it."""
+"""The gold tables by name; each may use those before it."""
 
 from pathlib import Path
 from typing import Final
@@ -22,5 +22,5 @@ GOLD_TABLES: Final = {
 
 
 def query_of(table: str) -> str:
-    """The query of a gold table; `sql/` has one file for each."""
+    """The SQL query of a gold table, from its file in `sql/`."""
     return (SQL / f"{table}.sql").read_text(encoding="utf-8")

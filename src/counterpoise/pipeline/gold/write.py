@@ -1,7 +1,7 @@
-"""Days of a gold table: tasks write their files, the driver replaces them in one Delta commit.
+"""Replaces days of a gold table: tasks write files, the driver commits them to Delta at once.
 
-A gold table may be written beside a balancer, which writes other tables of the history. Two that
-write the same day at once: Delta refuses the later one.
+A gold table may be written while a balancer writes other tables of the history. If two jobs write
+the same day at once, Delta refuses the later one.
 """
 
 import json
@@ -34,7 +34,7 @@ _MADE_OF: Final = "made-of-"
 
 
 class _DayFiles:
-    """Writes the rows of a task, a file for each day, which count once a commit names them."""
+    """Writes a task's rows into one file per day; they count once a commit names them."""
 
     def __init__(self, location: Location, table: str) -> None:
         self._location, self._table = location, table
@@ -61,7 +61,7 @@ class _DayFiles:
 def replace_days(
     location: Location, table: str, frame: "DataFrame", made_of: Mapping[str, int], now_ms: int
 ) -> Mapping[str, int]:
-    """Replace days of a gold table by a frame's rows, and give how many there are for each.
+    """Replace days of a gold table by a frame's rows; returns the number of rows by day.
 
     `made_of` has the days, and what each was made of (`DaysToRollUp.sources`). Raises
     `HistoryFaultError`.
@@ -110,7 +110,7 @@ def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapp
 
 
 def clean_up(location: Location, table: str) -> None:
-    """Remove the files of replaced days once no reader may need them, a week later."""
+    """Remove the files of replaced days a week later, when no reader can need them."""
     with trouble(location, table):
         handle = open_table(location, table)
         handle.vacuum(dry_run=False)

@@ -1,1 +1,1 @@
-"""Notices of a watcher or a balancer to one webhook: findings, rounds, refusals and stops."""
+"""Notifies a webhook of findings, rounds, refusals and stops."""

@@ -1,4 +1,4 @@
-"""A notice as the body that a webhook expects: plain JSON, Slack's, Alertmanager's."""
+"""A notice as the request body that a webhook expects: plain JSON, Slack's, Alertmanager's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _FIRES_ELSE: Final = timedelta(minutes=15)
 
 
 class NotifyFormat(StrEnum):
-    """The shape of a body."""
+    """The format of a body."""
 
     JSON = "json"
     SLACK = "slack"
@@ -32,7 +32,7 @@ class NotifyFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoticeContext:
-    """What each notice says besides itself."""
+    """What every notice includes besides its own content."""
 
     cluster: str = ""
     """Which cluster, or history, it is about."""
@@ -41,7 +41,7 @@ class NoticeContext:
 
 
 def body_of(notice: Notice, shape: NotifyFormat, context: NoticeContext) -> bytes:
-    """The body of a request; what is no text in a sentence becomes question marks."""
+    """The body of a request; characters that cannot be encoded become question marks."""
     plain = (text.encode(errors="replace").decode() for text in (notice.subject, notice.sentence))
     subject, sentence = plain
     notice = replace(notice, subject=subject, sentence=sentence)
@@ -101,7 +101,7 @@ def _alert(notice: Notice, context: NoticeContext) -> dict[str, Any]:
 
 
 def _escaped(text: str) -> str:
-    """As Slack wants text that is not its own markup."""
+    """Text escaped for Slack's markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

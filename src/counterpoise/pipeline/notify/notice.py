@@ -33,7 +33,7 @@ class NoticeSeverity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One thing that an operator is notified of."""
+    """One event of which an operator is notified."""
 
     kind: NoticeKind
     severity: NoticeSeverity
@@ -53,12 +53,12 @@ class NoticeSink(Protocol):
 
 
 def discard(notice: Notice) -> None:
-    """A `NoticeSink` that notifies no operator."""
+    """A `NoticeSink` that drops notices."""
     del notice
 
 
 class BalancerNotices:
-    """Makes notices of what happens in a watcher or a balancer."""
+    """Makes notices of events in a watcher or a balancer."""
 
     def __init__(self, sink: NoticeSink, clock_ms: MillisecondClock) -> None:
         self._sink = sink
@@ -66,7 +66,7 @@ class BalancerNotices:
         self._held: set[str] = set()
 
     def decided(self, made: Round) -> None:
-        """A round is in the history."""
+        """A round was committed."""
         if made.moves:
             first = made.moves[0]
             more = f", and {len(made.moves) - 1} more" if len(made.moves) > 1 else ""
@@ -80,7 +80,7 @@ class BalancerNotices:
             )
 
     def ended(self, outcome: MoveOutcome) -> None:
-        """An outcome is in the history."""
+        """An outcome was committed."""
         if outcome.status in (MoveStatus.FAILED, MoveStatus.WITHHELD):
             failed = outcome.status is MoveStatus.FAILED
             self._note(
@@ -93,7 +93,7 @@ class BalancerNotices:
             )
 
     def found(self, finding: WatchdogFinding, *, is_over: bool = False) -> None:
-        """The watchdog finds something wrong, or not any more."""
+        """The watchdog found a fault, or the fault is over."""
         self._note(
             NoticeKind.FINDING,
             NoticeSeverity.INFO if is_over else NoticeSeverity.CRITICAL,
@@ -103,9 +103,9 @@ class BalancerNotices:
         )
 
     def held(self, what: str, reason: str) -> None:
-        """Rounds or moves are held for this reason; an empty one: by `what` they are not, any more.
+        """Rounds or moves are withheld for this reason; empty: those of `what` no longer are.
 
-        Notified of once for each `what`, and once when it is over.
+        Notifies once for each `what`, and once when it is over.
         """
         if reason and what not in self._held:
             self._held.add(what)
@@ -116,7 +116,7 @@ class BalancerNotices:
             self._note(NoticeKind.STOP, NoticeSeverity.INFO, what, sentence, is_over=True)
 
     def stopped(self, why: str, *, by_itself: bool) -> None:
-        """The watcher or balancer ends; `by_itself`: without being asked to."""
+        """The watcher or balancer ends; `by_itself`: without a request."""
         severity = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
         self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
 

@@ -1,4 +1,4 @@
-"""Sends notices to a webhook from a task of its own: what notifies waits for nothing."""
+"""Sends notices to a webhook from its own task, so that nothing waits for it."""
 
 import asyncio
 import contextlib
@@ -31,11 +31,11 @@ _PASSES: Final = (408, 425, 429, 500, 502, 503, 504)
 
 
 class NotifyError(ExplainedError):
-    """Settings of a webhook that cannot work, or a notice that it did not take."""
+    """The settings of a webhook are invalid, or it did not accept a notice."""
 
 
 class NoticeFate(StrEnum):
-    """What became of a notice."""
+    """How the sending of a notice ended."""
 
     SENT = "sent"
     FAILED = "failed"
@@ -43,7 +43,7 @@ class NoticeFate(StrEnum):
 
 
 class FateCounter(Protocol):
-    """Counts what becomes of notices."""
+    """Counts how sending ended."""
 
     def __call__(self, __fate: NoticeFate) -> None:
         """Count one."""
@@ -51,7 +51,7 @@ class FateCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NotifyOptions:
-    """Where notices go, and how."""
+    """Where notices are sent, and how."""
 
     url: str
     shape: NotifyFormat = NotifyFormat.JSON
@@ -71,13 +71,13 @@ class NotifyOptions:
 
     @property
     def address(self) -> str:
-        """Where, for a log: a webhook's path may be its secret."""
+        """The webhook's address for a log, without its path, which may be a secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret in a file, without the end of its line; raises `NotifyError`."""
+    """The secret in a file, without the trailing line break; raises `NotifyError`."""
     try:
         secret = path.read_bytes().strip()
     except OSError as error:
@@ -90,7 +90,7 @@ def read_secret(path: Path) -> bytes:
 
 
 def expect_url(url: str, shape: NotifyFormat) -> str:
-    """The whole address of a webhook; raises `NotifyError`."""
+    """The full URL of a webhook; raises `NotifyError`."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise NotifyError("--notify: expected http://… or https://…")
@@ -122,7 +122,7 @@ class WebhookNotifier:
         """What the webhook last answered in place of taking a notice."""
 
     def __call__(self, notice: Notice) -> None:
-        """Take a notice; the oldest of too many is dropped."""
+        """Queue a notice; if there are too many, the oldest is dropped."""
         if len(self._waiting) >= self._options.kept:
             self._waiting.popleft()
             self._dropped += 1
@@ -132,7 +132,7 @@ class WebhookNotifier:
         self._news.set()
 
     async def run(self) -> None:
-        """Send what comes, for ever."""
+        """Send queued notices until cancelled."""
         loop = asyncio.get_running_loop()
         allowed, since = float(self._options.at_once), loop.time()
         while True:
@@ -150,7 +150,7 @@ class WebhookNotifier:
                 self._idle.set()
 
     async def sent(self) -> None:
-        """Return when none waits any more."""
+        """Return when the queue is empty."""
         await self._idle.wait()
 
     def _next(self) -> Notice:
@@ -177,7 +177,7 @@ class WebhookNotifier:
 
 
 async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice: Notice) -> None:
-    """Send one notice, again while that may help; raises `NotifyError`."""
+    """Send one notice, retrying where that may help; raises `NotifyError`."""
     body = body_of(notice, options.shape, options.context)
     headers = {"Content-Type": "application/json"}
     if options.secret:
@@ -211,7 +211,7 @@ async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice
 async def notifying(
     options: NotifyOptions, log: SentenceSink, count: FateCounter
 ) -> AsyncIterator[WebhookNotifier]:
-    """Send what the block notifies of; those that wait have a few seconds when it ends."""
+    """Send the notices of the block; queued ones have a few seconds when it ends."""
     async with aiohttp.ClientSession() as session:
         notifier = WebhookNotifier(session, options, log, count)
         sending = asyncio.create_task(notifier.run())

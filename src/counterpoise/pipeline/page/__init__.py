@@ -1,1 +1,1 @@
-"""Pages for a person, each one HTML file that needs no network and no script; pictures as SVG."""
+"""Self-contained HTML pages: no network, no script; pictures are SVG."""

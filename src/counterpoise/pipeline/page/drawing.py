@@ -1,4 +1,4 @@
-"""What the pictures of all pages share: axes, colours, SVG text by matplotlib."""
+"""What the plots of all pages share: axes, colours, SVG text by matplotlib."""
 
 import io
 from typing import Any
@@ -7,7 +7,7 @@ BEFORE, AFTER, QUIET = "#d55e00", "#0072b2", "#666666"
 
 
 def new_figure(height: float) -> tuple[Any, Any]:
-    """A figure as wide as a page, `height` inches high, with its axes."""
+    """A figure as wide as a page and `height` inches high, with its axes."""
     from matplotlib.figure import Figure
 
     # Without pyplot: no window system, and nothing that outlives the picture.
@@ -20,17 +20,17 @@ def new_figure(height: float) -> tuple[Any, Any]:
 
 
 def add_legend(axes: Any) -> None:
-    """Above the plot, where it hides nothing."""
+    """Add a legend above the plot, where it hides nothing."""
     axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3)
 
 
 def plain_text(name: str) -> str:
-    """A name in which nothing is a formula to matplotlib."""
+    """A name escaped so that matplotlib does not read formulas in it."""
     return name.replace("$", r"\$")
 
 
 def as_svg(figure: Any) -> str:
-    """The picture as SVG; the same figure gives the same text."""
+    """The figure as SVG; the same figure gives the same text."""
     import matplotlib as mpl
 
     text = io.StringIO()

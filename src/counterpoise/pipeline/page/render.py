@@ -1,4 +1,4 @@
-"""Templates to HTML; whatever a cluster calls its bundles, brokers and topics is text in it."""
+"""Renders HTML templates; all names from a cluster are escaped."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ _SHARED = Path(__file__).parent
 
 
 def render(template: Path, **values: object) -> str:
-    """The page that a template makes of these values; it extends `base.html`."""
+    """The HTML of a template with these values; it extends `base.html`."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, _SHARED]),
         autoescape=True,

@@ -1,1 +1,1 @@
-"""Histories made of what a Prometheus kept of a cluster's brokers and topics."""
+"""Imports histories from the metrics that a Prometheus keeps of brokers and topics."""

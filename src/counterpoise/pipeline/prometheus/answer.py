@@ -1,8 +1,8 @@
-"""The answer of Prometheus to a range query, as numbers by series and moment.
+"""Parses Prometheus's response to a range query into numbers by series and time.
 
-A month of a large cluster is tens of gigabytes of JSON, so an answer that is written as Prometheus
-writes it (no spaces, the values behind the labels) is cut at its quotation marks, and Arrow reads
-all of its numbers at once. Any other spelling of the same JSON is read by a parser of JSON.
+A month of a large cluster is tens of gigabytes of JSON, so a response in Prometheus's own spelling
+(no spaces, the values behind the labels) is cut at its quotation marks, and Arrow reads all of its
+numbers at once. Any other spelling of the same JSON goes through a JSON parser.
 """
 
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ _PREFIX_MOST: Final = 4096
 
 
 class AnswerError(ValueError):
-    """An answer that is cut off, or is none of a range query; the message says which."""
+    """A response that is cut off or does not belong to a range query; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeAnswer:
-    """What one query gave."""
+    """The result of one query."""
 
     labels: Sequence[bytes]
     """The labels of each series, as the JSON that was sent."""
@@ -43,13 +43,13 @@ class RangeAnswer:
 
 
 def parse_answer(body: bytes, grid: TimeGrid) -> RangeAnswer:
-    """The values at the moments of a grid; others are left out. Raises `AnswerError`."""
+    """The values at the times of a grid; others are left out. Raises `AnswerError`."""
     found = _parse_plain(body, grid)
     return found if found is not None else _parse_any(body, grid)
 
 
 def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
-    """An answer as Prometheus spells it; None for any other."""
+    """A response in Prometheus's own spelling; None for any other."""
     start = body.find(_RESULT, 0, _PREFIX_MOST) + len(_RESULT)
     prefix = body[:start]
     if start < len(_RESULT) or b'"resultType":"matrix"' not in prefix:
@@ -66,9 +66,9 @@ def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
 
 
 def _cut(body: bytes, at: int) -> tuple[list[bytes], list[bytes], int]:
-    """Labels and values of each series, and where the list of series ends; -1 for what is odd.
+    """Labels and values of each series, and where the list of series ends; -1 if irregular.
 
-    No label can hold what the values begin with: there each quotation mark is escaped.
+    No label can hold what the values begin with: quotation marks are escaped there.
     """
     labels: list[bytes] = []
     sections: list[bytes] = []
@@ -123,7 +123,7 @@ def _values(sections: Sequence[bytes], grid: TimeGrid) -> Floats | None:
 
 
 def _figures(text: bytes, quotes: Integers) -> Floats:
-    """The numbers between the quotation marks: each second piece of a text that is cut there."""
+    """The numbers between the quotation marks."""
     cuts = quotes.astype(np.int32)
     cuts[0::2] += 1
     pieces = pa.StringArray.from_buffers(len(cuts) - 1, pa.py_buffer(cuts), pa.py_buffer(text))
@@ -133,7 +133,7 @@ def _figures(text: bytes, quotes: Integers) -> Floats:
 
 
 def _spans(section: bytes, grid: TimeGrid) -> bool:
-    """Whether as many values as the grid has moments are of these: from its first to its last."""
+    """Whether the values of a section are those of all the grid's times."""
     last = section.rfind(b"[") + 1
     first_s = float(section[: section.index(b",")])
     last_s = float(section[last : section.index(b",", last)])
@@ -169,7 +169,7 @@ def _parse_any(body: bytes, grid: TimeGrid) -> RangeAnswer:
 
 
 def _sound(labels: Sequence[bytes], values: Floats, warnings: tuple[str, ...]) -> RangeAnswer:
-    """With infinite values and those below nothing as if they were not there."""
+    """Replace infinite and negative values by gaps."""
     wrong = np.isinf(values) | (values < 0)
     odd = int(wrong.sum())
     if odd:

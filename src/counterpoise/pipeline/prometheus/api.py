@@ -1,4 +1,4 @@
-"""Range queries of Prometheus's HTTP API: patient with what passes, exact about what does not."""
+"""Range queries of Prometheus's HTTP API: retries transient errors, reports others exactly."""
 
 import asyncio
 import json
@@ -30,9 +30,9 @@ _TOO_MUCH: Final = ("exceeded maximum resolution", "too many samples", "too larg
 
 
 class PrometheusApi:
-    """One Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics).
+    """One Prometheus, or another server with its API (Thanos, Mimir, VictoriaMetrics).
 
-    Two queries are under way at most.
+    At most two queries run concurrently.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class PrometheusApi:
         timeout_s: float = 120.0,
         first_pause_s: float = 1.0,
     ) -> None:
-        """`match` is what each series has to have, as PromQL writes it: ``job="pulsar"``."""
+        """`match` is a label matcher for every series, in PromQL: ``job="pulsar"``."""
         self._session = session
         self._url = url.rstrip("/")
         self._match = match
@@ -80,7 +80,7 @@ class PrometheusApi:
         return await self._asked(_selector(name, self._match, *wanted), grid)
 
     async def _asked_coarsely(self, query: str, grid: TimeGrid) -> tuple[RangeAnswer, TimeGrid]:
-        """A query at a few of the moments, and at which: fewer, where those are too many."""
+        """Query some of the times, fewer if those are too many; returns which."""
         points = OUTLINE_POINTS
         while True:
             coarse = grid.every(-(-grid.count // points))
@@ -113,7 +113,7 @@ class PrometheusApi:
         )
 
     async def _asked(self, query: str, grid: TimeGrid) -> RangeAnswer:
-        """One range query, tried again while that may help."""
+        """One range query, retried where that may help."""
         pause_s, trouble = self._first_pause_s, ""
         for attempt in range(_TRIES):
             if attempt:
@@ -165,7 +165,7 @@ class PrometheusApi:
             raise SeriesError(f"--prometheus: {said(error)}") from None
 
     def _refused(self, status: int, reason: str, grid: TimeGrid) -> Exception:
-        """What an answer other than 200 means."""
+        """The error that a status other than 200 means."""
         text = f"HTTP {status} {reason}".strip()
         small = reason.lower()
         if grid.count > 1 and (
@@ -184,7 +184,7 @@ class PrometheusApi:
 
 
 class _PassingError(Exception):
-    """An answer that may be another one in a moment."""
+    """A transient error."""
 
 
 async def _body(reply: aiohttp.ClientResponse) -> bytes:

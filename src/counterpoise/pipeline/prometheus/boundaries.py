@@ -1,7 +1,7 @@
-"""Which bundle a topic is in: by the bundles of its namespace, from a cluster, a file or a default.
+"""The bundles of namespaces, to which topics are hashed: from a cluster, a file or a default.
 
-They are those of today. A bundle that was split since has been one in the past, and its parts were
-on one broker then, which is what a history says of them.
+They are today's. A bundle that has been split since was one in the past, and its parts were on one
+broker then, which is what the imported history says.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ DEFAULT_BUNDLES: Final = 4
 
 
 class BoundariesError(ExplainedError):
-    """Bundles that cannot be read; the message says whose, why, and what to do."""
+    """Bundles cannot be read; the message says whose, why, and what to do."""
 
 
 class BundleBoundaries(Protocol):
-    """Where the bundles of namespaces are known from."""
+    """A source of the bundles of namespaces."""
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """Those of a namespace; None where it is not known. Raises `BoundariesError`."""
+        """Those of a namespace; None if unknown. Raises `BoundariesError`."""
 
 
 class NamedBoundaries:
-    """The bundles that a file names: `{"tenant/ns": 16}`, or a list of boundaries in hexadecimal.
+    """Bundles from a file: `{"tenant/ns": 16}`, or a list of hexadecimal boundaries.
 
-    A namespace's policies as Pulsar gives them (`{"bundles": {"boundaries": […]}}`) are read, too.
+    Also reads a namespace's policies as Pulsar prints them (`{"bundles": {"boundaries": […]}}`).
     """
 
     def __init__(self, found: Mapping[str, Any], where: str = "") -> None:
@@ -70,7 +70,7 @@ class NamedBoundaries:
 
 
 class ClusterBoundaries:
-    """The bundles that a cluster's admin API gives."""
+    """Bundles from a cluster's admin API."""
 
     def __init__(self, admin: Admin, addresses: tuple[str, ...]) -> None:
         self._admin = admin
@@ -97,7 +97,7 @@ class ClusterBoundaries:
 
 
 class KnownBundles:
-    """The bundles of the namespaces of a history, each asked for once."""
+    """The bundles of a history's namespaces, each read once."""
 
     def __init__(self, source: BundleBoundaries | None, default: int = DEFAULT_BUNDLES) -> None:
         self._source = source
@@ -107,12 +107,12 @@ class KnownBundles:
         """The namespaces that were given the default number."""
 
     def of(self, topic: TopicName) -> str | None:
-        """The bundle of a topic; None while its namespace was not asked for."""
+        """A topic's bundle; None before its namespace was read."""
         found = self._bundles.get(topic.namespace_name)
         return str(found.bundle_of(topic)) if found else None
 
     async def ask(self, namespace: NamespaceName) -> None:
-        """Find the bundles of a namespace; raises `BoundariesError`."""
+        """Read the bundles of a namespace; raises `BoundariesError`."""
         if namespace in self._bundles:
             return
         found = await self._source.of(namespace) if self._source else None
@@ -123,7 +123,7 @@ class KnownBundles:
 
 
 def _bundles_of(namespace: NamespaceName, value: Any) -> NamespaceBundles:
-    """Bundles by their number, their boundaries, or policies that have them."""
+    """Bundles from their number, their boundaries, or policies that contain them."""
     if isinstance(value, dict):
         value = value.get("bundles", value)
     if isinstance(value, dict):

@@ -1,7 +1,8 @@
-"""Answers of Prometheus that were saved to files, in place of a Prometheus.
+"""Saved responses of Prometheus, used in place of a Prometheus.
 
-Each file is the JSON of one range query or, line by line, of several; one that ends with `.gz` is
-compressed. A file is in memory as long as moments of it are read, and read again for no other.
+Each file is the JSON of one range query or of several, one on each line; a file that ends with
+`.gz` is compressed. A file stays in memory while its times are read, and is not read again
+afterwards.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _KINDS = {TOPICS: "topic", BUNDLES: "bundle"}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What a file has."""
+    """The content of a file."""
 
     path: Path
     grid: TimeGrid
@@ -39,10 +40,10 @@ class _File:
 
 
 class ExportedFiles:
-    """Gives the values of series out of files."""
+    """A source of series from files."""
 
     def __init__(self, paths: Sequence[Path], step_ms: int = 0) -> None:
-        """`step_ms` is the time between two moments; 0: the files' own."""
+        """`step_ms` is the time between two values; 0: the files' own."""
         self._paths = tuple(paths)
         self._step_ms = step_ms
         self._files: list[_File] = []

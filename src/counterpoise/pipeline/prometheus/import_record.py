@@ -23,12 +23,12 @@ IMPORTED: Final = "counterpoise-import"
 
 
 class NotImportableError(ExplainedError):
-    """A history that nothing can be imported into; the message says why, and what to do."""
+    """Nothing can be imported into this history; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRecord:
-    """What is imported into a history, and what came of it so far."""
+    """What is imported into a history, and its progress."""
 
     source: str
     match: str
@@ -46,12 +46,12 @@ class ImportRecord:
     """What a person has to know of it."""
 
     def write(self, location: Location) -> None:
-        """Replace what the history says; raises `HistoryFaultError`."""
+        """Replace the history's record; raises `HistoryFaultError`."""
         write_plain(location, NAME, orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2))
 
 
 def begun(reader: TablesReader, wanted: ImportRecord) -> ImportRecord | None:
-    """The import that is to go on; None in a history without any poll.
+    """The import to continue; None in a history without any poll.
 
     Raises `NotImportableError` for a history of another origin, and `HistoryFaultError`.
     """
@@ -85,7 +85,7 @@ def begun(reader: TablesReader, wanted: ImportRecord) -> ImportRecord | None:
 
 
 def read_record(location: Location) -> ImportRecord | None:
-    """What a history says of its import; None where it was not imported, or says nothing."""
+    """A history's import record; None if it was not imported."""
     data = read_plain(location, NAME)
     try:
         found: dict[str, Any] = orjson.loads(data or b"null")

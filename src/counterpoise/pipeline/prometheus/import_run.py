@@ -1,7 +1,7 @@
-"""Imports a cluster's past into a history, piece by piece; what was imported stays.
+"""Imports a cluster's past into a history, piece by piece; resumable.
 
-While a piece is written the next one is asked for. A piece is one commit of `reports`, with the
-position of the import, so that a run that was killed goes on behind the last one.
+While a piece is written the next one is queried. A piece is one commit of `reports`, with the
+import's position, so that a run that was killed continues after the last piece.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class ImportOptions:
 
 
 class NothingNewError(ExplainedError):
-    """All that was asked for is imported already."""
+    """Everything that was asked for is imported already."""
 
 
 class HistoryImport:
@@ -88,7 +88,7 @@ class HistoryImport:
         self._count = VALUES_MOST
 
     async def run(self) -> ImportRecord:
-        """Import all that is asked for, and return what the history says of it.
+        """Import everything that was asked for; returns the history's record.
 
         Raises `SeriesError`, `NotImportableError`, `BoundariesError`, `HistoryFaultError` and
         `HistoryInUseError`. Nothing is written before the first piece can be.
@@ -128,7 +128,7 @@ class HistoryImport:
             return await self._imported(writer, reader, reports, grid, record)
 
     def _left_of(self, grid: TimeGrid, before: ImportRecord | None) -> TimeGrid:
-        """What is still to be imported."""
+        """What remains to be imported."""
         if before is None:
             return grid
         step = grid.step_ms
@@ -195,7 +195,7 @@ class HistoryImport:
         return record
 
     async def _fetched(self, grid: TimeGrid) -> ClusterPiece:
-        """The first piece of what is left: as much as the source gives at once."""
+        """The next piece, as large as the source returns at once."""
         # Longer again after a piece that had to be shorter.
         part = grid.within_day().at_most(min(POINTS_MOST, self._count))
         while True:
@@ -265,7 +265,7 @@ class HistoryImport:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        """What a person has to know."""
+        """What an operator must know about the import."""
         notes = [f"{self._source.address} warns: {each}" for each in sorted(self._warned)]
         if self._labels.left_out:
             notes.append(self._left_out())
@@ -278,7 +278,7 @@ class HistoryImport:
 
 
 class _Progress:
-    """Says how far an import is, at most every few seconds."""
+    """Reports an import's progress, at most every few seconds."""
 
     def __init__(self, grid: TimeGrid, clock: Clock, log: SentenceSink) -> None:
         self._grid = grid
@@ -310,7 +310,7 @@ def _land(writer: TablesWriter, owners: BundleOwners, reports: PieceReports) -> 
 
 
 def _repeated(each: SeriesSums, count: int) -> SeriesSums:
-    """Each of some values for as long as it is to the next one."""
+    """Each value repeated until the next one."""
 
     def longer(table: Column) -> Column:
         return np.repeat(table, COUNTS_EVERY, axis=1)[:, :count]

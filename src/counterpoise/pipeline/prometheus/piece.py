@@ -1,4 +1,4 @@
-"""Some moments of a cluster: the sums of each broker's bundles, out of the series of topics."""
+"""A piece of a cluster's past: the sums of each broker's bundles, from the series of topics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesSums:
-    """The series of one name, added up by broker and bundle (an empty one for a broker's own)."""
+    """The series of one name, summed by broker and bundle (an empty bundle for the broker's
+    own).
+    """
 
     pairs: tuple[Pair, ...]
     sums: Floats
@@ -28,7 +30,7 @@ class SeriesSums:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPiece:
-    """All that a history keeps of some moments; figures are by pair or broker, and moment."""
+    """What a history keeps of some times; figures are by pair or broker, and time."""
 
     grid: TimeGrid
     brokers: tuple[str, ...]
@@ -51,8 +53,8 @@ class ClusterPiece:
 
 
 def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
-    """Add series up. Of two of the same topic on the same broker one value counts: a broker that
-    came back at another address, or two servers that scrape the same broker.
+    """Sum series. Of two series of one topic on one broker only one counts: the broker returned
+    with another address, or two servers scrape it.
     """
     rows: dict[tuple[str, str, str], int] = {}
     again: list[tuple[int, int]] = []
@@ -91,7 +93,7 @@ def piece_of(
     *,
     odd: int = 0,
 ) -> ClusterPiece:
-    """Put the series of some moments together: `rates` by `RATES`, `usage` by `RESOURCES`."""
+    """Combine the series of some times: `rates` by `RATES`, `usage` by `RESOURCES`."""
     pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
     named = {broker for broker, _ in pairs}
     named |= {broker for each in (*usage, averages) for broker, _ in each.pairs}
@@ -124,14 +126,14 @@ def piece_of(
 
 
 def _mean(each: SeriesSums, pairs: Sequence[Pair]) -> Floats:
-    """The figure of each broker; NaN where it has none."""
+    """The figure of each broker; NaN if it has none."""
     sums, counts = (_laid(each.pairs, table, pairs) for table in (each.sums, each.counts))
     means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return means
 
 
 def _laid(names: Sequence[Pair], table: Column, pairs: Sequence[Pair]) -> Column:
-    """The rows of a table in the order of other names; 0 for one that it has not."""
+    """A table's rows in the order of other names; 0 for missing ones."""
     if tuple(names) == tuple(pairs):
         return table
     place = {pair: at for at, pair in enumerate(pairs)}

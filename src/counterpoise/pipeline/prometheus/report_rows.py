@@ -31,7 +31,7 @@ _COUNTS: Final = ("topics", "producers", "consumers")
 
 @dataclass(slots=True)
 class PieceFacts:
-    """What is to be said of pieces, added up."""
+    """Counts for the operator, summed over pieces."""
 
     moments: int = 0
     empty_moments: int = 0
@@ -53,7 +53,7 @@ class PieceFacts:
 
 @dataclass(frozen=True)
 class PieceReports:
-    """The reports of a piece; rows are made when they are asked for."""
+    """The reports of a piece; rows are made on demand."""
 
     piece: ClusterPiece
     reported: Masks
@@ -92,7 +92,7 @@ class PieceReports:
 
 
 class PieceReader:
-    """Makes reports of pieces that follow each other; remembers how the one before ended."""
+    """Turns consecutive pieces into reports; remembers the end of the previous piece."""
 
     def __init__(self) -> None:
         self._since: dict[Pair, int] = {}
@@ -124,7 +124,7 @@ class PieceReader:
         return PieceReports(piece, reported, gap, fresh, reported_ms, served, changed, facts)
 
     def _served(self, piece: ClusterPiece, facts: PieceFacts) -> Masks:
-        """Which broker has each bundle: of several the one whose series began last.
+        """The broker of each bundle: of several the one whose series began last.
 
         For a moment or two a bundle that moved is in the series of both.
         """
@@ -153,7 +153,7 @@ class PieceReader:
         return served
 
     def _gaps(self, piece: ClusterPiece, reported: Masks) -> Masks:
-        """Where a broker that was there a while ago has no series."""
+        """Where a broker that was there recently has no series."""
         moments = piece.grid.moments
         before = np.array([self._seen_ms.get(broker, -(1 << 60)) for broker in piece.brokers])
         seen = np.where(reported, moments, before[:, np.newaxis])
@@ -169,7 +169,7 @@ class PieceReader:
     def _fresh(
         self, piece: ClusterPiece, reported: Masks, served: Masks, owner: Integers
     ) -> tuple[Masks, Integers]:
-        """Where a report differs from the one before, and when the newest such was made."""
+        """Where a report differs from the one before, and the time of the newest such report."""
         moments = piece.grid.moments
         fresh = reported.copy()
         made = np.zeros(reported.shape, np.int64)
@@ -199,7 +199,7 @@ def _owners_of(piece: ClusterPiece) -> Integers:
 
 
 def _with_brokers(piece: ClusterPiece, brokers: Sequence[str]) -> ClusterPiece:
-    """The piece with brokers that it says nothing of."""
+    """The piece with additional brokers that have no series in it."""
     if tuple(brokers) == piece.brokers:
         return piece
     place = {broker: at for at, broker in enumerate(piece.brokers)}
@@ -218,9 +218,9 @@ def _with_brokers(piece: ClusterPiece, brokers: Sequence[str]) -> ClusterPiece:
 
 
 def _table(reports: PieceReports, part: slice) -> pa.Table:
-    """The rows of some moments.
+    """The rows of some times.
 
-    Each moment has a place for its poll, each broker and each pair, in the order of the rows.
+    Each time has a row for its poll, each broker and each pair, in the order of the rows.
     """
     piece = reports.piece
     owner = _owners_of(piece)

@@ -1,4 +1,4 @@
-"""Which of Pulsar's series a history is made of, and what their labels say: broker, topic, bundle.
+"""The Pulsar series from which a history is made, and their labels: broker, topic, bundle.
 
 Topics have `pulsar_rate_in` and so on (`exposeTopicLevelMetricsInPrometheus`, on by default), and
 bundles `pulsar_bundle_msg_rate_in` and so on (`exposeBundlesMetricsInPrometheus`, off by default;
@@ -53,7 +53,7 @@ _NO_PARTITION: Final = ("", "-1")
 
 @dataclass(frozen=True, slots=True)
 class SeriesPlace:
-    """Where the figures of a series belong."""
+    """The broker and bundle to which a series belongs."""
 
     broker: str
     bundle: str = ""
@@ -63,12 +63,12 @@ class SeriesPlace:
 
 
 class SeriesLabels:
-    """Reads labels; remembers what each line of them came to, since they recur in each answer."""
+    """Parses labels; caches each line, since they recur in each response."""
 
     def __init__(
         self, bundles: KnownBundles, broker_label: str = "", names: Mapping[str, str] | None = None
     ) -> None:
-        """`names` are brokers by the values of the label, where those are no `host:port`."""
+        """`names` maps label values to brokers, if they are no `host:port`."""
         self._bundles = bundles
         self._labels = (broker_label,) if broker_label else BROKER_LABELS
         self._names = names or {}
@@ -79,11 +79,11 @@ class SeriesLabels:
 
     @property
     def assumed(self) -> list[str]:
-        """The namespaces whose bundles were taken for the default number."""
+        """The namespaces whose number of bundles was assumed to be the default."""
         return self._bundles.assumed
 
     async def places(self, lines: Sequence[bytes]) -> list[SeriesPlace | None]:
-        """Where each series belongs; None for one that cannot be read.
+        """The place of each series; None for labels that cannot be parsed.
 
         Raises `BoundariesError`.
         """

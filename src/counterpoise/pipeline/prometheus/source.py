@@ -1,4 +1,4 @@
-"""Where series come from: a Prometheus, or files of its answers."""
+"""The port of a source of series: a Prometheus, or files of its responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 
 class SeriesError(ExplainedError):
-    """Series that cannot be had; the message says which, why, and what to do."""
+    """Series cannot be read; the message says which, why, and what to do."""
 
 
 class TooManyValuesError(Exception):
-    """More was asked for at once than a Prometheus gives, or gives in time: ask for less."""
+    """A query asked for more than a Prometheus returns, or returns in time: ask for less."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesOutline:
-    """What there is, before any of it is read."""
+    """Which series there are, before any of them is read."""
 
     grid: TimeGrid
     """The moments to read."""
@@ -30,16 +30,14 @@ class SeriesOutline:
 
 
 class SeriesSource(Protocol):
-    """Gives the values of Pulsar's series."""
+    """Reads the values of Pulsar's series."""
 
     @property
     def address(self) -> str:
-        """Where they come from, without secrets."""
+        """The source's address, without secrets."""
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """What there is of the series of a name. Raises `SeriesError`, also for nothing."""
+        """Which series of a name there are. Raises `SeriesError`, also if there are none."""
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
-        """The series of a name that have these labels; raises `SeriesError` and
-        `TooManyValuesError`.
-        """
+        """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""

@@ -1,4 +1,4 @@
-"""The moments of a range query: evenly spaced, first and last included."""
+"""The times of a range query: evenly spaced, first and last included."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,7 +12,7 @@ DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class TimeGrid:
-    """`count` moments, `step_ms` apart; milliseconds since 1970."""
+    """`count` times, `step_ms` apart; milliseconds since 1970."""
 
     first_ms: int
     step_ms: int
@@ -20,7 +20,7 @@ class TimeGrid:
 
     @property
     def last_ms(self) -> int:
-        """The last of the moments."""
+        """The last time."""
         return self.first_ms + (self.count - 1) * self.step_ms
 
     @property
@@ -29,24 +29,24 @@ class TimeGrid:
         return self.first_ms + np.arange(self.count, dtype=np.int64) * self.step_ms
 
     def at_most(self, count: int) -> "TimeGrid":
-        """The first moments, so many at most, and one at least."""
+        """The first times: at most `count`, at least one."""
         return replace(self, count=max(1, min(self.count, count)))
 
     def within_day(self) -> "TimeGrid":
-        """The first moments, up to the end of their day by UTC."""
+        """The first times, up to the end of their UTC day."""
         rest = DAY_MS - 1 - self.first_ms % DAY_MS
         return self.at_most(rest // self.step_ms + 1)
 
     def behind(self, part: "TimeGrid") -> "TimeGrid | None":
-        """What follows the first moments; None when those are all."""
+        """The times after this first part; None if there are none."""
         left = self.count - part.count
         return replace(self, first_ms=part.last_ms + self.step_ms, count=left) if left else None
 
     def every(self, nth: int) -> "TimeGrid":
-        """Each nth moment, from the first on."""
+        """Every nth time, starting with the first."""
         return TimeGrid(self.first_ms, self.step_ms * nth, -(-self.count // nth))
 
     def place(self, moment_ms: float) -> int:
-        """Which of the moments this is; -1 for none."""
+        """The index of a time; -1 if it is not in the grid."""
         number, rest = divmod(round(moment_ms) - self.first_ms, self.step_ms)
         return number if rest == 0 and 0 <= number < self.count else -1

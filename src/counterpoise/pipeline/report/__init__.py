@@ -1,1 +1,1 @@
-"""A report on days of a history, as a page, from its gold tables."""
+"""A report on some days of a history, as an HTML page made from its gold tables."""

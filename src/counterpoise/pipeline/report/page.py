@@ -39,7 +39,7 @@ def page_of(shown: RecordedDays) -> str:
 
 
 def summary_of(shown: RecordedDays) -> list[str]:
-    """The report in a few sentences."""
+    """A summary in a few sentences."""
     sentences = [
         f"The brokers were even {plots.share_text(1 - shown.uneven_part)} of the time: the most "
         f"loaded one carried {shown.mean_imbalance:.2f} times the mean, "
@@ -80,6 +80,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _relief(move: dict[str, Any]) -> float:
-    """By how much a move relieved its source, in bytes/s."""
+    """By how many bytes/s a move relieved its source."""
     before, after = move["source_before"], move["source_after"]
     return before - after if before is not None and after is not None else 0.0

@@ -24,7 +24,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 def imbalance_plot(shown: RecordedDays) -> str:
-    """Largest ÷ mean by the hour, with what was moved and where nothing is recorded."""
+    """Largest ÷ mean by the hour, with the load moved and the hours without records."""
     figure, axes = new_figure(3.2)
     line = shown.imbalance
     hours, (mean, highest) = _with_breaks(line.hours, line.mean, line.highest)
@@ -44,7 +44,7 @@ def imbalance_plot(shown: RecordedDays) -> str:
 
 
 def load_plot(shown: RecordedDays) -> str:
-    """Each broker by the hour, coloured by its load ÷ the mean of all; grey is no report."""
+    """Each broker by the hour, coloured by its load ÷ the mean of all; grey: no report."""
     from matplotlib import colormaps
     from matplotlib.colors import TwoSlopeNorm
 
@@ -74,7 +74,7 @@ def load_plot(shown: RecordedDays) -> str:
 
 
 def moves_plot(shown: RecordedDays) -> str:
-    """For each round of moves, largest ÷ mean in the ten minutes before and after."""
+    """For each round with moves, largest ÷ mean in the ten minutes before and after."""
     rounds: dict[int, list[tuple[float, float]]] = {}
     for move in shown.moved:
         before, after = move["max_over_mean_before"], move["max_over_mean_after"]
@@ -114,7 +114,7 @@ def hottest_plot(shown: RecordedDays) -> str:
 
 
 def gaps_plot(shown: RecordedDays) -> str:
-    """When brokers did not answer, and when nothing was recorded at all."""
+    """When brokers did not answer, and when nothing was recorded."""
     names = sorted({_label(gap) for gap in shown.gaps})
     figure, axes = new_figure(0.9 + 0.32 * len(names))
     # A single missed poll has to be seen, too.
@@ -130,7 +130,7 @@ def gaps_plot(shown: RecordedDays) -> str:
 
 
 def rejections_plot(shown: RecordedDays) -> str:
-    """How often each rule refused."""
+    """How often each rule rejected a move."""
     rows = shown.rejections[:12]
     figure, axes = new_figure(0.9 + 0.32 * len(rows))
     places = list(range(len(rows)))
@@ -157,7 +157,7 @@ def _edges(hours: Sequence[datetime]) -> list[datetime]:
 def _with_breaks(
     hours: Sequence[datetime], *columns: Numbers
 ) -> tuple[list[datetime], list[list[float]]]:
-    """Points in the middle of their hours, with a break wherever hours are missing."""
+    """Points in the middle of their hours, with breaks where hours are missing."""
     at: list[datetime] = []
     made: list[list[float]] = [[] for _ in columns]
     for number, hour in enumerate(hours):
@@ -184,7 +184,7 @@ def _time_axis(axes: Any, shown: RecordedDays) -> None:
 
 
 def share_text(part: float) -> str:
-    """A part as a percentage that is 0 only of nothing, and 100 only of all."""
+    """A percentage that is 0 only if nothing, and 100 only if everything."""
     if 0 < part < 0.0005:
         return "<0.1%"
     if 0.9995 <= part < 1:

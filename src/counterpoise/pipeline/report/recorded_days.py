@@ -1,4 +1,4 @@
-"""Days of a history as its gold tables have them: what a report shows, as figures."""
+"""The figures of a report: some days of a history, read from its gold tables."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ Numbers = NDArray[np.float64]
 
 
 class NotRolledUpError(ExplainedError):
-    """The gold tables have none of the days that were asked for; the message says what to do."""
+    """The gold tables have none of the requested days; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class BrokerHours:
 
 @dataclass(frozen=True)
 class RecordedDays:
-    """What the gold tables have of some days in a row."""
+    """The gold tables' content for consecutive days."""
 
     source: str
     days: Sequence[str]
@@ -76,7 +76,7 @@ class RecordedDays:
 
     @property
     def gain(self) -> float | None:
-        """By how much a round's moves lowered largest ÷ mean, on average; None without any."""
+        """By how much a round's moves lowered largest ÷ mean on average; None without any."""
         lowered = [
             move["max_over_mean_before"] - move["max_over_mean_after"]
             for move in self.moved
@@ -86,7 +86,7 @@ class RecordedDays:
 
 
 def read_days(location: Location, first: date | None, last: date | None) -> RecordedDays:
-    """What is recorded from one day to another; by default of the last seven days there are.
+    """The recorded days between two dates; by default the last seven.
 
     Raises `NotRolledUpError` and `HistoryFaultError`.
     """
@@ -124,7 +124,7 @@ def read_days(location: Location, first: date | None, last: date | None) -> Reco
 
 
 def _read(location: Location, table: str, days: Sequence[str] = ()) -> pa.Table | None:
-    """The rows of a gold table, of these days or of all; None where there is no such table."""
+    """A gold table's rows of these days or of all; None if there is no such table."""
     handle = find_table(location, table)
     if handle is None:
         return None
@@ -142,7 +142,7 @@ def _days_of(location: Location, table: str, days: Sequence[str]) -> Rows:
 
 
 def _grouped(rows: Rows, *names: str) -> Iterable[Rows]:
-    """The rows that have the same values of some columns."""
+    """Groups of rows with the same values of some columns."""
     found: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)

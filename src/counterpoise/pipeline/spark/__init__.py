@@ -1,1 +1,1 @@
-"""Spark for every job of the pipeline: the code that executors need, and whether any came."""
+"""What all Spark jobs of the pipeline share: shipping code, and waiting for executors."""

@@ -1,6 +1,6 @@
-"""The code that executors need, shipped by the driver: this package and an operator's strategies.
+"""Ships code to executors: this package and an operator's strategies.
 
-Executors need the packages of `counterpoise[pipeline]`, and no `counterpoise`.
+Executors need the packages of `counterpoise[pipeline]`, but not `counterpoise` itself.
 """
 
 import atexit
@@ -53,7 +53,7 @@ def archive_of(objects: Iterable[object]) -> str | None:
 
 @cache
 def _package() -> str:
-    """This package as a zip, always the same one: Spark refuses another of its name."""
+    """This package as a zip, the same in each session: Spark refuses a second one of its name."""
     return _archive(f"{OURS}.zip", _files_in(Path(__file__).resolve().parents[2]))
 
 
@@ -78,7 +78,7 @@ def _files_in(package: Path) -> dict[str, Path]:
 
 
 def _files_of(top: str) -> Iterator[tuple[str, Path]]:
-    """The files of a module or package, and of its neighbours that were imported with it."""
+    """The files of a module or package, and of neighbours that were imported with it."""
     root = _root_of(top)
     if root is None:
         return
@@ -98,7 +98,7 @@ def _files_of(top: str) -> Iterator[tuple[str, Path]]:
 
 
 def _root_of(name: str) -> Path | None:
-    """The directory that a module was found in; None for what no file says."""
+    """The directory from which a module was imported; None without a file."""
     module = sys.modules.get(name)
     file = getattr(module, "__file__", None)
     if file is None:

@@ -1,4 +1,4 @@
-"""Arrow schemas as Spark takes them."""
+"""Converts Arrow schemas for Spark."""
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema

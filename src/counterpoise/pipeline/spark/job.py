@@ -13,7 +13,9 @@ LOOK_EVERY_S: Final = 1.0
 
 
 class JobWatch:
-    """Runs DataFrames and counts their tasks; a job that still runs at the end is interrupted."""
+    """Runs data frames and counts their tasks; interrupts a job that still runs when it is
+    closed.
+    """
 
     def __init__(self, spark: SparkSession, name: str) -> None:
         self._spark = spark
@@ -44,18 +46,18 @@ class JobWatch:
             self._spark.removeTag(self._tag)
 
     def done(self) -> int:
-        """How many tasks of the stages that run now are done."""
+        """The number of finished tasks of the running stages."""
         tracker = self._spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
     def is_alone(self) -> bool:
-        """Whether no executor has come."""
+        """Whether no executor has registered."""
         return not has_executors(self._spark)
 
 
 def has_executors(spark: SparkSession) -> bool:
-    """Whether an executor has come; a local master needs none."""
+    """Whether an executor has registered; a local master needs none."""
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return True
@@ -64,7 +66,7 @@ def has_executors(spark: SparkSession) -> bool:
 
 
 def no_executor(master: str, idle: str) -> str:
-    """The sentence that no executor has come; `idle` says what does not happen until then."""
+    """The sentence for missing executors; `idle` says what does not happen until then."""
     return (
         f"no executor has come from {master} yet, {idle} until one does; spark.executor.memory and "
         "spark.executor.cores have to fit a worker"

@@ -1,1 +1,1 @@
-"""Spark: landed polls in, the state of each shard out, and a session to run it in."""
+"""Folds landed polls into the state of each shard on Spark, and starts the session for it."""

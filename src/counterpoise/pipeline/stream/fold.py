@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoldBatch:
-    """What the tasks of a batch need to know; a value, so that it travels to executors."""
+    """What the tasks of a batch need; a value that is sent to executors."""
 
     location: Location
     part: ReportSlice
@@ -100,7 +100,7 @@ def _folding(
 
 
 class ReportFold:
-    """The fold of a history: what it has taken in is committed in `fold_state`."""
+    """The fold of a history: what it has processed is committed in `fold_state`."""
 
     def __init__(
         self,
@@ -111,9 +111,9 @@ class ReportFold:
         most_rows: int = ROWS_MOST,
         every_ms: int = 0,
     ) -> None:
-        """A batch has `most_rows` rows at most, unless a single file has more.
+        """A batch has at most `most_rows` rows, unless a single file has more.
 
-        Polls less than `every_ms` apart wait for each other: a batch costs far more than a poll.
+        Polls less than `every_ms` apart are folded together: a batch costs far more than a poll.
         """
         self._writer = writer
         self._tasks = tasks
@@ -124,9 +124,9 @@ class ReportFold:
         """The newest; None where nothing was folded yet."""
 
     def next(self) -> FoldedStates | None:
-        """Fold what has landed since, and commit it; None when there is nothing to fold yet.
+        """Fold what has landed since the last call, and commit it; None if there is nothing yet.
 
-        Raises `HistoryFaultError`, and what Spark does.
+        Raises `HistoryFaultError`, and Spark's errors.
         """
         after = self.states.up_to if self.states else 0
         if newest_poll(self._writer) < max(after + self._every_ms, after + 1):

@@ -1,8 +1,8 @@
-"""The JVM of a Spark session: what it prints is in a file, and it ends with nothing left of it.
+"""The JVM of a Spark session: its output goes to a file, and it ends without leftovers.
 
-The JVM and the Python processes that it starts write warnings, and when they are ended whole
-tracebacks, on the terminal it was started from. None of that is for a person: what ends a stream
-is said by its own error, in a sentence.
+The JVM and the Python processes that it starts write warnings, and at their end whole tracebacks,
+to the terminal. None of that is for a person: an error that ends a stream is reported in a
+sentence.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ NOTICED_WITHIN_S = 2.0
 
 
 def launch(settings: Mapping[str, str]) -> Path | None:
-    """Start the JVM of the session to come, and give the file of what it prints.
+    """Start the JVM for the next session; returns the file with its output.
 
-    Nothing where there is a JVM already. `settings` are Spark's, some of which count only now.
+    Does nothing if there is a JVM already. `settings` are Spark's, some of which count only now.
     """
     from pyspark import SparkConf, SparkContext, java_gateway
 
@@ -53,18 +53,18 @@ def launch(settings: Mapping[str, str]) -> Path | None:
 
 
 def _not_by_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs, with its traceback and by the root logger, what a call's own error says, too."""
+    """Filters Py4J's logged tracebacks: the call's own error says the same."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def hush(spark: "SparkSession") -> None:
-    """Let PySpark's own server not print a traceback when its JVM goes away before it."""
+    """Keep PySpark's server from printing a traceback when its JVM ends first."""
     server = spark.sparkContext._accumulatorServer
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 
 
 def ended() -> str:
-    """How the JVM of this process has ended, in words; empty while it runs, or is not ours."""
+    """How the JVM of this process ended, in words; empty while it runs, or is not ours."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -82,7 +82,7 @@ def ended() -> str:
 
 
 def end() -> None:
-    """End the JVM, wait until it is gone, and close what PySpark would leave open to it."""
+    """End the JVM, wait until it is gone, and close PySpark's connections to it."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway

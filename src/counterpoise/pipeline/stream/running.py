@@ -1,7 +1,7 @@
-"""The fold of a balancer on its Spark: a batch is run again when what ended it passes.
+"""Runs the balancer's fold on Spark, and repeats a batch after a transient failure.
 
-What passes is a machine too busy, or an executor lost. Nothing is lost by that, since only a batch
-that ended well is committed; but what ended it ten times in a row does not pass. Spark gives each
+Transient are a machine that is too busy and a lost executor. Nothing is lost by a failure, since
+only a completed batch is committed; ten failures in a row are not transient. Spark gives each
 Python process that it starts ten seconds to connect back, so a machine may be too busy for that for
 some minutes.
 """
@@ -28,7 +28,7 @@ class StreamFailedError(RuntimeError):
 
 
 class PatientFold:
-    """The fold, whose batches are tried again; `log` gets a sentence for each failure."""
+    """A fold whose failed batches are retried; `log` gets a sentence for each failure."""
 
     def __init__(self, fold: ReportFold, writer: TablesWriter, log: Callable[[str], None]) -> None:
         self._fold = fold
@@ -38,13 +38,13 @@ class PatientFold:
 
     @property
     def states(self) -> FoldedStates | None:
-        """The newest; None where nothing was folded yet."""
+        """The newest states; None if nothing was folded yet."""
         return self._fold.states
 
     def next(self) -> FoldedStates | None:
-        """What `ReportFold.next` gives.
+        """The result of `ReportFold.next`.
 
-        Raises `HistoryFaultError`, or `StreamFailedError` when a batch cannot be run.
+        Raises `HistoryFaultError`, or `StreamFailedError` if a batch cannot be run.
         """
         while True:
             try:

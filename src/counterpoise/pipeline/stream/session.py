@@ -105,7 +105,7 @@ class SessionError(RuntimeError):
 
 
 def python_of(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The Python of executors: our own, or on other machines what a person named for them.
+    """The Python of executors: this process's own, or on other machines the configured one.
 
     Spark's own choice is whatever `python3` is on the path.
     """
@@ -130,7 +130,7 @@ def home_without_zips() -> str:
 
 
 def patient(master: str) -> str:
-    """`local[2]` as `local[2,4]`: a task that was killed is tried again there, too."""
+    """`local[2]` as `local[2,4]`, so that a killed task is retried there, too."""
     if master == "local":
         return "local[1,4]"
     return re.sub(r"^local\[([^,\]]+)\]$", r"local[\1,4]", master)

@@ -1,4 +1,4 @@
-"""What Spark says when it fails, hundreds of lines, as one sentence with the way on."""
+"""Turns Spark's errors of hundreds of lines into one sentence with the next step."""
 
 import re
 
@@ -29,7 +29,7 @@ _KNOWN = (
 
 
 def sentence_of(message: str) -> str:
-    """The sentence: of a history's fault, of what is known to go wrong, or the last error named."""
+    """The sentence: of a history's fault, of a known failure, or the last error named."""
     if fault := fault_from_spark(message):
         return str(fault)
     for pattern, sentence in _KNOWN:

@@ -1,4 +1,4 @@
-"""Looking a history over, and setting aside what cannot be read, so that the rest goes on."""
+"""Checks a history, and sets aside what cannot be read, so that the rest stays usable."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """How much a table holds."""
+    """The size of a table."""
 
     table: str
     days: int
@@ -35,7 +35,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class HistoryCheck:
-    """What a look at a history found."""
+    """The result of checking a history."""
 
     sizes: tuple[TableSize, ...]
     damaged: tuple[DataFile, ...]
@@ -51,9 +51,9 @@ class HistoryCheck:
 
 
 def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
-    """Read every file of a history; `now_ms` is by a clock that is believed.
+    """Read every file of a history; `now_ms` is by a trusted clock.
 
-    A table whose log is damaged is not looked into further.
+    A table whose log is damaged is not checked further.
     """
     location = reader.location
     logs = [name for table in TABLES for name in damaged_logs(location, table)]
@@ -75,10 +75,10 @@ def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
 
 
 def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
-    """Drop damaged files, and those dated in the future, and set them aside; gives what was found.
+    """Drop damaged files, and those dated in the future, and set them aside; returns the findings.
 
-    A state that is damaged goes with those of the other shards, and the stream begins again with
-    the first poll. What is dated in the future would keep all rounds waiting until then.
+    A damaged state is dropped with those of the other shards, and the stream starts again with the
+    first poll. Files dated in the future would keep all rounds waiting until then.
     """
     found = check(writer, now_ms)
     for table in TABLES:
@@ -102,11 +102,11 @@ def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
 
 
 def repair_logs(location: Location) -> list[str]:
-    """Set aside what no writer was notified of, and checkpoints, where they cannot be read.
+    """Set aside unreadable log entries that no writer was notified of, and checkpoints.
 
     The newest entry of a log was cut off before its commit returned; a checkpoint repeats what the
-    entries before it say. Raises `HistoryFaultError` for other entries: without one, what the table
-    holds is not known. Gives the names of what was set aside.
+    entries before it say. Raises `HistoryFaultError` for other entries: without one, the table's
+    content is unknown. Returns the names of what was set aside.
     """
     gone = []
     for table in TABLES:

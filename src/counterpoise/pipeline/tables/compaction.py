@@ -1,4 +1,4 @@
-"""Many small data files into few, in bounded memory; and days long past away.
+"""Merges small data files into few, in bounded memory; and removes old days.
 
 A compaction writes the file that replaces others, and one commit names it and drops them: a reader
 sees either. Each file has a level, how often its rows were compacted; `PER_LEVEL` of a day's files
@@ -38,10 +38,10 @@ def compact(
     at_least: int = PER_LEVEL,
     keep: int = 0,
 ) -> int:
-    """Compact a table's files up to this poll, and give the number of files that went away.
+    """Compact a table's files up to this poll; returns how many files it replaced.
 
-    Of a day's files of one level nothing is done before there are `at_least`, or the day is over;
-    the newest `keep` stay as they are. Raises `HistoryFaultError`.
+    Files of one day and level are merged once there are `at_least`, or the day is over; the newest
+    `keep` stay as they are. Raises `HistoryFaultError`.
     """
     files = [file for file in writer.files(table) if file.last_poll <= up_to_poll]
     small = [file for file in files[: len(files) - keep] if file.rows < ROWS_MOST // 2]
@@ -60,9 +60,9 @@ def compact(
 
 
 def retain(writer: TablesWriter, keep_days: int, now_ms: int) -> list[str]:
-    """Drop all that is older than so many days, but the newest day of a table; gives the days.
+    """Drop days older than `keep_days`, except the newest day of a table; returns them.
 
-    Their files go with the next `vacuum`.
+    Their files are removed by the next `vacuum`.
     """
     oldest = f"{datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(days=keep_days):%Y-%m-%d}"
     gone = []
@@ -109,8 +109,8 @@ def groups_to_merge(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 def merge_files(
     source: Location, target: Location, table: str, files: Sequence[DataFile]
 ) -> DataFile:
-    """Write one file of a table with the rows of others, which are of one day, and may be those of
-    another history; raises `HistoryFaultError`.
+    """Write one file with the rows of others of one day, perhaps of another history; raises
+    `HistoryFaultError`.
     """
     schema = SCHEMAS[table]
     level, rows = max(file.level for file in files) + 1, sum(file.rows for file in files)

@@ -1,6 +1,6 @@
-"""What an operator asked of the balancer of a history: go on, pause, or stop.
+"""An operator's order to the balancer of a history: go on, pause, or stop.
 
-A record of its own in the history (`HISTORY/control`), which the balancer reads before each move,
+A file of its own in the history (`HISTORY/control`), which the balancer reads before each move,
 wherever the two run. A pause outlives the balancer: one that is started again is still paused. A
 stop is for the balancer that runs at that time.
 """
@@ -21,7 +21,7 @@ STOP_TAKES_MS = 120_000
 
 
 class Wish(StrEnum):
-    """What the operator wants."""
+    """The operator's order."""
 
     GO = "go"
     PAUSE = "pause"
@@ -32,7 +32,7 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The last word of the operator."""
+    """The operator's last order."""
 
     wish: Wish = Wish.GO
     since_ms: int = 0
@@ -40,7 +40,7 @@ class Control:
     why: str = ""
 
     def withholds(self, began_ms: int) -> str:
-        """Why a balancer that began then may not move anything; empty when it may."""
+        """Why a balancer that began then may not move anything; empty if it may."""
         if self.wish is Wish.GO or (self.wish is Wish.STOP and self.since_ms < began_ms):
             return ""
         verb = "paused" if self.wish is Wish.PAUSE else "ordered to stop"
@@ -49,21 +49,21 @@ class Control:
         return f"{verb}{since if self.since_ms else ''}{why} (counterpoise control)"
 
     def in_force(self, seen_ms: int) -> str:
-        """What holds moves back, to an observer of a history that was last written at `seen_ms`.
+        """The order that holds moves back, to an observer of a history last written at `seen_ms`.
 
-        Empty for a stop that is over: the balancer that was stopped ended within `STOP_TAKES_MS`,
-        so what was written later is another's.
+        Empty for a stop that is over: the stopped balancer ended within `STOP_TAKES_MS`, so what
+        was written later is another's.
         """
         over = self.wish is Wish.STOP and seen_ms > self.since_ms + STOP_TAKES_MS
         return "" if over else self.withholds(0)
 
     def stops(self, began_ms: int) -> bool:
-        """Whether a balancer that started at `began_ms` has to end: a stop was requested since."""
+        """Whether a balancer that started at `began_ms` has to end: a stop was ordered since."""
         return self.wish is Wish.STOP and self.since_ms >= began_ms
 
 
 def read_control(location: Location) -> Control:
-    """The operator's last word; what cannot be read is a pause, as it may have been one."""
+    """The operator's last order. An unreadable one counts as a pause, which it may have been."""
     try:
         said = read_plain(location, NAME)
         return Control() if said is None else _parsed(said)
@@ -74,7 +74,7 @@ def read_control(location: Location) -> Control:
 
 
 def write_control(location: Location, control: Control) -> None:
-    """Notify the balancer; raises `HistoryFaultError`."""
+    """Give an order to the balancer; raises `HistoryFaultError`."""
     write_plain(location, NAME, json.dumps(asdict(control)).encode())
 
 

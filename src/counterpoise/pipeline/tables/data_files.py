@@ -33,7 +33,7 @@ _STATISTICS = ("kind", "poll_id", "digest")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file of a table, by what its commit says of it."""
+    """A data file of a table, with what its commit says of it."""
 
     table: str
     path: str
@@ -50,7 +50,7 @@ class DataFile:
 
     @property
     def name(self) -> str:
-        """Below the history's root."""
+        """Its path below the history's root."""
         return f"{self.table}/{self.path}"
 
     @property
@@ -71,7 +71,7 @@ def write_file(location: Location, table: str, rows: pa.Table, *, level: int = 0
 
 
 class DataFileWriter:
-    """A data file that is being written; `written` describes it once it is closed."""
+    """Writes a data file; `written` describes it once it is closed."""
 
     def __init__(self, table: str, path: str, sink: Any, schema: pa.Schema, level: int) -> None:
         self._table, self._path, self._level = table, path, level
@@ -88,7 +88,7 @@ class DataFileWriter:
         )
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows: those of bundles by slots, so that a shard reads its own row groups."""
+        """Write rows, grouped by slots of bundles, so that a shard reads only its row groups."""
         if not len(rows):
             return
         # One chunk: a column of a thousand polls' pieces takes several times longer to write.
@@ -107,12 +107,12 @@ class DataFileWriter:
         self._parquet.close()
 
     def abandon(self) -> None:
-        """Write nothing more: pyarrow's writer tries to when it is collected while open."""
+        """Write nothing more: pyarrow's writer would, if it were collected while open."""
         self._parquet.is_open = False
 
     @property
     def written(self) -> DataFile:
-        """What a commit has to know of it."""
+        """What a commit needs to know of it."""
         kinds = (min(self._kinds), max(self._kinds)) if self._kinds else None
         first, last = min(self._polls), max(self._polls)
         return DataFile(
@@ -142,7 +142,7 @@ def writing_file(
 
 
 def level_of(path: str) -> int:
-    """How often the rows of a data file were compacted, by its name; 0 for another's file."""
+    """How often a data file's rows were compacted, by its name; 0 for other writers' files."""
     parts = path.rpartition("/")[2].split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 0
 
@@ -155,7 +155,7 @@ def read_file(location: Location, file: DataFile, columns: Sequence[str] | None 
 
 @contextlib.contextmanager
 def reading_file(location: Location, name: str) -> Iterator[pq.ParquetFile]:
-    """A data file, whose pages are held against their checksums.
+    """Open a data file, whose pages are checked against their checksums.
 
     Raises `HistoryFaultError`, which names the file, also for what the block raises.
     """
@@ -169,7 +169,7 @@ def reading_file(location: Location, name: str) -> Iterator[pq.ParquetFile]:
 
 
 def sync_path(path: Path) -> None:
-    """What a local file or directory says survives a loss of power from now on."""
+    """Make a local file or directory survive a loss of power."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -178,7 +178,7 @@ def sync_path(path: Path) -> None:
 
 
 def make_directories(path: Path) -> None:
-    """Make a local directory and those above it, so that their names survive."""
+    """Create a local directory and its parents, so that their names survive a crash."""
     if path.is_dir():
         return
     make_directories(path.parent)
@@ -188,7 +188,7 @@ def make_directories(path: Path) -> None:
 
 @contextlib.contextmanager
 def new_file(location: Location, name: str) -> Iterator[BinaryIO]:
-    """A file to write, by its name below the root; durable when the block ends."""
+    """A new file by its name below the root; durable when the block ends."""
     if (root := location.local) is None:
         buffer = pa.BufferOutputStream()
         yield buffer

@@ -1,4 +1,4 @@
-"""One Delta table as delta-rs opens it, and what it raises as a fault of the history."""
+"""Opens one Delta table, and turns delta-rs's errors into faults of the history."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,12 +50,12 @@ def days_kept(days: int) -> str:
 
 
 def open_table(location: Location, table: str) -> DeltaTable:
-    """Open a table; raises `TableNotFoundError`, and what delta-rs does."""
+    """Open a table; raises `TableNotFoundError`, and delta-rs's errors."""
     return DeltaTable(location.table_uri(table), storage_options=location.storage_options)
 
 
 def find_table(location: Location, table: str) -> DeltaTable | None:
-    """Open a table; None where there is none. Raises `HistoryFaultError`."""
+    """Open a table; None if there is none. Raises `HistoryFaultError`."""
     with trouble(location, table):
         try:
             return open_table(location, table)
@@ -70,7 +70,7 @@ def create_table(
     configuration: Mapping[str, str] | None = None,
     description: str | None = None,
 ) -> DeltaTable:
-    """Create a table by day; one that another creates at the same time is opened.
+    """Create a table partitioned by day; opens it if another process creates it at the same time.
 
     Raises `HistoryFaultError`.
     """
@@ -91,7 +91,7 @@ def create_table(
 
 
 def configuration_of(table: str) -> dict[str, str]:
-    """The properties that a table of a history is created with."""
+    """The table properties that a history's table is created with."""
     return {
         LAYOUT_KEY: str(LAYOUT),
         "delta.checkpointInterval": str(CHECKPOINT_EVERY),
@@ -103,19 +103,19 @@ def configuration_of(table: str) -> dict[str, str]:
 
 @cache
 def schema_of(table: str) -> Schema:
-    """A table's schema as a commit states it."""
+    """A table's schema in the form of a commit."""
     return Schema.from_arrow(SCHEMAS[table].append(pa.field(DAY, pa.string())))
 
 
 def later_layout(handle: DeltaTable) -> int:
-    """The version of the tables' layout when it is one that this process does not know, or 0."""
+    """The version of the tables' layout if it is newer than this process knows, or 0."""
     version = int(handle.metadata().configuration.get(LAYOUT_KEY, LAYOUT))
     return version if version > LAYOUT else 0
 
 
 @contextmanager
 def trouble(location: Location, table: str) -> Iterator[None]:
-    """What delta-rs raises in the block, as a fault of the history that names the table."""
+    """Turn delta-rs's errors in the block into faults of the history that name the table."""
     try:
         yield
     except HistoryFaultError:

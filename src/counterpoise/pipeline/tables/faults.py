@@ -1,4 +1,4 @@
-"""What can be wrong with a history, each as one sentence that ends with the way on."""
+"""The faults of a history, each as one sentence that ends with the next step."""
 
 import errno
 import re
@@ -23,15 +23,15 @@ class HistoryFaultError(ExplainedError):
 
 
 class DamagedError(HistoryFaultError):
-    """A file of it is there, and is not what was written."""
+    """A file exists and is not what was written."""
 
 
 class OutOfReachError(HistoryFaultError):
-    """A history that may be whole, and that we cannot look at now."""
+    """The history may be whole, but cannot be read now."""
 
 
 class OutageError(OutOfReachError):
-    """The same, where it is the store's service that fails: that passes."""
+    """The same because the storage service fails, which is transient."""
 
 
 class SupersededError(HistoryFaultError):
@@ -50,7 +50,7 @@ _MARK = re.compile(rf"({'|'.join(_KINDS)}): ([^\n]+)")
 
 
 def is_out_of_reach(error: Exception) -> bool:
-    """Whether nothing was read: the store didn't answer, or may not be read by us."""
+    """Whether nothing was read: the store did not answer, or denied access."""
     return (
         isinstance(error, PermissionError)
         or type(error) is pa.ArrowException
@@ -59,14 +59,14 @@ def is_out_of_reach(error: Exception) -> bool:
 
 
 def unreadable(uri: str, error: Exception) -> OutOfReachError:
-    """Something of a history that could not be read, and may be whole."""
+    """The error for something that could not be read, and may be whole."""
     remedy = "let this user read there" if isinstance(error, PermissionError) else _LOOK
     sentence = f"{uri} cannot be read ({_short(error)}): {remedy}, then try again"
     return (OutageError if _OUTAGE.search(str(error)) else OutOfReachError)(sentence)
 
 
 def damaged(file: str, history: str, error: Exception) -> DamagedError:
-    """A file that is there and cannot be read."""
+    """The error for a file that exists and cannot be read."""
     return DamagedError(
         f"{file} is damaged ({_short(error)}): `counterpoise history repair {history}` sets such "
         "files aside, and the balancer goes on without what they held"
@@ -74,7 +74,7 @@ def damaged(file: str, history: str, error: Exception) -> DamagedError:
 
 
 def superseded(history: str) -> SupersededError:
-    """Another writer has taken a history over."""
+    """The error for a history that another writer has taken over."""
     return SupersededError(
         f"another balancer has taken {history} over while this one stood still: this one writes "
         "nothing there any more"
@@ -82,7 +82,7 @@ def superseded(history: str) -> SupersededError:
 
 
 def unwritable(uri: str, error: Exception) -> HistoryFaultError:
-    """A file that cannot be written."""
+    """The error for a file that cannot be written."""
     remedy = {
         errno.ENOSPC: "the disk is full: make room, `--retain-days` keeps fewer days",
         errno.EDQUOT: "the quota is used up: make room, `--retain-days` keeps fewer days",
@@ -98,7 +98,7 @@ def unwritable(uri: str, error: Exception) -> HistoryFaultError:
 
 
 def _number(error: Exception) -> int:
-    """The number of an operating system's error; delta-rs has it in its text."""
+    """The errno of an operating system's error, which delta-rs reports in its text."""
     if number := getattr(error, "errno", None):
         return int(number)
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -110,6 +110,6 @@ def _short(error: Exception) -> str:
 
 
 def fault_from_spark(message: str) -> HistoryFaultError | None:
-    """The fault that came through Spark's messages; None where there is none."""
+    """The history's fault in Spark's error message; None without one."""
     found = _MARK.search(message)
     return _KINDS[found.group(1)](found.group(2).strip()) if found else None

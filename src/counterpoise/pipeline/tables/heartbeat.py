@@ -1,4 +1,4 @@
-"""Which writer of a history is alive: a small file beside the tables that it renews.
+"""Shows which writer of a history is alive: a small file that the writer renews.
 
 It only keeps a second writer from starting by mistake. That two never write is Delta's doing: the
 one that took over last has a higher epoch (`history.py`), and the other is refused.
@@ -41,13 +41,13 @@ class HeartbeatOptions:
     """How long to wait for another writer, that is alive, to end."""
 
     def after_an_outage(self) -> "HeartbeatOptions":
-        """For the writer until then, whose own heartbeat may be left."""
+        """For the writer from before the outage, whose own heartbeat may still be there."""
         return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What a writer says of itself."""
+    """The content of a writer's heartbeat."""
 
     writer: str
     """A name that no other writer has."""
@@ -63,7 +63,7 @@ class Heartbeat:
 
     @property
     def is_of_a_dead_process(self) -> bool:
-        """Whether its process ran on this machine, and is gone."""
+        """Whether its process ran on this machine and has ended."""
         if self.machine != _machine():
             return False
         try:
@@ -72,7 +72,7 @@ class Heartbeat:
             return True
 
     def is_old(self, now_ms: int) -> bool:
-        """Whether it was not renewed in time, by a clock that wrote it, too."""
+        """Whether it was not renewed in time, by the clock that it was written with."""
         return now_ms - self.at_ms > self.lasts_s * 1000
 
 
@@ -80,7 +80,7 @@ class Heartbeat:
 async def writing(
     location: Location, lost: Callable[[], None], options: HeartbeatOptions
 ) -> AsyncIterator[TablesWriter]:
-    """Be the writer of a history while the block runs; `lost` is called when another took over.
+    """Be the writer of a history during the block; `lost` is called if another takes it over.
 
     Raises `HistoryInUseError` while another writer is alive, and `HistoryFaultError`.
     """
@@ -128,7 +128,7 @@ class _Heart:
             await asyncio.sleep(min(0.5, self._options.renew_every_s / 4))
 
     def beat(self) -> None:
-        """Say that this writer is alive."""
+        """Renew the heartbeat."""
         made = Heartbeat(
             self._writer,
             socket.gethostname(),
@@ -141,7 +141,7 @@ class _Heart:
         write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
 
     async def keep(self, writer: TablesWriter, lost: Callable[[], None]) -> None:
-        """Renew it until another writer has taken the history over, of which `lost` is notified."""
+        """Renew it until another writer has taken the history over, and then call `lost`."""
         pause_s = self._options.renew_every_s
         while True:
             await asyncio.sleep(pause_s)
@@ -171,7 +171,7 @@ class _Heart:
 
 
 def _parsed(said: bytes | None) -> Heartbeat | None:
-    """A heartbeat; None for one that cannot be read, which keeps no writer from starting."""
+    """A heartbeat; None for an unreadable one, which keeps no writer from starting."""
     try:
         return Heartbeat(**json.loads(said)) if said else None
     except (ValueError, TypeError):

@@ -53,7 +53,7 @@ _COMMIT_ID = "counterpoiseCommit"
 
 
 class TablesReader:
-    """The tables as they are; each question looks for what was committed since the last."""
+    """Reads a history's tables; each call sees what was committed since the last one."""
 
     def __init__(self, location: Location) -> None:
         self.location = location
@@ -74,7 +74,7 @@ class TablesReader:
         return max((each.last_poll for each in self.files(table)), default=0)
 
     def version(self, table: str) -> int:
-        """The version of a table; -1 where there is none."""
+        """The version of a table; -1 if there is none."""
         with self._current(table) as handle:
             return -1 if handle is None else handle.version()
 
@@ -85,7 +85,7 @@ class TablesReader:
 
     @contextmanager
     def _current(self, table: str) -> Iterator[DeltaTable | None]:
-        """The table as it is now, for us alone; None where there is none."""
+        """The table at its newest version, exclusively; None if there is none."""
         with self._locks[table], trouble(self.location, table):
             if table in self._handles:
                 self._handles[table].update_incremental()
@@ -115,9 +115,9 @@ class TablesWriter(TablesReader):
         transactions: Mapping[str, int] | None = None,
         data_change: bool = True,
     ) -> int:
-        """Make data files a table's, and others not, in one commit; gives the table's version.
+        """Add data files to a table, and remove others, in one commit; returns the table's version.
 
-        `transactions` are application transactions of the caller's. Raises `SupersededError` when
+        `transactions` are application transactions of the caller's. Raises `SupersededError` if
         another writer has taken the history over, `OutageError` and `HistoryFaultError`; after any
         of them this writer commits nothing any more.
         """
@@ -136,9 +136,9 @@ class TablesWriter(TablesReader):
                 raise
 
     def vacuum(self, table: str, *, at_once: bool = False) -> int:
-        """Remove the data files that no version within the log's time needs; gives their number.
+        """Remove data files that no kept version needs; returns their number.
 
-        They include files that no commit named, which a task left that failed. With `at_once` all
+        They include files that no commit named, left by failed tasks. With `at_once` everything
         that the newest version does not need: no task may be writing then.
         """
         with self._current(table) as handle:
@@ -154,7 +154,7 @@ class TablesWriter(TablesReader):
         return len(gone)
 
     def keep_versions(self, days: int) -> None:
-        """Let tables be read as they were up to so many days ago, but the states of the fold."""
+        """Keep old versions of tables readable for so many days, except the fold's states."""
         kept = dict.fromkeys((LOG_KEPT, FILES_KEPT), days_kept(days))
         for table in (table for table in TABLES if table != FOLD_STATE):
             with self._current(table) as handle:
@@ -164,7 +164,7 @@ class TablesWriter(TablesReader):
                     self._expect_epoch(handle)
 
     def forget_versions(self, table: str) -> None:
-        """Remove the entries of a table's log that lie further back than it can be read."""
+        """Remove log entries of versions that cannot be read any more."""
         with self._current(table) as handle:
             handle.cleanup_metadata()
 
@@ -177,7 +177,7 @@ class TablesWriter(TablesReader):
             return self._transactions[table, name]
 
     def expect_held(self) -> None:
-        """Raise `SupersededError` when another writer has taken the history over."""
+        """Raise `SupersededError` if another writer has taken the history over."""
         self._expect_going_on()
         with self._current(JOURNAL) as handle:
             handle.update_incremental()
@@ -274,7 +274,7 @@ def take_over(location: Location) -> TablesWriter:
 
 
 def _add_columns(handle: DeltaTable, table: str, epoch: int) -> None:
-    """Give a table the columns that came later than it: null in the rows that it has."""
+    """Add columns that a table's layout lacks: null in existing rows."""
     there = {field.name for field in handle.schema().fields}
     new = [field for field in schema_of(table).fields if field.name not in there]
     if new:
@@ -290,7 +290,7 @@ def commit(
     transactions: Mapping[str, int],
     commit_id: str,
 ) -> None:
-    """One commit on what a handle has read; raises what delta-rs does."""
+    """One commit on the version that a handle has read; raises delta-rs's errors."""
     handle.create_write_transaction(
         list(actions),
         "append",
@@ -306,7 +306,7 @@ def commit(
 
 
 def sync_log(location: Location, table: str, first: int, last: int) -> None:
-    """Commits survive a loss of power from now on: delta-rs does not see to it."""
+    """Make commits survive a loss of power, which delta-rs does not."""
     if (root := location.local) is None:
         return
     log = root / table / "_delta_log"
@@ -319,7 +319,7 @@ def sync_log(location: Location, table: str, first: int, last: int) -> None:
 
 
 def _is_there(location: Location, table: str, versions: range, commit_id: str) -> bool:
-    """Whether one of these versions of a table is a commit of ours."""
+    """Whether one of these versions of a table is this commit."""
     names = [f"{table}/_delta_log/{version:020d}.json" for version in versions]
     return any(commit_id.encode() in (read_plain(location, name) or b"") for name in names)
 

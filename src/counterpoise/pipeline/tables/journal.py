@@ -42,7 +42,7 @@ JournalRow = Mapping[str, Any]
 
 
 class Journal:
-    """A journal to read; raises `HistoryFaultError` for what cannot be."""
+    """Reads the journal; raises `HistoryFaultError`."""
 
     def __init__(self, reader: TablesReader) -> None:
         self._reader = reader
@@ -50,7 +50,7 @@ class Journal:
         """The rows of small files that were read lately: a data file never changes."""
 
     def memory_before(self, poll_id: int) -> RoundMemory:
-        """The memory after the latest round that came before this poll."""
+        """The memory after the latest round before this poll."""
         best: JournalRow | None = None
         files = self._reader.files(JOURNAL)
         for file in sorted(files, key=lambda file: -file.last_poll):
@@ -73,7 +73,7 @@ class Journal:
         return (self._reader.transaction(JOURNAL, ENDED) or 0) >= poll_id
 
     def round(self, poll_id: int) -> Round | None:
-        """The round of this poll, when it was decided already."""
+        """The round of this poll, if it was decided already."""
         rows = list(self.rows(*_OF_A_ROUND, after=poll_id - 1, up_to=poll_id))
         made = [row for row in rows if row["kind"] == JournalKind.ROUND]
         if not made:
@@ -97,12 +97,12 @@ class Journal:
         return self._reader.transaction(JOURNAL, DECIDED) or 0
 
     def cut_off(self) -> Round | None:
-        """The latest round, when it was not recorded to its end."""
+        """The latest round, if it was interrupted."""
         newest = self.newest_round()
         return None if not newest or self.is_complete(newest) else self.round(newest)
 
     def outcome(self, move_id: str) -> MoveOutcome | None:
-        """What became of a move, when that is known already."""
+        """The outcome of a move, if it is known already."""
         poll_id = int(move_id.partition("-")[0])
         outcomes = self.rows(JournalKind.OUTCOME, after=poll_id - 1, up_to=poll_id)
         found = [row for row in outcomes if row["id"] == move_id]
@@ -127,12 +127,12 @@ class Journal:
         return [row for row in outcomes if row["ended_at_ms"] >= since_ms]
 
     def rows(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[JournalRow]:
-        """The rows of these kinds, of polls behind `after` and up to `up_to`, oldest first."""
+        """The rows of these kinds, of polls after `after` up to `up_to`, oldest first."""
         for part in self.parts(*kinds, after=after, up_to=up_to):
             yield from part.to_pylist()
 
     def parts(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[pa.Table]:
-        """The same as Arrow tables, a data file at a time."""
+        """The same as Arrow tables, one data file at a time."""
         for file in self._reader.files(JOURNAL, after):
             if file.first_poll > up_to or not _may_have(file, kinds):
                 continue
@@ -164,7 +164,7 @@ class JournalWriter(Journal):
     def record_round(self, made: Round) -> None:
         """Commit a round before any of its moves is carried out.
 
-        Raises `ValueError` when that of its poll, or of a later one, was decided already.
+        Raises `ValueError` if the round of its poll, or of a later one, was decided already.
         """
         if self.is_decided(made.poll_id):
             raise ValueError(f"a round of poll {made.poll_id}, or of a later one, was decided")

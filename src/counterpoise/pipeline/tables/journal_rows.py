@@ -63,7 +63,7 @@ def move_of(row: Mapping[str, Any]) -> Move:
 
 
 def rejection_row(rejection: Rejection) -> dict[str, Any]:
-    """The row of what a round left alone."""
+    """The row of a rejection."""
     row = {name: getattr(rejection, name) for name in (*_OF_REJECTION, "sentence")}
     figures = json.dumps(dict(rejection.figures))
     return {"kind": JournalKind.REJECTION, **row, "figures": figures}
@@ -76,7 +76,7 @@ def rejection_of(row: Mapping[str, Any]) -> Rejection:
 
 
 def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
-    """The row of what became of a move."""
+    """The row of a move's outcome."""
     return {
         "kind": JournalKind.OUTCOME,
         **{name: getattr(outcome, name, None) for name in OUTCOME},

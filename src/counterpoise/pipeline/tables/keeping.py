@@ -1,4 +1,4 @@
-"""Keeping a history tidy while it grows: in a thread of its own, never inside a batch."""
+"""Maintains a growing history, in a thread of its own and never inside a batch."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, TABLES
 
 @dataclass(frozen=True, slots=True)
 class KeepingOptions:
-    """When files are compacted, and for how long they stay."""
+    """When files are compacted, and how long they are kept."""
 
     compact_from: int = PER_LEVEL
     """How many small files of a table are made few."""
@@ -31,7 +31,7 @@ class KeepingOptions:
 
 
 class Keeping:
-    """Compacts, retains and vacuums one history, one at a time.
+    """Compacts, retains and vacuums one history.
 
     `log` gets a sentence when that fails, once for each reason: it is tried again later.
     """
@@ -48,7 +48,7 @@ class Keeping:
         self._running: Future[None] | None = None
 
     def folded(self, up_to_poll: int) -> None:
-        """The stream has taken everything in up to this poll; returns at once."""
+        """The stream has processed everything up to this poll; returns at once."""
         self._batches += 1
         busy = self._running is not None and not self._running.done()
         if not busy and self._batches % self._options.look_every == 0:

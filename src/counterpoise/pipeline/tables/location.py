@@ -1,4 +1,4 @@
-"""Where the tables of a history are: for `pyarrow`, for delta-rs, and in words."""
+"""The location of a history's tables: for `pyarrow`, for delta-rs, and for a person."""
 
 import os
 import re
@@ -27,14 +27,14 @@ _PATIENCE = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
 
 
 class LocationError(ExplainedError, ValueError):
-    """A path or URI at which no history can be."""
+    """There can be no history at this path or URI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A history's place, by what a person writes for it; made by `open_location`.
+    """A history's location, from the path or URI of `--history`; made by `open_location`.
 
-    It is pickled as its URI, so a task on another machine opens it for itself.
+    It is pickled as its URI, so a task on another machine opens it itself.
     """
 
     uri: str
@@ -55,7 +55,7 @@ class Location:
 
     @property
     def local(self) -> Path | None:
-        """The directory, when it is on a file system of this machine."""
+        """The local directory; None for other file systems."""
         return Path(self.root) if isinstance(self.filesystem, fs.LocalFileSystem) else None
 
     @property
@@ -78,7 +78,7 @@ class Location:
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """What delta-rs has to know of the store besides the process's environment."""
+        """The store's options for delta-rs, besides the process's environment."""
         if self.local is not None:
             return {}
         more = _of_s3(self.uri, os.environ) if self.uri.lower().startswith("s3") else {}
@@ -86,7 +86,7 @@ class Location:
 
 
 def open_location(uri: str | Path) -> Location:
-    """The location of a path or URI; raises `LocationError`, for what nothing opens."""
+    """The location of a path or URI; raises `LocationError` if it is not supported."""
     location = Location(str(uri))
     return Location(str(location.local)) if location.local is not None else location
 
@@ -125,7 +125,7 @@ def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
 def file_system(uri: str) -> tuple[Any, str]:
     """The file system of a path or URI, and the root there; raises `LocationError`.
 
-    What looks like a URI is never taken for a directory of that name.
+    What looks like a URI is never taken for a directory name.
     """
     if not uri.strip():
         raise LocationError(
@@ -157,7 +157,7 @@ def file_system(uri: str) -> tuple[Any, str]:
 
 
 def address_of(uri: str) -> str:
-    """A URI without what it may hold of keys and parameters."""
+    """A URI without keys and parameters."""
     scheme, mark, rest = uri.partition("://")
     if not mark:
         return scheme

@@ -1,4 +1,4 @@
-"""Going on after the service that holds a history was away."""
+"""Continues after an outage of the service that stores a history."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,14 @@ PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 class Keeper(Protocol):
-    """What keeps a history: a watcher, or a balancer."""
+    """What writes a history: a watcher or a balancer."""
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it has kept anything since it was begun."""
+        """Whether it has written anything since it started."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep it until `stop` is set; raises `OutageError`."""
+        """Run until `stop` is set; raises `OutageError`."""
 
 
 async def through_outages(
@@ -30,10 +30,10 @@ async def through_outages(
     report: Callable[[str], None],
     pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> None:
-    """Run the first, and another whenever an outage has ended the one before, until `stop` is set.
+    """Run the first, and another whenever an outage ended the one before, until `stop` is set.
 
-    It goes on from its history as one that was killed. An outage before it ever kept anything is
-    raised: that may be an address that is wrong.
+    It continues from its history as after a kill. An outage before anything was ever written is
+    raised: the address may be wrong.
     """
     keeper, was_there, pauses = first, False, _each(pauses_s)
     while not stop.is_set():

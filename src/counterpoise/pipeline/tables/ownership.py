@@ -1,11 +1,11 @@
 """The table `ownership_changes`: which broker reports a bundle from which poll on.
 
 A row says that a bundle is reported by another broker than before; its first has no `source`. So
-the last row of each bundle says which broker has it, and a change of owner is looked up in a table
-of changes, and not in a month of reports.
+the last row of each bundle names its broker, and a change of owner is found in a small table and
+not in a month of reports.
 
-Rows are committed before the poll they come from. What a crash left of a poll that never landed
-goes when the next writer begins, which finds those changes again.
+Rows are committed before the poll they come from. Rows of a poll that never landed, because of a
+crash, are removed when the next writer starts, which finds those changes again.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ class BundleOwners:
 
     @classmethod
     def of(cls, writer: TablesWriter) -> "BundleOwners":
-        """Those at the newest poll of a history."""
+        """The owners at the newest poll of a history."""
         newest = newest_poll(writer)
         unlanded = [f for f in writer.files(OWNERSHIP_CHANGES, newest) if f.first_poll > newest]
         if unlanded:
@@ -47,11 +47,11 @@ class BundleOwners:
         return made
 
     def land(self, writer: TablesWriter, rows: ReportRows) -> None:
-        """Commit what changed with a poll that is about to be landed."""
+        """Commit the changes of a poll that is about to be landed."""
         self.land_polls(writer, [rows.columns])
 
     def land_polls(self, writer: TablesWriter, polls: Iterable[Table]) -> None:
-        """The same of polls of one day, oldest first."""
+        """The same for polls of one day, oldest first."""
         found = [self.changes(poll) for poll in polls]
         changed = pa.concat_tables(found) if found else ()
         if len(changed):

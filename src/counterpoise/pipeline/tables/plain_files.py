@@ -13,7 +13,7 @@ from counterpoise.pipeline.tables.location import Location
 
 
 def read_plain(location: Location, name: str) -> bytes | None:
-    """A file's bytes; None where there is none. Raises `HistoryFaultError`."""
+    """A file's bytes; None if there is none. Raises `HistoryFaultError`."""
     try:
         with location.filesystem.open_input_file(location.path(name)) as file:
             return bytes(file.read())
@@ -24,7 +24,7 @@ def read_plain(location: Location, name: str) -> bytes | None:
 
 
 def write_plain(location: Location, name: str, data: bytes) -> None:
-    """Replace a file, whole or not at all; raises `HistoryFaultError`."""
+    """Replace a file atomically; raises `HistoryFaultError`."""
     try:
         if (root := location.local) is None:
             with location.filesystem.open_output_stream(location.path(name)) as file:
@@ -46,7 +46,7 @@ def write_plain(location: Location, name: str, data: bytes) -> None:
 
 
 def delete_plain(location: Location, name: str) -> None:
-    """Remove a file; it may be gone already. Raises `HistoryFaultError`."""
+    """Remove a file if it exists. Raises `HistoryFaultError`."""
     try:
         with contextlib.suppress(FileNotFoundError):
             location.filesystem.delete_file(location.path(name))
@@ -55,7 +55,7 @@ def delete_plain(location: Location, name: str) -> None:
 
 
 def move_plain(location: Location, name: str, to: str) -> None:
-    """Give a file another name; one that is not there is left. Raises `HistoryFaultError`."""
+    """Rename a file if it exists. Raises `HistoryFaultError`."""
     try:
         # Asked first: of what is not there a bucket says that it cannot be copied.
         if location.filesystem.get_file_info(location.path(name)).type is fs.FileType.NotFound:
@@ -67,7 +67,7 @@ def move_plain(location: Location, name: str, to: str) -> None:
 
 
 def names_below(location: Location, directory: str = "") -> list[str]:
-    """The names in a directory, sorted; none where there is no such directory."""
+    """The names in a directory, sorted; none if there is no such directory."""
     selector = fs.FileSelector(location.path(directory).rstrip("/"), allow_not_found=True)
     try:
         found = location.filesystem.get_file_info(selector)

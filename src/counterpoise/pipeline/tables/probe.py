@@ -1,4 +1,4 @@
-"""Whether a store refuses to write an object that is there, when it is asked to.
+"""Checks that a store honours conditional writes.
 
 Delta's commits rest on it: where a store ignores the condition, the second of two commits of one
 version replaces the first, and no writer notices.
@@ -24,9 +24,9 @@ _SCHEMA = pa.schema({"probe": pa.string()})
 
 
 def expect_conditional_writes(location: Location) -> None:
-    """Try it in a store that has no history yet; raises `HistoryFaultError` when it does not hold.
+    """Try it in a store that has no history yet; raises `HistoryFaultError` if it fails.
 
-    A file system of this machine makes a second file of a name impossible.
+    A local file system makes a second file of a name impossible.
     """
     if location.local is not None or names_below(location, f"{REPORTS}/_delta_log"):
         return
@@ -53,7 +53,7 @@ def expect_conditional_writes(location: Location) -> None:
 
 
 def _is_committed(handle: DeltaTable, at_once: threading.Barrier) -> bool:
-    """Whether a commit of the version after the first was taken for written."""
+    """Whether a second commit of the same version was accepted."""
     at_once.wait()
     try:
         handle.create_write_transaction(

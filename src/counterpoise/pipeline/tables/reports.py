@@ -1,4 +1,4 @@
-"""The table `reports`: landing a poll, and reading on behind one in bounded memory.
+"""The table `reports`: landing polls, and reading on after one in bounded memory.
 
 A stream's offset is a poll's number. Polls only grow, and each file's statistics say which it has:
 so an offset stays valid whatever was compacted, and however much of the log is gone.
@@ -42,7 +42,7 @@ _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
 
 @dataclass(frozen=True, slots=True)
 class ReportSlice:
-    """Some polls of `reports` one after another: those behind `after`, up to `up_to`."""
+    """Consecutive polls of `reports`: those after `after`, up to `up_to`."""
 
     after: int
     up_to: int
@@ -52,7 +52,7 @@ class ReportSlice:
 
 
 def land(writer: TablesWriter, rows: ReportRows) -> None:
-    """Commit one poll's rows; raises `FileExistsError` when that poll, or a later one, is there."""
+    """Commit one poll's rows; raises `FileExistsError` if that poll, or a later one, is there."""
     poll_id = int(rows["poll_id"][0])
     land_polls(writer, [rows_to_arrow(rows)], poll_id, poll_id)
 
@@ -76,12 +76,12 @@ def land_polls(
 
 
 def newest_poll(reader: TablesReader) -> int:
-    """The last poll that was landed; 0 when there is none."""
+    """The last landed poll; 0 if there is none."""
     return reader.transaction(REPORTS, LANDED) or 0
 
 
 def next_slice(reader: TablesReader, after: int, most_rows: int = ROWS_MOST) -> ReportSlice | None:
-    """What a stream takes in next behind a poll, limited by rows; None when there is nothing."""
+    """What a stream processes next after a poll, limited by rows; None if there is nothing."""
     chosen: list[DataFile] = []
     rows = 0
     for file in reader.files(REPORTS, after):

@@ -1,4 +1,4 @@
-"""The admin addresses that a person names."""
+"""Parses admin addresses from the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from counterpoise.app.errors import UserError
 
 
 def admin_urls(text: str) -> tuple[str, ...]:
-    """Addresses separated by commas, without a slash at the end; raises `UserError`."""
+    """Comma-separated addresses without trailing slashes; raises `UserError`."""
     addresses = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
     for url in addresses or (text,):
         if not url.startswith(("http://", "https://")) or not url.partition("://")[2]:

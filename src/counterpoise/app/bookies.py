@@ -68,10 +68,10 @@ class LocalBookies:
         *,
         on_ended: Callable[[str, int], None] | None = None,
     ) -> LocalBookies:
-        """Start so many, on data that is there or on none, and wait until they serve.
+        """Start ``count`` bookies, on existing data if there is any, and wait until they serve.
 
-        ``on_ended`` hears the name and exit status of one that ends unasked. Raises `UserError`
-        where Java or the jars are missing, or one does not start.
+        ``on_ended`` gets the name and exit status of a bookie that ends by itself. Raises
+        `UserError` if Java or the jars are missing, or a bookie does not start.
         """
         made = cls(find_java(), find_jars(), home, zookeeper)
         try:
@@ -86,7 +86,7 @@ class LocalBookies:
         return made
 
     def restart(self, name: str) -> None:
-        """Start a bookie again that ended, on its port and its data; raises `UserError`.
+        """Restart a bookie that ended, on its port and data; raises `UserError`.
 
         Call it on the thread that started it, or on one that lives as long.
         """
@@ -96,7 +96,7 @@ class LocalBookies:
         self.children[number].wait_ready()
 
     def _set_up(self) -> None:
-        """Create BookKeeper's nodes, once for all time."""
+        """Create BookKeeper's metadata nodes, once."""
         done = self.home / "metadata-is-there"
         if done.exists():
             return
@@ -161,7 +161,7 @@ class LocalBookies:
 
 
 def bookie_settings(port: int, data: Path, zookeeper: str) -> dict[str, object]:
-    """What a small bookie on the loopback address is started with."""
+    """The settings of a small bookie on the loopback address."""
     return {
         "bookiePort": port,
         "advertisedAddress": "127.0.0.1",
@@ -184,7 +184,7 @@ def bookie_settings(port: int, data: Path, zookeeper: str) -> dict[str, object]:
 
 
 def find_jars(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> Path:
-    """The directory with BookKeeper's jars; raises `UserError` with where they may be."""
+    """The directory with BookKeeper's jars; raises `UserError` that says where they may be."""
     cache = Path(environ.get(CACHE_VARIABLE, "") or (home or Path.home()) / ".cache/counterpoise")
     named = [Path(environ[LIB_VARIABLE])] if environ.get(LIB_VARIABLE) else []
     places: Sequence[Path] = [*named, *sorted(cache.glob("pulsar-*"))]

@@ -1,4 +1,4 @@
-"""Faults of whole brokers: one that stands still, is cut off, or has a bad disk."""
+"""Faults of whole brokers: frozen, cut off, or with a bad disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from counterpoise.metadata.memory import MemoryStore
 
 
 class BrokerFault(StrEnum):
-    """What can be done to a broker; the value is its name over HTTP."""
+    """A fault of a broker; the value is its name over HTTP."""
 
     FREEZE = "freeze"
     FROM_CLIENTS = "partition-from-clients"
@@ -37,7 +37,7 @@ _BEGINS: Final[Mapping[BrokerFault, str]] = {
 
 
 def begin(log: ClusterLog, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
-    """Do it to a broker until `end`; raises `InvalidFault`."""
+    """Begin a fault of a broker, until `end`; raises `InvalidFault`."""
     if not broker.alive:
         raise InvalidFault(f"{broker} is gone: no fault can be set there")
     listener = broker.running.listener
@@ -58,7 +58,7 @@ def begin(log: ClusterLog, broker: EmbeddedBroker, fault: BrokerFault, seconds: 
 
 
 def end(log: ClusterLog, broker: EmbeddedBroker, fault: BrokerFault) -> None:
-    """Undo what `begin` did; harmless when the broker is gone."""
+    """End a fault of a broker; ignored if the broker is gone."""
     if not broker.alive:
         return
     listener = broker.running.listener
@@ -82,7 +82,7 @@ def lose_session(log: ClusterLog, broker: EmbeddedBroker) -> None:
 
 
 def drop_connections(log: ClusterLog, broker: EmbeddedBroker) -> None:
-    """Cut all clients of a broker off; they may connect again."""
+    """Disconnect all clients of a broker; they may reconnect."""
     broker.running.listener.drop_connections()
     _log(log, broker, "dropped its connections")
 

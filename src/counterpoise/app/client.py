@@ -1,4 +1,4 @@
-"""Which cluster, and who we are to it: the options that verbs share, as pulsar-admin names them."""
+"""Options for connecting to a cluster that verbs share, under pulsar-admin's names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-
 
 
 def add_admin_url_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Give a verb ``--admin-url``, the cluster that it is about."""
+    """Add ``--admin-url``."""
     parser.add_argument(
         "--admin-url",
         required=required,
@@ -23,7 +23,7 @@ def add_admin_url_argument(parser: argparse.ArgumentParser, *, required: bool = 
 
 
 def add_client_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a verb pulsar-admin's options for TLS and authentication."""
+    """Add pulsar-admin's options for TLS and authentication."""
     group = parser.add_argument_group("a cluster that asks who you are (as for pulsar-admin)")
     group.add_argument(
         "--auth-plugin",
@@ -56,7 +56,7 @@ def add_client_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def client_argv(args: argparse.Namespace) -> list[str]:
-    """The same options again, for a process of ours that talks to the same cluster."""
+    """The same options as arguments for a child process that uses the same cluster."""
     given = {
         "--auth-plugin": args.auth_plugin,
         "--auth-params": args.auth_params,
@@ -69,7 +69,7 @@ def client_argv(args: argparse.Namespace) -> list[str]:
 
 
 def client_security(args: argparse.Namespace) -> ClientSecurity:
-    """Who we are by a verb's options, else by ``brokerClient…`` of its ``--conf``.
+    """The credentials from a verb's options, or from ``brokerClient…`` of its ``--conf``.
 
     Raises ``ConfigError``.
     """

@@ -1,4 +1,4 @@
-"""Requests to a cluster's admin API; a refusal becomes a sentence that says what to do."""
+"""Requests to a cluster's admin API, whose errors become sentences with the next step."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ClusterAdmin:
         self._lookup = BundleLookup(admin, partial(web_address, addresses=urls))
 
     async def ask(self, method: str, path: str, body: Json = None) -> Json:
-        """What the first broker that can be reached answers; raises `UserError`."""
+        """The response of the first broker that can be reached; raises `UserError`."""
         unreached = []
         for url in dict.fromkeys((self._first, *self.urls)):
             try:
@@ -62,14 +62,14 @@ class ClusterAdmin:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """As `ask_at`; raises `UserError` for a broker that does not answer, too."""
+        """As `ask_at`; raises `UserError` also if the broker does not answer."""
         try:
             return await self.ask_at(url, method, path)
         except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
             raise UserError(f"{url} cannot be reached: {said(error)}") from None
 
     async def leader(self) -> str | None:
-        """The id of the broker that leads; None while none does."""
+        """The leader's id; None if there is none."""
         try:
             found = await self.ask("GET", "/admin/v2/brokers/leaderBroker")
         except UserError:
@@ -79,7 +79,7 @@ class ClusterAdmin:
         return str(leader).rpartition("://")[2] or None
 
     async def owner(self, bundle: str, destination: str = "") -> str | None:
-        """The id of the broker that owns a bundle; None if none does or none answers.
+        """The id of a bundle's owner; None if there is none or none answers.
 
         Asked by lookups (`pipeline/bundle_lookup.py`), so an unowned bundle gets an owner:
         ``destination``, or the broker that the leader chooses.
@@ -92,7 +92,7 @@ class ClusterAdmin:
             return None
 
     async def until_owned(self, bundle: str, destination: str, wait_s: float) -> str | None:
-        """The owner of a bundle once that is the destination, or after so many seconds."""
+        """The bundle's owner once that is the destination, or after so many seconds."""
         clock, pause = asyncio.get_running_loop().time, 0.0
         deadline = clock() + wait_s
         while True:
@@ -103,8 +103,10 @@ class ClusterAdmin:
             await asyncio.sleep(pause)
 
     async def ask_at(self, url: str, method: str, path: str, body: Json = None) -> Json:
-        """The answer of one broker, or of the one it redirects to. Raises `UserError` for a
-        refusal, aiohttp's own errors for a broker that does not answer."""
+        """The response of one broker, or of the one to which it redirects.
+
+        Raises `UserError` for an error status, aiohttp's errors if the broker does not answer.
+        """
         # Apache's brokers refuse a change whose body, be it empty, is not called JSON.
         content: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
         if method == "GET":
@@ -124,7 +126,7 @@ class ClusterAdmin:
 
 
 def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
-    """What ``await work(cluster)`` gives, for the cluster that the options name; `UserError`."""
+    """The result of ``await work(cluster)`` for the cluster that the options name."""
     urls, security = admin_urls(args.admin_url), client_security(args)
 
     async def run() -> T:

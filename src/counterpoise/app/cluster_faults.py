@@ -1,4 +1,4 @@
-"""Faults of an embedded cluster: set, removed, and counted; everything here runs on its loop."""
+"""The faults of an embedded cluster: set, removed and counted on the cluster's loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADVANCE_MAX_S: Final = 10 * 366 * 86_400.0
 
 
 class BrokerInterceptor:
-    """Shows one broker's operations to the cluster's log and to its faults."""
+    """Passes one broker's operations to the cluster's log and to its faults."""
 
     def __init__(self, broker: str, engine: FaultEngine, log: ClusterLog) -> None:
         self.broker = broker
@@ -45,7 +45,7 @@ class BrokerInterceptor:
 
 
 class ClusterFaults:
-    """What a test has set, and the log of what came of it."""
+    """The faults that a test has set, and the log of events."""
 
     def __init__(self, brokers: EmbeddedBrokers) -> None:
         self.brokers = brokers
@@ -61,18 +61,18 @@ class ClusterFaults:
         broker.running.listener.intercept(BrokerInterceptor(broker.id, self.engine, self.log))
 
     async def set(self, fault: Fault) -> SetFault:
-        """Set a fault; raises `LookupError` for a broker that is not there."""
+        """Set a fault; raises `LookupError` for an unknown broker."""
         if fault.target.broker is not None:
             self.brokers.find(fault.target.broker)
         return self.engine.add(fault)
 
     async def begin(self, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
-        """Do something to a broker until it is ended; raises `InvalidFault`."""
+        """Begin a fault of a broker; raises `InvalidFault`."""
         broker_faults.begin(self.log, broker, fault, seconds)
         self._begun[broker.id, fault] = broker
 
     async def end(self, broker: EmbeddedBroker, fault: BrokerFault) -> None:
-        """Undo it; harmless when it is undone."""
+        """End a fault of a broker; ignored if it has ended."""
         if self._begun.pop((broker.id, fault), None) is not None:
             broker_faults.end(self.log, broker, fault)
 
@@ -81,11 +81,11 @@ class ClusterFaults:
         broker_faults.lose_session(self.log, broker)
 
     async def drop_connections(self, broker: EmbeddedBroker) -> None:
-        """Cut all clients of a broker off; they may connect again."""
+        """Disconnect all clients of a broker; they may reconnect."""
         broker_faults.drop_connections(self.log, broker)
 
     async def advance(self, seconds: float) -> None:
-        """Have it be so much later for the topics of all brokers; raises `InvalidFault`."""
+        """Advance the clock of all brokers' topics; raises `InvalidFault`."""
         # Not a number is refused, too: no comparison with it is true.
         if not 0 < seconds <= ADVANCE_MAX_S:
             raise InvalidFault(f"{seconds} s later: choose more than 0, at most {ADVANCE_MAX_S:g}")
@@ -101,7 +101,7 @@ class ClusterFaults:
         self.log.add(EventKind.CLOCK, f"it is {seconds:g} s later")
 
     async def clear(self) -> None:
-        """Remove and end all of it."""
+        """Remove and end all faults."""
         self.engine.clear()
         for (_, fault), broker in list(self._begun.items()):
             await self.end(broker, fault)

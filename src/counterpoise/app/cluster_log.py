@@ -1,4 +1,4 @@
-"""What happened in a cluster while a test watched, in order, and what of it a test may expect."""
+"""The events of a cluster while a test watches it, and what a test may expect of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Position = tuple[int, int]
 
 
 class EventKind(StrEnum):
-    """What kind of event it is."""
+    """The kind of an event."""
 
     FAULT = "fault"
     MOVED = "moved"
@@ -32,7 +32,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something that happened; equal to another that says the same, whenever that was."""
+    """One event; equal to another with the same content, whenever that happened."""
 
     kind: EventKind
     text: str
@@ -50,10 +50,10 @@ class ClusterEvent:
 
 
 class Expectation(Protocol):
-    """What a test waits for."""
+    """A condition that a test waits for."""
 
     def __call__(self) -> str:
-        """What is missing, in a sentence; empty once it is there."""
+        """What is still missing, in a sentence; empty once it is met."""
         ...
 
 
@@ -75,11 +75,11 @@ class ClusterLog:
 
     @property
     def events(self) -> list[ClusterEvent]:
-        """The newest events, the oldest of them first."""
+        """The newest events, oldest first."""
         return list(self._kept)
 
     def name(self, broker: str) -> str:
-        """What stories call a broker: ``broker 1`` is the first that was heard of."""
+        """The broker's name in stories: ``broker 1`` is the first one seen."""
         return self._names.setdefault(broker, f"broker {len(self._names) + 1}")
 
     def add(
@@ -102,7 +102,7 @@ class ClusterLog:
         self.add(EventKind.FAULT, text, seen.topic, seen.broker, seen.client)
 
     def begun(self, seen: Occurrence, *, arrives: bool) -> None:
-        """An operation began; ``arrives``: no fault keeps it from its addressee."""
+        """An operation began; ``arrives``: no fault keeps it from being served."""
         if seen.topic is None:
             return
         if seen.operation is Operation.SUBSCRIBE and seen.subscription is not None:
@@ -130,7 +130,7 @@ class ClusterLog:
         self._notify()
 
     def moved(self, topic: str, broker: str) -> None:
-        """A topic is served by a broker, perhaps by the same as before."""
+        """A broker now serves a topic, perhaps the same as before."""
         before = self._serving.get(topic)
         self._serving[topic] = broker
         if before is not None and before != broker:
@@ -138,18 +138,18 @@ class ClusterLog:
             self.add(EventKind.MOVED, text, topic, broker)
 
     def disconnected(self, broker: str, address: str) -> None:
-        """A client's connection has ended."""
+        """A client disconnected."""
         text = f"a client of {self.name(broker)}"
         self.add(EventKind.DISCONNECTED, text, broker=broker, client=(address,))
 
     def of(self, kind: EventKind, topic: str | None = None) -> list[ClusterEvent]:
-        """The events of a kind, of a topic if one is named."""
+        """The events of a kind, of one topic if it is named."""
         return [each for each in self._kept if each.kind is kind and topic in (None, each.topic)]
 
     def undelivered(self, topic: str, subscription: str) -> list[int]:
         """The numbers of messages that were stored and never delivered to a subscription.
 
-        Those stored before its first SUBSCRIBE was seen are not expected there.
+        Messages stored before its first SUBSCRIBE are not expected there.
         """
         delivered = self._delivered.get((topic, subscription), set())
         since = self._since.get((topic, subscription), 0)
@@ -157,11 +157,11 @@ class ClusterLog:
         return [n for at, n in stored.items() if n > since and at not in delivered]
 
     def stored(self, topic: str) -> int:
-        """How many messages of a topic were stored."""
+        """The number of a topic's stored messages."""
         return len(self._stored.get(topic, ()))
 
     async def expect(self, expectation: Expectation, within_s: float) -> None:
-        """Wait until something is there; raises AssertionError with all that happened instead."""
+        """Wait for an expectation; raises AssertionError with everything that happened instead."""
         try:
             async with asyncio.timeout(within_s):
                 while expectation():
@@ -176,7 +176,7 @@ class ClusterLog:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Expects so many events of a kind about a topic."""
+    """Expects a number of events of a kind about a topic."""
 
     log: ClusterLog
     kind: EventKind
@@ -193,7 +193,7 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class NothingLost:
-    """Expects each message of a topic that was stored to be delivered to a subscription."""
+    """Expects every stored message of a topic to be delivered to a subscription."""
 
     log: ClusterLog
     topic: str
@@ -214,7 +214,7 @@ class NothingLost:
 
 
 def story(missing: str, happened: Iterable[ClusterEvent]) -> str:
-    """What is missing, then what happened, in order."""
+    """What is missing, then everything that happened, in order."""
     events: Sequence[ClusterEvent] = list(happened)
     if not events:
         return f"{missing}. Nothing happened that is recorded."

@@ -1,4 +1,4 @@
-"""The strategy that `advise` and `balance` follow: Counterpoise, unless another is named."""
+"""The strategy of `advise` and `balance`: Counterpoise, unless another is named."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ CLUSTERS_OWN = "cluster"
 async def strategy_of(
     args: argparse.Namespace, addresses: tuple[str, ...]
 ) -> tuple[Strategy, Properties, str]:
-    """The strategy, the settings that it follows, and a sentence about either where one is due.
+    """The strategy, the settings that it uses, and a sentence about either if one is due.
 
-    A setting of ``--set`` wins over one of ``--conf``, this over the cluster's own, this over
-    Pulsar's default; but the cluster's own strategy is followed only when ``--strategy cluster``
-    asks for it. Raises `UserError` or `ConfigError`.
+    Precedence: ``--set``, ``--conf``, the cluster's own settings, Pulsar's defaults. The cluster's
+    own strategy is used only with ``--strategy cluster``. Raises `UserError` or `ConfigError`.
     """
 
     def own(conf: Properties) -> tuple[type, type]:
@@ -78,7 +77,7 @@ async def strategy_of(
 
 
 def _named(args: argparse.Namespace, given: Properties) -> str | None:
-    """The strategy that is followed; None for the one that the settings name."""
+    """The strategy to use; None for the one that the settings name."""
     if args.strategy is None and SHEDDER_SETTING not in given.values:
         return Counterpoise.name
     return None if args.strategy == CLUSTERS_OWN else args.strategy

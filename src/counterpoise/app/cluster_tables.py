@@ -1,7 +1,6 @@
-"""What a cluster's brokers say of their load, as rows of a table: ours and Apache's alike.
+"""The load that a cluster's brokers report, as table rows.
 
-``broker-stats/topics`` has every loaded topic by bundle, under either load manager; it is all that
-is needed here.
+From ``broker-stats/topics``, which has every loaded topic by bundle under either load manager.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """One loaded topic; rates are per second, of the last minute where Apache's brokers measure."""
+    """One loaded topic; rates are per second, on Apache's brokers of the last minute."""
 
     topic: str
     bundle: str
@@ -92,7 +91,7 @@ def _topic_row(broker: str, bundle: str, topic: str, stats: Mapping[str, Json]) 
 
 
 def bundle_rows(topics: Iterable[TopicRow]) -> list[BundleRow]:
-    """The same by bundle."""
+    """The rows of topics summed by bundle."""
     found: dict[tuple[str, str], list[TopicRow]] = {}
     for each in topics:
         found.setdefault((each.bundle, each.broker), []).append(each)
@@ -109,7 +108,7 @@ def bundle_rows(topics: Iterable[TopicRow]) -> list[BundleRow]:
 
 
 def broker_row(broker: str, topics: Sequence[TopicRow], *, leader: bool) -> BrokerRow:
-    """The same for one broker."""
+    """The rows of topics summed for one broker."""
     return BrokerRow(
         broker=broker,
         leader=leader,
@@ -120,7 +119,7 @@ def broker_row(broker: str, topics: Sequence[TopicRow], *, leader: bool) -> Brok
 
 
 def unasked(broker: str, error: str, *, leader: bool) -> BrokerRow:
-    """A broker that did not answer."""
+    """The row of a broker that did not answer."""
     return BrokerRow(broker, leader, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, error)
 
 

@@ -1,4 +1,4 @@
-"""``--conf broker.conf`` and ``--set name=value``: the settings a command was given."""
+"""``--conf broker.conf`` and ``--set name=value``: the settings given to a verb."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a verb ``--conf`` and ``--set``."""
+    """Add ``--conf`` and ``--set``."""
     parser.add_argument(
         "--conf",
         metavar="FILE",
@@ -32,7 +32,7 @@ def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def conf_argv(args: argparse.Namespace) -> list[str]:
-    """The same options again, for a process of ours."""
+    """The same options as arguments for a child process."""
     argv = ["--conf", args.conf] if args.conf else []
     return argv + [text for each in args.settings for text in ("--set", each)]
 
@@ -60,7 +60,7 @@ def read_conf(
 
 
 def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
-    """The same, whatever the names are."""
+    """As `read_conf`, without checking names."""
     properties = parse_properties(_read(path)) if path else Properties()
     overrides = {}
     for text in settings:
@@ -72,7 +72,7 @@ def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
 
 
 def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
-    """A sentence for each of ``--set`` that only brokers read, beyond the options ``own``."""
+    """A sentence for each ``--set`` that only brokers read, except the options ``own``."""
     if not settings:
         return []
     from counterpoise.app.settings.table import of_brokers_alone
@@ -81,7 +81,7 @@ def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
 
 
 def settings_from(cls: type[T], properties: Properties) -> T:
-    """One room's settings; raises ``ConfigError`` with the line for a value that is no good."""
+    """One room's settings; raises ``ConfigError`` with the line of an invalid value."""
     return from_conf(cls, properties.values, properties.lines)
 
 

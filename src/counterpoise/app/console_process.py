@@ -1,4 +1,4 @@
-"""The console as a process of its own, so that it slows no broker down."""
+"""Runs the console as its own process, so that it does not slow down brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterpoise.app.processes import Child, ChildSpec
 
 
 class ConsoleProcess:
-    """A console that serves pages until it is stopped, or this process ends."""
+    """A console that serves pages until it is stopped or this process ends."""
 
     def __init__(
         self,
@@ -46,5 +46,5 @@ class ConsoleProcess:
         """Where a browser finds it."""
 
     def stop(self) -> None:
-        """End it; harmless when it has ended."""
+        """Stop it; ignored if it has ended."""
         self._child.stop()

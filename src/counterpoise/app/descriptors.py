@@ -1,4 +1,4 @@
-"""How many files and connections a broker may have open, and who gets how many of them."""
+"""The limit on open files and connections of a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOR_FILES: Final = 768
 
 
 def raised_limit() -> int:
-    """Take as many descriptors as this process may have, as a JVM does; returns how many."""
+    """Raise this process's limit of descriptors as far as allowed, as a JVM does; returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -24,9 +24,9 @@ def raised_limit() -> int:
 
 
 def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
-    """The settings with no more connections allowed than there are descriptors for.
+    """The settings with no more connections than there are descriptors for.
 
-    Without a free one a broker serves no client any more, not even those that are connected.
+    Without a free descriptor a broker serves no client any more, not even connected ones.
     """
     left = max(descriptors - FOR_FILES, descriptors // 2)
     web = min(config.http_connections_max or left, left // 4)

@@ -119,10 +119,10 @@ class Cluster(ClusterWithFaults):
         return self
 
     def stop(self, *, orderly: bool | None = None) -> None:
-        """Stop every broker and forget what is in memory; harmless when it is stopped.
+        """Stop every broker and drop what is in memory; ignored if it is stopped.
 
         Fast, as if all of them were killed: with ``storage`` a later cluster finds all messages,
-        and delivers again what was acknowledged in the last second. ``orderly`` (the default with
+        and redelivers what was acknowledged in the last second. ``orderly`` (the default with
         ``data``): topics are closed and acknowledgements saved first.
         """
         orderly = self._orderly if orderly is None else orderly
@@ -153,34 +153,34 @@ class Cluster(ClusterWithFaults):
 
     @property
     def brokers(self) -> list[EmbeddedBroker]:
-        """Every broker in the order of starting, those that are gone included."""
+        """Every broker in the order of starting, including those that have ended."""
         return list(self._brokers.all)
 
     @property
     def service_url(self) -> str:
-        """What a client connects to: ``pulsar://`` and all brokers that are alive."""
+        """The clients' URL: ``pulsar://`` and all live brokers."""
         return together([each.service_url for each in self._brokers.alive])
 
     @property
     def service_url_tls(self) -> str:
-        """The same by TLS, ``pulsar+ssl://``; empty where no broker speaks it."""
+        """The same with TLS, ``pulsar+ssl://``; empty if no broker has it."""
         return together(
             [each.service_url_tls for each in self._brokers.alive if each.service_url_tls]
         )
 
     @property
     def admin_url(self) -> str:
-        """``http://host:port`` of the admin API of the first broker that is alive."""
+        """``http://host:port`` of the admin API of the first live broker."""
         return self._brokers.first.admin_url
 
     @property
     def admin_url_tls(self) -> str:
-        """The same by TLS, ``https://``; empty where no broker speaks it."""
+        """The same with TLS, ``https://``; empty if no broker has it."""
         return self._brokers.first.admin_url_tls or ""
 
     @property
     def metadata_url(self) -> str:
-        """Where namespaces, policies and topics are kept."""
+        """The URL of the metadata store."""
         return self._config.metadata_store_url
 
     @property
@@ -192,26 +192,26 @@ class Cluster(ClusterWithFaults):
 
     @property
     def leader(self) -> EmbeddedBroker | None:
-        """The broker that leads, None while none does."""
+        """The leader; None if there is none."""
         return next((each for each in self._brokers.all if each.is_leader), None)
 
     def owner(self, topic: str) -> EmbeddedBroker | None:
-        """The broker that serves a topic now; None before the first lookup of it."""
+        """The broker that serves a topic; None before the topic's first lookup."""
         return self.do(self._brokers.owner(topic))
 
     def bundle(self, topic: str) -> str:
-        """The bundle that holds a topic, ``tenant/namespace/0x…_0x…``."""
+        """The bundle of a topic, ``tenant/namespace/0x…_0x…``."""
         return str(self.do(self._brokers.bundle(topic)))
 
     @property
     def rounds(self) -> list[Round]:
-        """The leaders' last rounds: what they moved, and why they moved nothing else."""
+        """The leaders' last rounds: their moves, and why other bundles stayed."""
         found = (made for each in self._brokers.all for made in list(each.running.shedding.rounds))
         return sorted(found, key=lambda made: made.poll_id)
 
     @property
     def console_url(self) -> str:
-        """A web page about this cluster, served from when it is first asked for; `UserError`."""
+        """The URL of a web page about this cluster, started on first use; raises `UserError`."""
         if self._console is None:
             # Imported here: a cluster without a console starts sooner.
             from counterpoise.app.console_process import ConsoleProcess
@@ -225,35 +225,35 @@ class Cluster(ClusterWithFaults):
     # What can be made to happen.
 
     def unload(self, topic: str, destination: EmbeddedBroker | str | None = None) -> EmbeddedBroker:
-        """Move the bundle of a topic to another broker, or to wherever placement wants it.
+        """Move a topic's bundle to another broker, or to the one that placement chooses.
 
-        ``topic`` may also name the bundle itself. Clients are sent on without losing a message.
-        Gives the new owner.
+        ``topic`` may also name the bundle itself. Clients are redirected without losing a message.
+        Returns the new owner.
         """
         return self.do(self._brokers.unload(topic, self._id(destination)))
 
     def split(self, topic: str, *, unload: bool = False) -> list[str]:
-        """Cut the bundle of a topic in two; gives the new bundles."""
+        """Split a topic's bundle in two; returns the new bundles."""
         return self.do(self._brokers.split(topic, unload=unload))
 
     def new_namespace(self) -> str:
-        """Make a namespace that was not there, ``public/…``, with a name of its own."""
+        """Create a namespace ``public/…`` with a new name."""
         return str(self.do(self._brokers.new_namespace()))
 
     def kill(self, broker: EmbeddedBroker | str) -> None:
-        """End a broker as ``kill -9`` does: nothing handed over, connections dropped."""
+        """End a broker as ``kill -9`` does: nothing is handed over, connections are dropped."""
         self.do(self._brokers.end(self._brokers.find(broker), kill=True))
 
     def stop_broker(self, broker: EmbeddedBroker | str) -> None:
-        """Stop a broker in order: its bundles go to the others first."""
+        """Stop a broker in order: its bundles move to the others first."""
         self.do(self._brokers.end(self._brokers.find(broker), kill=False))
 
     def add_broker(self) -> EmbeddedBroker:
-        """Start one more broker."""
+        """Start another broker."""
         return self.do(self._brokers.add())
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something on the cluster's loop and wait for it: for what has no method here."""
+        """Run a coroutine on the cluster's loop and wait for it, for what has no method here."""
         if self._thread is None:
             work.close()
             raise RuntimeError("the cluster does not run: use it in a with statement")
@@ -264,7 +264,7 @@ class Cluster(ClusterWithFaults):
 
 
 def _kept_in(data: Path) -> Mapping[str, object]:
-    """The settings of a cluster that keeps everything in a directory."""
+    """The settings of a cluster with everything in one directory."""
     metadata = file_url(data / "metadata.db").replace("file:", "sqlite:", 1)
     return {"metadataStoreUrl": metadata, "ledgerStoreUrl": file_url(data / "messages")}
 

@@ -7,7 +7,7 @@ from counterpoise.storage.disk_faults import DiskFaults
 
 
 class EmbeddedBroker:
-    """One broker of an embedded cluster; what it says stays true while it lives."""
+    """One broker of an embedded cluster; its addresses stay the same while it lives."""
 
     def __init__(self, broker: Broker, disk: DiskFaults) -> None:
         self.disk = disk
@@ -34,7 +34,7 @@ class EmbeddedBroker:
 
     @property
     def bundles(self) -> list[str]:
-        """The bundles it owns, ``tenant/namespace/0x…_0x…``, sorted."""
+        """The bundles that it owns, ``tenant/namespace/0x…_0x…``, sorted."""
         return [str(each) for each in self.running.namespaces.owned()] if self.alive else []
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The brokers of an embedded cluster, on the event loop that they share."""
+"""The brokers of an embedded cluster, on their shared event loop."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class BrokerWatcher(Protocol):
-    """What watches every broker of a cluster, those that come later too."""
+    """Watches every broker of a cluster, including those started later."""
 
     def intercept(self, broker: EmbeddedBroker) -> None:
         """Watch a broker from now on."""
 
 
 class EmbeddedBrokers:
-    """Starts, finds and ends them; every coroutine runs on their loop."""
+    """Starts, finds and ends brokers; every coroutine runs on their loop."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
@@ -61,12 +61,12 @@ class EmbeddedBrokers:
 
     @property
     def alive(self) -> list[EmbeddedBroker]:
-        """Those that run, in the order of starting."""
+        """The live brokers, in the order of starting."""
         return living(self.all)
 
     @property
     def first(self) -> EmbeddedBroker:
-        """The first that runs."""
+        """The first live broker."""
         return next(iter(self.alive))
 
     def find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
@@ -78,7 +78,7 @@ class EmbeddedBrokers:
         raise LookupError(f"no broker {wanted!r} in this cluster: there are {self.all}")
 
     async def start(self, count: int) -> None:
-        """Start so many."""
+        """Start ``count`` brokers."""
         # A cluster that is started again begins with its first ports, and brokers of its own.
         self.all, self._watches, self._numbers = [], {}, itertools.count()
         self.watcher = None
@@ -91,7 +91,7 @@ class EmbeddedBrokers:
         await asyncio.gather(*(self.add() for _ in range(count - 1)))
 
     async def add(self) -> EmbeddedBroker:
-        """Start one more."""
+        """Start another broker."""
         # In files each broker opens the directory for itself, in memory they share one store.
         ledgers = FaultableLedgers(self._memory or await open_ledgers(self.config.storage))
         number, config = next(self._numbers), self.config
@@ -120,7 +120,7 @@ class EmbeddedBrokers:
         return added
 
     async def stop(self, *, kill: bool) -> None:
-        """End all of them at once: there is no successor to transfer bundles to."""
+        """End all of them at once: there is no successor to which bundles could move."""
         # What was acknowledged is in the files already, if there are files.
         for each in self.all:
             if kill or each.alive:
@@ -135,12 +135,12 @@ class EmbeddedBrokers:
             await self._keeper.close()
 
     async def _stop_on_request(self, broker: EmbeddedBroker) -> None:
-        """Stop a broker when an administrator says so."""
+        """Stop a broker when an administrator requests it."""
         await broker.running.stop_requested.wait()
         await self.end(broker, kill=False)
 
     async def end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
-        """End one; harmless when it has ended."""
+        """End one broker; ignored if it has ended."""
         if not broker.alive:
             return
         broker.alive = False
@@ -153,7 +153,7 @@ class EmbeddedBrokers:
             await broker.running.stop()
 
     async def bundle(self, name: str) -> BundleName:
-        """The bundle of this name, or of the topic of this name."""
+        """The bundle of this name, or that of the topic of this name."""
         if names_a_bundle(name):
             return BundleName.parse(name)
         topic = TopicName.parse(name)
@@ -161,13 +161,13 @@ class EmbeddedBrokers:
         return bundles.bundle_of(topic)
 
     async def owner(self, topic: str) -> EmbeddedBroker | None:
-        """The broker that owns a topic's bundle; None: none does."""
+        """The owner of a topic's bundle; None if there is none."""
         bundle = await self.bundle(topic)
         found = await self.first.running.namespaces.owner(bundle)
         return None if found is None else self.find(found.broker_id)
 
     async def new_namespace(self) -> NamespaceName:
-        """Make a namespace with a name of its own."""
+        """Create a namespace with a new name."""
         name, config = NamespaceName("public", f"test-{secrets.token_hex(6)}"), self.config
         bundles, cluster = config.default_number_of_namespace_bundles, config.cluster_name
         await create_namespace(self.first.running.policies, name, cluster, bundles)
@@ -183,7 +183,7 @@ class EmbeddedBrokers:
         return self.find(successor)
 
     async def place(self, topic: str, broker: EmbeddedBroker) -> None:
-        """Have a broker own a topic's bundle, which another may own, or none."""
+        """Make a broker own a topic's bundle, whether or not another owns it."""
         bundle = await self.bundle(topic)
         if await self.owner(topic) is None:
             # It takes the bundle, as if the leader had chosen it.
@@ -193,7 +193,7 @@ class EmbeddedBrokers:
             await owner.running.namespaces.unload(bundle, broker.id)
 
     async def split(self, topic: str, *, unload: bool) -> list[str]:
-        """Cut a topic's bundle in two; returns the new bundles."""
+        """Split a topic's bundle in two; returns the new bundles."""
         bundle = await self.bundle(topic)
         owner = await self._owner_of(bundle)
         parts = await owner.running.namespaces.split(

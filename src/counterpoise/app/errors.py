@@ -1,7 +1,7 @@
-"""What a person did that cannot work, said in one sentence."""
+"""Errors that the user of the command line can correct."""
 
 from counterpoise.names.errors import ExplainedError
 
 
 class UserError(ExplainedError):
-    """Something the person can put right: a wrong option, a missing program, a busy port."""
+    """Something that the user can correct: a wrong option, a missing program, a busy port."""

@@ -1,4 +1,4 @@
-"""The faults of an embedded cluster over HTTP: JSON to faults, and what came of them to JSON."""
+"""The faults of an embedded cluster over HTTP: converts JSON to faults, and results to JSON."""
 
 from __future__ import annotations
 

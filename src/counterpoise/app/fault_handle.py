@@ -1,4 +1,4 @@
-"""How a test says what fault it wants, and what it gets back."""
+"""The API by which a test chooses a fault, and the handle that it gets."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ class WatchedCluster(Protocol):
     """A cluster, as its faults use it."""
 
     def watch(self) -> ClusterFaults:
-        """Begin to watch its operations; harmless when it is watched."""
+        """Start watching its operations, unless it is watched."""
 
     def do(self, work: Coroutine[None, None, T]) -> T:
-        """Run something on its loop, and wait for it."""
+        """Run a coroutine on its loop, and wait for it."""
 
 
 class Scheduled:
-    """What both halves of the sentence may say of how often a fault strikes."""
+    """How often a fault strikes; may be said before or after its effect."""
 
     _schedule: Schedule = ALWAYS
 
     def once(self) -> Self:
-        """Strike the first operation that matches, and no other."""
+        """Strike only the first operation that matches."""
         return self.times(1)
 
     def times(self, count: int) -> Self:
-        """Strike so many operations, and no more."""
+        """Strike at most ``count`` operations."""
         return self._count_by(self._schedule.but(times=count))
 
     def every(self, nth: int) -> Self:
-        """Strike each nth operation that matches."""
+        """Strike every nth operation that matches."""
         return self._count_by(self._schedule.but(every=nth))
 
     def probability(self, chance: float, seed: int) -> Self:
-        """Strike each with a chance between 0 and 1, by a generator that begins with ``seed``."""
+        """Strike each with a chance between 0 and 1, by a generator seeded with ``seed``."""
         return self._count_by(self._schedule.but(probability=chance, seed=seed))
 
     def _count_by(self, schedule: Schedule) -> Self:
@@ -60,10 +60,10 @@ class Scheduled:
 
 
 class FaultChoice(Scheduled):
-    """An operation that a fault is about, before it is said what happens to it.
+    """The operations that a fault can strike, before its effect is chosen.
 
     Nothing is set until one of `error`, `delay`, `drop` and `disconnect` is called. Each of the
-    methods raises `InvalidFault` for what cannot be.
+    methods raises `InvalidFault` if it is not possible.
     """
 
     def __init__(self, cluster: WatchedCluster, operation: Operation, target: FaultTarget) -> None:
@@ -72,19 +72,19 @@ class FaultChoice(Scheduled):
         self._target = target
 
     def error(self, code: str | ServerError, message: str = "") -> FaultHandle:
-        """The broker refuses it with an error of the protocol, such as ``"MetadataError"``."""
+        """The broker responds with an error of the protocol, such as ``"MetadataError"``."""
         return self._set(FaultEffect.error(code, message))
 
     def delay(self, seconds: float) -> FaultHandle:
-        """The broker begins to serve it so many seconds later."""
+        """The broker serves it ``seconds`` later."""
         return self._set(FaultEffect.delay(seconds))
 
     def drop(self) -> FaultHandle:
-        """It is lost: neither done nor answered."""
+        """It is lost: neither served nor answered."""
         return self._set(FaultEffect(EffectKind.DROP))
 
     def disconnect(self) -> FaultHandle:
-        """The broker closes the client's connection in place of serving it."""
+        """The broker closes the client's connection instead of serving it."""
         return self._set(FaultEffect(EffectKind.DISCONNECT))
 
     def _set(self, effect: FaultEffect) -> FaultHandle:
@@ -103,7 +103,7 @@ class FaultHandle(Scheduled):
 
     @property
     def struck(self) -> int:
-        """How many operations it struck."""
+        """The number of operations that it struck."""
         return self._set.struck
 
     @property
@@ -112,7 +112,7 @@ class FaultHandle(Scheduled):
         return self._set.number
 
     def remove(self) -> None:
-        """Let it strike no more; harmless when it is removed."""
+        """Remove the fault; ignored if it is removed."""
         self._cluster.do(self._remove())
 
     def wait(self, times: int = 1, within_s: float = 10.0) -> None:
@@ -140,7 +140,7 @@ class FaultHandle(Scheduled):
 
 
 class StruckOften:
-    """Expects a fault to strike so often."""
+    """Expects a fault to strike a number of times."""
 
     def __init__(self, fault: SetFault, times: int) -> None:
         self._fault = fault
@@ -155,7 +155,7 @@ class StruckOften:
 
 
 class BrokerFaultHandle:
-    """A fault of a broker that lasts. As a context manager it ends with the block."""
+    """A lasting fault of a broker. As a context manager it ends with the block."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class BrokerFaultHandle:
         self._fault = fault
 
     def remove(self) -> None:
-        """End it; harmless when it has ended."""
+        """End it; ignored if it has ended."""
         self._cluster.do(self._faults.end(self._broker, self._fault))
 
     def __enter__(self) -> BrokerFaultHandle:
@@ -190,9 +190,9 @@ class ClusterClock:
         self._cluster = cluster
 
     def advance(self, seconds: float) -> None:
-        """Have it be so many seconds later; returns when what expired is acknowledged.
+        """Advance the clock; returns when what expired is acknowledged.
 
-        Messages expire by ``messageTTL``, delayed ones are delivered, and backlogs are
-        held to quotas of age. Rates, time-outs of clients and connections go by their own clocks.
+        Messages expire by ``messageTTL``, delayed ones are delivered, and backlogs are held to
+        quotas of age. Rates, time-outs of clients and connections go by their own clocks.
         """
         self._cluster.do(self._cluster.watch().advance(seconds))

@@ -1,4 +1,4 @@
-"""What a test may have go wrong in an embedded cluster, and expect of it."""
+"""The faults that a test can inject into an embedded cluster, and its assertions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHIN_S = 10.0
 
 
 class ClusterWithFaults:
-    """The part of a cluster that is about faults: nothing of it costs anything until it is used."""
+    """The methods of a cluster about faults; they cost nothing until they are used."""
 
     _brokers: EmbeddedBrokers
 
@@ -30,7 +30,7 @@ class ClusterWithFaults:
     # Operations of clients.
 
     def place(self, topic: str, broker: EmbeddedBroker | str) -> None:
-        """Have a broker serve a topic and the others of its bundle, until it moves on."""
+        """Make a broker serve a topic and the others of its bundle, until it moves again."""
         self.do(self._brokers.place(topic, self._brokers.find(broker)))
 
     def fault(
@@ -41,11 +41,11 @@ class ClusterWithFaults:
         client: str | None = None,
         broker: EmbeddedBroker | str | None = None,
     ) -> FaultChoice:
-        """Say which operations a fault is to strike; what it returns says what happens to them.
+        """Choose the operations that a fault strikes; the result's methods choose its effect.
 
         ``operation``: ``counterpoise.faults.SEND``, ``LOOKUP``, ``ACK``, …, or its name. ``topic``
         and ``client`` may have wildcards; a client is known by its address, its version, and the
-        name of its producer or consumer. Raises `InvalidFault` for what cannot be.
+        name of its producer or consumer. Raises `InvalidFault` if it is not possible.
         """
         at = None if broker is None else self._brokers.find(broker).id
         return FaultChoice(self, operation_named(operation), FaultTarget(topic, client, at))
@@ -53,11 +53,11 @@ class ClusterWithFaults:
     # Whole brokers. What lasts is over at the end of a with block, or when it is removed.
 
     def freeze(self, broker: EmbeddedBroker | str) -> BrokerFaultHandle:
-        """Have a broker stand still: it reads nothing from its clients and writes nothing."""
+        """Freeze a broker: it reads nothing from its clients and writes nothing."""
         return self._begin(broker, BrokerFault.FREEZE)
 
     def thaw(self, broker: EmbeddedBroker | str) -> None:
-        """Have a frozen broker go on where it stood still; harmless when it did not."""
+        """Let a frozen broker continue; ignored if it is not frozen."""
         self.do(self.watch().end(self._brokers.find(broker), BrokerFault.FREEZE))
 
     def partition(self, broker: EmbeddedBroker | str, from_: str) -> BrokerFaultHandle:
@@ -67,11 +67,11 @@ class ClusterWithFaults:
         return self._begin(broker, SIDES[from_])
 
     def disk_full(self, broker: EmbeddedBroker | str) -> BrokerFaultHandle:
-        """Have a broker's disk take no message."""
+        """Make a broker's disk refuse all messages."""
         return self._begin(broker, BrokerFault.DISK_FULL)
 
     def slow_disk(self, broker: EmbeddedBroker | str, seconds: float) -> BrokerFaultHandle:
-        """Have a broker's disk take each group of messages so many seconds later."""
+        """Delay each write of a broker's disk by so many seconds."""
         return self._begin(broker, BrokerFault.SLOW_DISK, seconds)
 
     def lose_session(self, broker: EmbeddedBroker | str) -> None:
@@ -80,7 +80,7 @@ class ClusterWithFaults:
         self.do(self.watch().lose_session(found))
 
     def drop_connections(self, broker: EmbeddedBroker | str) -> None:
-        """Cut all clients of a broker off; they may connect again."""
+        """Disconnect all clients of a broker; they may reconnect."""
         found = self._brokers.find(broker)
         self.do(self.watch().drop_connections(found))
 
@@ -96,27 +96,27 @@ class ClusterWithFaults:
     # What happened.
 
     def watch(self) -> ClusterFaults:
-        """Begin to record `events`; every fault that is set does so, too. Harmless when it does."""
+        """Start recording `events`, as every fault that is set does. Idempotent."""
         return self.do(self._watch())
 
     @property
     def events(self) -> list[ClusterEvent]:
-        """What happened since the cluster is watched, in order: from the first use of this."""
+        """The events since the cluster is watched, in order: from the first use of this."""
         return self.watch().log.events
 
     def assert_moved(self, topic: str, within_s: float = WITHIN_S) -> None:
-        """Wait until a topic was served by a broker, and then by another."""
+        """Wait until one broker and then another has served a topic."""
         self._expect(Happened(self.watch().log, EventKind.MOVED, full_name(topic), 1), within_s)
 
     def assert_redelivered(self, topic: str, times: int = 1, within_s: float = WITHIN_S) -> None:
-        """Wait until messages of a topic were delivered again, so many at least."""
+        """Wait until at least ``times`` messages of a topic were redelivered."""
         kind, name = EventKind.REDELIVERED, full_name(topic)
         self._expect(Happened(self.watch().log, kind, name, times), within_s)
 
     def assert_nothing_lost(
         self, topic: str, subscription: str, within_s: float = WITHIN_S
     ) -> None:
-        """Wait until every message that was stored was delivered to a subscription.
+        """Wait until every stored message was delivered to a subscription.
 
         Counted from when the cluster is watched, and from the subscription's first SUBSCRIBE.
         """

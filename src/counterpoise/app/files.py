@@ -1,4 +1,4 @@
-"""Files that a verb writes where a person says: checked before the work, written after it."""
+"""Output files that the user names: checked before the work, written after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE_FILES: Final = (".parquet", ".csv")
 
 
 def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:
-    """Raise `UserError` for a name that ends with none of these, or that has no directory."""
+    """Raise `UserError` if the name has none of these endings, or no directory."""
     if path.suffix not in endings:
         raise UserError(f"{option} {path}: expected a name that ends with {' or '.join(endings)}")
     if not path.absolute().parent.is_dir():
@@ -25,7 +25,7 @@ def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def writing_file(path: Path) -> Iterator[None]:
-    """Around the writing of a file; raises `UserError` when that fails."""
+    """Turn errors while a file is written into `UserError`."""
     try:
         yield
     except OSError as error:
@@ -33,7 +33,7 @@ def writing_file(path: Path) -> Iterator[None]:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table as Parquet, or as CSV where the name says so."""
+    """Write a table as Parquet, or as CSV if the name says so."""
     from pyarrow import csv, parquet
 
     if path.suffix == ".csv":

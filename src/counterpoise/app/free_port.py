@@ -1,10 +1,10 @@
-"""A port of the loopback address for a server that has to be given one."""
+"""A free port on the loopback address, for a server that needs its number in advance."""
 
 import socket
 
 
 def free_port() -> int:
-    """A port that no socket is bound to just now."""
+    """A port to which no socket is bound now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         number: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Commands that answer one line of JSON with one line of JSON."""
+"""Verbs that answer each line of JSON with one line of JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def answer_lines(
     source: Iterable[str | bytes] | None = None,
     out: TextIO | None = None,
 ) -> None:
-    """Read each line as JSON, answer it, write the answer; blank lines are passed over.
+    """Parse each line as JSON, answer it, write the answer; blank lines are skipped.
 
     Raises `UserError` naming the line, the field and what was expected there.
     """
@@ -35,7 +35,7 @@ def answer_lines(
 
 
 def _standard_input() -> Iterable[str] | Iterable[bytes]:
-    """Its lines as they came, so that one that is no text can be named."""
+    """Its raw lines, so that one that is not valid text can be named."""
     return getattr(sys.stdin, "buffer", sys.stdin)
 
 

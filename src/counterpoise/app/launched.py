@@ -1,4 +1,4 @@
-"""What the launchers of local clusters share: in one process, and in a process for each broker."""
+"""What the launchers of local clusters share, in one process or in several."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ B = TypeVar("B", bound=_Launched)
 
 
 def living(brokers: Iterable[B]) -> list[B]:
-    """The brokers that run, in the order of starting."""
+    """The live brokers, in the order of starting."""
     return [each for each in brokers if each.alive]
 
 
 def nth_port(port: int | None, number: int) -> int | None:
-    """The port of one broker, counted from the first one's; 0 is a free one for each."""
+    """A broker's port, counted from the first one's; 0 means a free port for each."""
     return port + number if port else port
 
 
 def together(urls: Sequence[str]) -> str:
-    """One URL that names the hosts of all."""
+    """One URL with the hosts of all."""
     if not urls:
         return ""
     scheme = urls[0].partition("://")[0]

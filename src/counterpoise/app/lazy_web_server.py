@@ -26,7 +26,7 @@ class LazyWebServer:
     """
 
     def __init__(self, broker: Broker, faults: FaultControl | None = None) -> None:
-        """``faults``: what the API can have go wrong, if anything."""
+        """``faults``: the cluster's faults, if the API shall serve them."""
         self._broker = broker
         self._faults = faults
         self._sockets: Sequence[ServerSocket] = ()

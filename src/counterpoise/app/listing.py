@@ -1,4 +1,4 @@
-"""Rows on a terminal: aligned columns, or JSON for a script."""
+"""Prints rows: aligned columns, or JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_listing_arguments(parser: argparse.ArgumentParser, columns: Sequence[str
 
 
 def list_rows(rows: Sequence[Any], args: argparse.Namespace, empty: str) -> None:
-    """Write dataclasses of one kind, sorted as ``args`` say; ``empty`` where there are none."""
+    """Print dataclasses of one kind, sorted as ``args`` say; ``empty`` if there are none."""
     rows = sorted(rows, key=lambda row: _key(getattr(row, args.sort)))
     if args.json:
         sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in rows], indent=2) + "\n")

@@ -50,7 +50,7 @@ class BrokerProcess:
 
 @dataclass(frozen=True, slots=True)
 class LocalClusterOptions:
-    """What a local cluster is made of."""
+    """The parts of a local cluster."""
 
     brokers: int = 3
     data: Path | None = None
@@ -81,12 +81,12 @@ class LocalClusterOptions:
 
     @property
     def history(self) -> Path:
-        """Where a balancer on Spark keeps its history."""
+        """The directory of a Spark balancer's history."""
         return (self.data or Path()) / "history"
 
     @property
     def logs(self) -> Path:
-        """Where processes write their output."""
+        """The directory of the processes' output."""
         return (self.data or Path()) / "logs"
 
 
@@ -100,7 +100,7 @@ class LocalCluster:
     def __init__(
         self, options: LocalClusterOptions, *, on_ended: Callable[[str, int], None] | None = None
     ) -> None:
-        """``on_ended`` hears the name and exit status of a broker or server that ends."""
+        """``on_ended`` gets the name and exit status of a broker or server that ends."""
         self.options = options
         """Once it runs with the directory of its data, also of a temporary one."""
         self.brokers: list[BrokerProcess] = []
@@ -114,16 +114,18 @@ class LocalCluster:
 
     @property
     def service_url(self) -> str:
-        """What a client connects to: every broker that is alive."""
+        """The clients' URL: every live broker."""
         return together([each.service_url for each in self._alive()])
 
     @property
     def admin_url(self) -> str:
-        """The admin API of the first broker that is alive."""
+        """The admin API of the first live broker."""
         return self._alive()[0].admin_url
 
     def start(self) -> None:
-        """Start everything and wait until it serves; raises ``UserError``, leaving nothing."""
+        """Start everything and wait until it serves; raises ``UserError`` and leaves nothing
+        behind.
+        """
         with contextlib.ExitStack() as undo:
             self.data = data_directory(self.options.data, undo)
             self.options = replace(self.options, data=self.data)
@@ -136,20 +138,20 @@ class LocalCluster:
             self._stack = undo.pop_all()
 
     def add_broker(self) -> BrokerProcess:
-        """Start one more broker."""
+        """Start another broker."""
         child = self._launch(len(self.brokers), self._stack)
         added = _described(child)
         self.brokers.append(added)
         return added
 
     def restart(self, broker: BrokerProcess) -> BrokerProcess:
-        """Start a broker again that ended; on its ports, where the options name them."""
+        """Restart a broker that ended; on its ports if the options name them."""
         number = self.brokers.index(broker)
         again = self.brokers[number] = _described(self._launch(number, self._stack))
         return again
 
     def restart_server(self, name: str) -> None:
-        """Start the cluster's own ZooKeeper, or a bookie, again that ended; raises ``UserError``.
+        """Restart the cluster's own ZooKeeper, or a bookie, that ended; raises ``UserError``.
 
         Call it on the thread that started the cluster, or on one that lives as long.
         """
@@ -159,7 +161,7 @@ class LocalCluster:
             self._server.restart()
 
     def server_log(self, name: str) -> Path:
-        """Where the output of ZooKeeper, or of a bookie, is."""
+        """The output file of ZooKeeper or of a bookie."""
         return self.data / ("zookeeper" if name == ZOOKEEPER else "bookies") / f"{name.lower()}.log"
 
     def kill(self, broker: BrokerProcess) -> None:
@@ -244,7 +246,7 @@ class LocalCluster:
 
 
 def data_directory(wanted: Path | None, undo: contextlib.ExitStack) -> Path:
-    """The directory that was named, made if need be; else a temporary one that ``undo`` removes."""
+    """The named directory, created if necessary; else a temporary one, which ``undo`` removes."""
     if wanted is None:
         return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
     wanted.mkdir(parents=True, exist_ok=True)

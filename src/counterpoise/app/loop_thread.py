@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """A running loop (uvloop where there is one) that any thread may give work to."""
+    """A running loop (uvloop if installed) to which any thread may give work."""
 
     def __init__(self, name: str) -> None:
         self._runner = asyncio.Runner(loop_factory=loop_factory())
@@ -25,9 +25,9 @@ class LoopThread:
         self._started.wait()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Do it on the loop and give its result, or raise what it raised.
+        """Run a coroutine on the loop and return its result, or raise its exception.
 
-        Raises TimeoutError when it takes longer, and RuntimeError on the loop's own thread, where
+        Raises TimeoutError if it takes longer, and RuntimeError on the loop's own thread, where
         waiting would never end.
         """
         if self._loop is None or threading.current_thread() is self._thread:
@@ -43,7 +43,7 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """End the loop and the thread; calling it twice is harmless."""
+        """End the loop and the thread. Idempotent."""
         loop, self._loop = self._loop, None
         if loop is not None and self._ended is not None:
             loop.call_soon_threadsafe(self._ended.set)
@@ -61,7 +61,7 @@ class LoopThread:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes event loops: uvloop's where it is installed, else None for asyncio's own."""
+    """The factory of event loops: uvloop's if installed, else None for asyncio's own."""
     try:
         import uvloop
     except ImportError:

@@ -34,7 +34,7 @@ EXIT_INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One word after ``counterpoise``."""
+    """One verb of the command line."""
 
     name: str
     summary: str
@@ -48,7 +48,7 @@ class Verb:
         return module
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do its work and return the exit status; raises `UserError` for a missing package."""
+        """Run it and return the exit status; raises `UserError` for a missing package."""
         with needed_by(f"'counterpoise {self.name}'", self.extra):
             module: VerbModule = self._module("verbs")
         return module.run(args)
@@ -105,7 +105,7 @@ Each verb has its own --help with examples.
 
 
 class ArgumentsModule(Protocol):
-    """What a module of `counterpoise.app.arguments` offers."""
+    """The interface of a module in `counterpoise.app.arguments`."""
 
     DESCRIPTION: str
     EPILOG: str
@@ -115,17 +115,17 @@ class ArgumentsModule(Protocol):
 
 
 class VerbModule(Protocol):
-    """What a module of `counterpoise.app.verbs` offers."""
+    """The interface of a module in `counterpoise.app.verbs`."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do the verb's work and return the exit status."""
+        """Run the verb and return the exit status."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``counterpoise``; gives the exit status.
+    """Run ``counterpoise``; returns the exit status.
 
-    Status 0 is success, 1 a failure of ours, 2 something the person can put right, 130 Ctrl-C.
-    A verb may return other statuses, which its ``--help`` names.
+    0 is success, 1 a failure of the program, 2 something that the user can correct, 130 Ctrl-C. A
+    verb may return others, which its ``--help`` names.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(words)
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentParser) -> NoReturn:
-    """End with what a verb does not know, its own usage, and what was meant perhaps."""
+    """Exit with the verb's usage, the arguments that it does not know, and similar ones."""
     known = parser if verb is None else _add(_verb(verb), _frame()[1])
     import difflib
     import re
@@ -169,7 +169,7 @@ def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentPar
 
 
 def full_parser() -> argparse.ArgumentParser:
-    """The parser with every verb and all its options, for what completes them in a shell."""
+    """The parser with every verb and all its options, for shell completion."""
     parser, subparsers = _frame()
     for verb in VERBS:
         _add(verb, subparsers)

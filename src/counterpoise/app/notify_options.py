@@ -1,4 +1,4 @@
-"""The webhook that a verb's options name."""
+"""The webhook from a verb's options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from counterpoise.pipeline.notify.webhook import NotifyOptions, expect_url, read
 
 
 def notify_options(args: argparse.Namespace) -> NotifyOptions | None:
-    """Where an operator is notified; None without ``--notify``. Raises `NotifyError`."""
+    """The webhook to notify; None without ``--notify``. Raises `NotifyError`."""
     if args.notify is None:
         return None
     shape = NotifyFormat(args.notify_format)

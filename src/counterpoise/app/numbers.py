@@ -1,4 +1,4 @@
-"""Numbers that a person gives."""
+"""Parses numbers from the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from counterpoise.app.errors import UserError
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on: who wants none of something, or no limit, leaves the option out."""
+    """A whole number from 1 on; for none, or no limit, the option is left out."""
     try:
         found = int(text)
     except ValueError:
@@ -57,6 +57,6 @@ def _named(text: str, example: str) -> tuple[str, str]:
 
 
 def expect_move_seconds(given: float | None) -> None:
-    """Raise `UserError` for what ``--move-seconds`` cannot be."""
+    """Raise `UserError` for an invalid ``--move-seconds``."""
     if given is not None and not 0 <= given < math.inf:
         raise UserError(f"--move-seconds {given:g}: expected seconds, 0 or more")

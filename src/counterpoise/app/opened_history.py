@@ -1,4 +1,4 @@
-"""A history that a verb reads, as its options name it."""
+"""Opens the history that a verb's options name."""
 
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.tables.history import TablesReader
@@ -7,7 +7,7 @@ from counterpoise.pipeline.tables.plain_files import names_below
 
 
 def history_at(uri: str) -> Location:
-    """Where a history is, by its path or URI; raises `UserError` where there is none."""
+    """The location of a history; raises `UserError` if there is none."""
     location = open_location(uri)
     if not names_below(location):
         raise UserError(f"{location.address} is no history: nothing is in it")
@@ -15,5 +15,5 @@ def history_at(uri: str) -> Location:
 
 
 def open_history(uri: str) -> TablesReader:
-    """The same, opened to be read."""
+    """The history, opened for reading; raises `UserError` if there is none."""
     return TablesReader(history_at(uri))

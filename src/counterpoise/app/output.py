@@ -1,4 +1,4 @@
-"""What a verb prints while it works."""
+"""Prints progress and results of verbs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.names.callbacks import SentenceSink
 
 
 def say(sentence: str) -> None:
-    """One line for a person, at once."""
+    """Print one line at once."""
     sys.stdout.write(f"{sentence}\n")
     sys.stdout.flush()
 
@@ -21,7 +21,7 @@ def say_with_time(sentence: str) -> None:
 
 
 def surviving_closed_output(write: SentenceSink) -> SentenceSink:
-    """``write``, for work that goes on though the reader of its output is gone (``… | head``)."""
+    """``write``, for work that continues when the reader of its output is gone (``… | head``)."""
 
     def write_or_discard(sentence: str) -> None:
         try:
@@ -33,5 +33,5 @@ def surviving_closed_output(write: SentenceSink) -> SentenceSink:
 
 
 def discard_output() -> None:
-    """Discard all further output: Python would report the closed pipe once more at its exit."""
+    """Discard all further output: Python would report the closed pipe again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The one place where a missing package of an extra becomes a sentence."""
+"""Turns a missing package of an extra into a sentence."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from counterpoise.app.errors import UserError
 
 @contextlib.contextmanager
 def needed_by(what: str, extra: str) -> Iterator[None]:
-    """Around imports that an extra of the package brings; raises `UserError` with what to install.
+    """Wraps imports that need an extra; raises `UserError` that names what to install.
 
-    A module of our own that is missing is a failure of ours, and stays one.
+    A missing module of this package is a failure of the program, and is not caught.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Child processes that say when they are ready and never outlive their parent."""
+"""Child processes that report when they are ready and never outlive their parent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEPT_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """What to start and how to know that it is ready."""
+    """A program to start, and how to recognise that it is ready."""
 
     name: str
     """How messages call it, for example ``broker-1``."""
@@ -45,7 +45,7 @@ class ChildSpec:
 
 
 class ChildFailedError(UserError):
-    """A child ended, or stayed silent too long, before it was ready."""
+    """A child ended, or took too long, before it was ready."""
 
 
 class Child:
@@ -95,12 +95,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is also its process group's."""
+        """Its process id, which is also that of its process group."""
         return self._process.pid
 
     @property
     def exit_status(self) -> int | None:
-        """Its exit status (negative: the signal that ended it), or None while it runs."""
+        """Its exit status (negative: the signal that ended it); None while it runs."""
         return self._process.poll()
 
     @property
@@ -109,7 +109,7 @@ class Child:
         return self.exit_status is None
 
     def wait_ready(self) -> str:
-        """Wait for the ready line and give it; raises :class:`ChildFailedError`."""
+        """Wait for the ready line and return it; raises :class:`ChildFailedError`."""
         if not self._ready.wait(self.spec.ready_within_s):
             raise ChildFailedError(
                 f"{self.spec.name} was not ready after {self.spec.ready_within_s:g} s; "
@@ -125,29 +125,29 @@ class Child:
         return self.ready_line
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Wait until it ends and give its exit status; raises TimeoutError."""
+        """Wait until it ends and return its exit status; raises TimeoutError."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{self.spec.name} still runs after {timeout_s} s") from None
 
     def terminate(self) -> None:
-        """Ask it to end; does not wait.
+        """Send SIGTERM without waiting.
 
-        Only itself: what it started (Spark's JVM, say) is its own to stop, in its own order.
+        Only to the process itself: it stops what it started (such as Spark's JVM) in its own order.
         """
         self._end_requested = True
         if self.is_alive:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it at once, as ``kill -9`` does, with its whole process group."""
+        """Kill it at once with its whole process group."""
         self._end_requested = True
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> int:
-        """SIGTERM, then SIGKILL when the time is up; gives the exit status."""
+        """SIGTERM, then SIGKILL when the time is up; returns the exit status."""
         self._end_requested = True
         if self.is_alive:
             self.terminate()

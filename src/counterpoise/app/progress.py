@@ -1,4 +1,4 @@
-"""A line on stderr every few seconds while a verb waits for a cluster."""
+"""Prints a line on stderr every few seconds while a verb waits for a cluster."""
 
 import asyncio
 import sys
@@ -10,9 +10,9 @@ EVERY_S: Final = 5.0
 
 
 async def while_waiting(work: Awaitable[T], what: object, every_s: float = EVERY_S) -> T:
-    """The result of ``work``; each ``every_s`` seconds until then a line says what it waits for.
+    """The result of ``work``; every ``every_s`` seconds until then, print what it waits for.
 
-    ``what`` is written as it is then, so it can say how far the work has come.
+    ``what`` is evaluated each time, so it can say how far the work has come.
     """
     task = asyncio.ensure_future(work)
     waited = 0.0

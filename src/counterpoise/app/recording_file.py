@@ -1,4 +1,4 @@
-"""The file in which ``counterpoise up --record`` keeps what clients do."""
+"""The recording of ``counterpoise up --record``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RecordingFile:
     """See `TrafficRecorder`; each record is written at once, so that a kill costs the last one."""
 
     def __init__(self, path: Path, limit_mib: int = RECORD_MIB) -> None:
-        """Make the file, readable by its owner alone; raises `UserError` when it exists."""
+        """Create the file, readable only by its owner; raises `UserError` if it exists."""
         if limit_mib < 1:
             raise UserError(f"a recording of {limit_mib} MiB: allow it at least 1.")
         self._path = path
@@ -56,7 +56,7 @@ class RecordingFile:
         self._write(RecordKind.CLOSED, connection)
 
     def close(self) -> None:
-        """Record nothing more."""
+        """Stop recording."""
         self._file.close()
 
     def _write(self, kind: RecordKind, connection: int, data: bytes = b"") -> None:
@@ -77,6 +77,6 @@ class RecordingFile:
             self._stop("the disk took a part of a record only")
 
     def _stop(self, why: str) -> None:
-        """Clients come first: the cluster goes on without a recording."""
+        """Stop recording because of an error: the cluster continues without it."""
         self._file.close()
         _log.warning("Recording to %s stops here: %s. The cluster goes on.", self._path, why)

@@ -1,4 +1,4 @@
-"""Does again what a recording says that clients did, and compares what brokers answer."""
+"""Replays what clients did in a recording, and compares the brokers' responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMING_MESSAGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """Where and how a recording is replayed."""
+    """Where and how to replay."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class ReplayOptions:
 
 
 class ReplayedConnection:
-    """A recorded connection, open again: sends commands, collects answers."""
+    """A recorded connection, opened again: sends commands, collects responses."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.log = AnswerLog()
@@ -48,7 +48,7 @@ class ReplayedConnection:
         self._reading = asyncio.create_task(self._read())
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame; one to a broker that closed the connection is counted."""
+        """Send a frame; frames to a broker that closed the connection are counted."""
         if self._reading.done():
             self.log.unsent += 1
             return
@@ -57,7 +57,7 @@ class ReplayedConnection:
             await self._writer.drain()
 
     async def wait_for(self, key: AnswerKey, within_s: float) -> None:
-        """Wait until as many answers of this kind came as then, without those given up already."""
+        """Wait for as many responses of this kind as in the recording, except those given up."""
         log = self.log
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -102,7 +102,7 @@ class Replay:
     positions: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     async def run(self, records: Iterable[TrafficRecord]) -> None:
-        """Replay all of them in their order; raises `OSError` when no broker is there."""
+        """Replay all records in order; raises `OSError` if there is no broker."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -139,7 +139,7 @@ class Replay:
                 self._pair(answer, connection.log)
 
     def _again(self, frame: bytes, log: AnswerLog) -> bytes:
-        """A client's frame with the positions that its messages have now; empty: not to be sent."""
+        """A client's frame with its messages' present positions; empty: do not send it."""
         [(command, _)] = cut_frames(frame)
         log.name_peers(command)
         if command.type in _KEEP_ALIVE:
@@ -153,7 +153,7 @@ class Replay:
         return frame_of(command)
 
     def _pair(self, then: Answer, log: AnswerLog) -> None:
-        """Note where a message is now, if it came again: receipts are sure, deliveries are not."""
+        """Note a message's present position: certain for receipts, likely for deliveries."""
         now = log.counterpart(then.key)
         if now is None or now.position is None or then.position is None:
             return
@@ -163,7 +163,7 @@ class Replay:
             self.positions.setdefault(then.position, now.position)
 
     def differences(self) -> list[str]:
-        """What brokers answered otherwise than then, a sentence each."""
+        """The responses that differ from the recording, one sentence each."""
         found: list[str] = []
         for number, log in sorted(self.logs.items()):
             sentences = log.differences(self.positions)

@@ -1,4 +1,4 @@
-"""What brokers answered on one connection when it was recorded, and what they answer now."""
+"""The responses on one connection: in the recording, and in the replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNASKED: Final = (BaseCommand.CLOSE_PRODUCER, BaseCommand.CLOSE_CONSUMER)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer, or one delivered message."""
+    """One response, or one delivered message."""
 
     key: AnswerKey
     outcome: str
@@ -28,7 +28,7 @@ class Answer:
 
 
 class AnswerLog:
-    """The answers of one connection, then and now."""
+    """The recorded and the replayed responses of one connection."""
 
     def __init__(self) -> None:
         self.then: defaultdict[AnswerKey, list[Answer]] = defaultdict(list)
@@ -38,7 +38,7 @@ class AnswerLog:
         self._names: dict[tuple[str, int], str] = {}
 
     def name_peers(self, command: BaseCommand) -> None:
-        """Remember what a client calls a producer or a consumer that it opens."""
+        """Remember the client's name of a producer or a consumer that it opens."""
         if command.type == BaseCommand.PRODUCER:
             opened = command.producer
             self._names["send", opened.producer_id] = f"a producer of {opened.topic}"
@@ -47,21 +47,21 @@ class AnswerLog:
             self._names["message", asked.consumer_id] = f"{asked.subscription} of {asked.topic}"
 
     def missing(self, key: AnswerKey) -> bool:
-        """Whether fewer came than then, those that were given up left out."""
+        """Whether fewer came than in the recording, not counting those given up."""
         return len(self.now[key]) < len(self.then[key]) - self._given_up[key]
 
     def give_up(self, key: AnswerKey) -> None:
-        """Wait for what is missing no more."""
+        """Stop waiting for the missing ones."""
         if self.missing(key):
             self._given_up[key] = len(self.then[key]) - len(self.now[key])
 
     def counterpart(self, key: AnswerKey) -> Answer | None:
-        """The answer now that corresponds to the last one then; None: it did not come."""
+        """The replayed response for the last recorded one; None if it did not come."""
         at = len(self.then[key]) - 1
         return self.now[key][at] if at < len(self.now[key]) else None
 
     def differences(self, positions: Mapping[Position, Position]) -> Iterator[str]:
-        """What is otherwise now, a sentence each; ``positions``: of messages, then to now."""
+        """The differences, one sentence each; ``positions`` maps recorded to replayed positions."""
         if self.unsent:
             yield f"the broker disconnected now; {self.unsent} commands could not be sent"
         for key in sorted({*self.then, *self.now}):
@@ -90,7 +90,7 @@ def _outcomes(answers: list[Answer]) -> str:
 
 
 def answer_of(command: BaseCommand) -> Answer | None:
-    """What a command to a client answers; None for one that answers nothing."""
+    """What a broker's command responds to; None if it is no response."""
     if command.type == BaseCommand.SEND_RECEIPT:
         receipt = command.send_receipt
         key = ("send", receipt.producer_id, receipt.sequence_id)

@@ -1,4 +1,4 @@
-"""When servers that ended are started again."""
+"""When to restart servers that ended."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from counterpoise.names.callbacks import Clock
 
 
 class RestartSchedule:
-    """Starts that are due, by the server's name.
+    """The restarts that are due, by the server's name.
 
-    One that ran steadily is started again at once; otherwise after a pause, which doubles with
+    A server that ran steadily is restarted at once; otherwise after a pause, which doubles with
     each start that did not last.
     """
 
@@ -21,11 +21,11 @@ class RestartSchedule:
         self._begun: dict[str, float] = {}
 
     def started(self, name: str) -> None:
-        """It runs."""
+        """The server is running."""
         self._begun[name] = self._clock()
 
     def ended(self, name: str) -> float:
-        """It ended, or did not start; gives the seconds until it is due."""
+        """The server ended, or did not start; returns the seconds until its restart."""
         now, begun = self._clock(), self._begun.pop(name, None)
         pause = self._pause_s.get(name, 0.0)
         if begun is not None and now - begun > STEADY_AFTER_S:
@@ -35,11 +35,11 @@ class RestartSchedule:
         return pause
 
     def wait_s(self) -> float | None:
-        """Seconds until the next is due; None where there is none."""
+        """Seconds until the next restart; None if there is none."""
         return max(0.0, min(self._due.values()) - self._clock()) if self._due else None
 
     def take_due(self) -> list[str]:
-        """Those to be started now."""
+        """The servers to restart now."""
         now = self._clock()
         due = [name for name, at in self._due.items() if at <= now]
         for name in due:

@@ -1,4 +1,4 @@
-"""Rows that come in parts and may be millions, written as they come: a table, JSON or Parquet."""
+"""Writes rows as they come, perhaps millions: as a table, JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _WIDTH_MAX: Final = 80
 
 
 class RowOutput(Protocol):
-    """Takes the rows of one kind; a context that ends with what is written last."""
+    """Takes rows of one kind; leaving its context writes the end."""
 
     def write(self, rows: Sequence[Any]) -> None:
-        """Take more rows."""
+        """Write more rows."""
 
     def __enter__(self) -> RowOutput: ...
 
@@ -43,14 +43,14 @@ class RowOutput(Protocol):
 
 
 def row_output(row: type, *, as_json: bool, parquet: Path | None) -> RowOutput:
-    """Where rows of a dataclass go; raises `UserError` for a file that cannot be written."""
+    """The output for rows of a dataclass; raises `UserError` if the file is not writable."""
     if parquet is not None:
         return ParquetOutput(row, parquet)
     return JsonOutput() if as_json else TableOutput(row)
 
 
 class JsonOutput:
-    """A list of objects, one a line."""
+    """A JSON list with one object on each line."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
@@ -71,7 +71,7 @@ class JsonOutput:
 
 
 class ParquetOutput:
-    """A Parquet file; what was begun and not finished is removed."""
+    """A Parquet file; an unfinished one is removed."""
 
     def __init__(self, row: type, path: Path) -> None:
         hints = get_type_hints(row)
@@ -116,7 +116,7 @@ class ParquetOutput:
 
 
 class TableOutput:
-    """Aligned columns; the first rows decide how wide they are, and which have nothing in them."""
+    """Aligned columns; the first rows decide their width, and which are left out as empty."""
 
     def __init__(self, row: type, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
@@ -165,7 +165,7 @@ class TableOutput:
 
 
 def _cell(value: Any) -> str:
-    """A value for a person; figures that are not known have none."""
+    """A value for a person; empty if unknown."""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Verbs that run until a signal stops them."""
+"""Runs verbs until a signal stops them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 
 async def until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run until SIGTERM or Ctrl-C sets the event; only the main thread is given signals."""
+    """Run until SIGTERM or Ctrl-C sets the event; call it on the main thread."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     if threading.current_thread() is threading.main_thread():

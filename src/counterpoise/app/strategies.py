@@ -1,4 +1,4 @@
-"""From names and settings to strategies: shared by every verb and balancer that takes them."""
+"""Finds strategies by name and settings, for every verb and balancer."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ DEFAULT_PLACEMENT = "LeastLongTermMessageRate"
 
 
 def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
-    """The shedder of that name, else the one that the settings name; raises `ConfigError`."""
+    """The named shedder, or the one that the settings name; raises `ConfigError`."""
     if name is None:
         name = conf.values.get(SHEDDER_SETTING) or DEFAULT_SHEDDER
     return _find(SHEDDERS, name)
 
 
 def as_load_manager_reads(running: Properties) -> Properties:
-    """A cluster's settings with the shedder that its load manager starts.
+    """A cluster's settings with the shedder that its load manager really starts.
 
-    The extensible one takes TransferShedder in the place of any strategy of the modular one
+    The extensible one replaces any strategy of the modular one by TransferShedder
     (``ExtensibleLoadManagerImpl.createNamespaceUnloadStrategy``).
     """
     named = running.values.get(SHEDDER_SETTING, DEFAULT_SHEDDER).rpartition(".")[2]
@@ -49,7 +49,7 @@ def as_load_manager_reads(running: Properties) -> Properties:
 
 
 def find_placement(name: str) -> PlacementStrategy[Any, Any]:
-    """The placement strategy of that name; raises `ConfigError`."""
+    """The named placement strategy; raises `ConfigError`."""
     return _find(PLACEMENTS, name)
 
 
@@ -64,7 +64,7 @@ def strategy_from(
 ) -> Strategy:
     """The strategy that these settings describe; raises `UserError` or `ConfigError`.
 
-    ``loadBalancerSheddingEnabled`` is the brokers', who leave to a balancer what it turns off.
+    ``loadBalancerSheddingEnabled`` is ignored: brokers turn off what they leave to a balancer.
     """
     chosen, placer = find_shedder(shedder, conf), find_placement(placement)
     return Strategy(
@@ -89,7 +89,7 @@ def as_pulsar(
     placement: str | None = None,
     thrash_span_s: float = 0.0,
 ) -> Strategy:
-    """The strategy that Pulsar's own leader goes by under these settings, and places as it does."""
+    """The strategy and the placement of Pulsar's own leader under these settings."""
     by_stores = is_extensible(conf.values.get(LOAD_MANAGER_SETTING, ""))
     configured = LeastUsage.name if by_stores else conf.values.get(PLACEMENT_SETTING)
     chosen = placement or configured or DEFAULT_PLACEMENT

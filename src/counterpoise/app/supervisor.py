@@ -1,4 +1,4 @@
-"""Keeps one program running while this broker leads, and only then."""
+"""Keeps one program running while this broker leads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LeaderProgram:
     """
 
     def __init__(self, spec: Callable[[], ChildSpec], clock: Clock = time.monotonic) -> None:
-        """``spec`` is asked at each start, because ports may be known only then.
+        """``spec`` is called at each start, because ports may be known only then.
 
         ``clock``: seconds, by which a run counts as steady.
         """
@@ -42,11 +42,11 @@ class LeaderProgram:
         """The running child, None while there is none."""
 
     def start(self) -> None:
-        """Begin to watch; nothing runs before the first :meth:`on_leadership`."""
+        """Start watching; nothing runs before the first :meth:`on_leadership`."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="leader program")
 
     def on_leadership(self, leads: bool) -> None:
-        """The election's result: whether this broker leads now."""
+        """The result of the election: whether this broker leads now."""
         if leads:
             self._resigned.clear()
             self._leads.set()
@@ -59,7 +59,7 @@ class LeaderProgram:
         self._outdated.set()
 
     async def stop(self) -> None:
-        """Stop the child, if one runs, and watch no longer."""
+        """Stop the child, if one runs, and stop watching."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What a person names to be moved or cut: a bundle, a topic in it, or a whole namespace."""
+"""The target of an unload or a split: a bundle, a topic in it, or a whole namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterpoise.names.topic import TopicName
 
 
 def add_target_argument(parser: argparse.ArgumentParser, *, namespaces: bool = True) -> None:
-    """The target, which may be a whole namespace or not, and the cluster."""
+    """Add the target, which may be a namespace if ``namespaces``, and the cluster's options."""
     kinds = {
         "BUNDLE": "tenant/namespace/0x…_0x…",
         "TOPIC": "persistent://tenant/namespace/topic",
@@ -27,14 +27,14 @@ def add_target_argument(parser: argparse.ArgumentParser, *, namespaces: bool = T
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One of the three; ``topic`` and ``range`` are empty for a namespace."""
+    """A bundle, topic or namespace; ``topic`` and ``range`` are empty for a namespace."""
 
     namespace: str
     range: str = ""
     topic: TopicName | None = None
 
     async def bundle(self, cluster: ClusterAdmin) -> str | None:
-        """The bundle's name, of a topic the one that it is in; None for a namespace."""
+        """The bundle's name, for a topic that of its bundle; None for a namespace."""
         if self.range:
             return f"{self.namespace}/{self.range}"
         if self.topic is None:
@@ -43,13 +43,13 @@ class Target:
         return f"{self.namespace}/{found}"
 
     def no_destination(self, broker: str | None) -> None:
-        """A namespace's bundles go to no single broker; raises `UserError`."""
+        """Raise `UserError`: a namespace's bundles cannot all go to one broker."""
         if broker is not None:
             raise UserError(f"--to {broker}: name one bundle, or a topic in it")
 
 
 def target_of(text: str) -> Target:
-    """The target of a name; raises ``InvalidName``."""
+    """Parse a target; raises ``InvalidName``."""
     if "://" in text:
         topic = TopicName.parse(text)
         return Target(str(topic.namespace_name), topic=topic)

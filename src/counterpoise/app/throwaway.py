@@ -1,4 +1,4 @@
-"""Certificates for a cluster that lives as long as a test: made in memory, kept in a folder."""
+"""Certificates for a test cluster: made in memory, stored in its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes an embedded cluster secure for a test: made when it is, gone when it is."""
+"""TLS and tokens of an embedded cluster, made for a test and gone with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROVIDERS = f"{PROVIDER_PACKAGE}AuthenticationProvider"
 
 
 class ThrowAwaySecurity:
-    """Certificates of one cluster, and the settings that make its brokers use them."""
+    """The certificates of one cluster, and the settings that make its brokers use them."""
 
     def __init__(self, *, tls: bool, tokens: bool) -> None:
         self.settings: dict[str, object] = {}
@@ -47,7 +47,7 @@ class ThrowAwaySecurity:
         return str(pair.certificate), str(pair.key)
 
     def token(self, role: str, *, expires_in_s: float | None = None) -> str:
-        """A token for a role, which ends after so many seconds if at all."""
+        """A token for a role, valid for so many seconds, or for ever."""
         if self._secret is None:
             raise RuntimeError("the cluster believes no tokens: start it with tokens=True")
         import jwt
@@ -59,7 +59,7 @@ class ThrowAwaySecurity:
 
     @property
     def admin_options(self) -> list[str]:
-        """How a verb of ours talks to this cluster in the name of `ADMIN`: its options."""
+        """Options by which a verb uses this cluster as `ADMIN`."""
         options = []
         if self._secret is not None:
             token = self._folder / "admin.token"

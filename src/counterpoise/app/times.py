@@ -1,4 +1,4 @@
-"""Times that a person names."""
+"""Parses times from the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seconds(text: str) -> float:
 
 
 def some_time(text: str) -> float:
-    """A time that is more than none."""
+    """A time above zero."""
     found = seconds(text)
     if not found:
         raise argparse.ArgumentTypeError(
@@ -40,7 +40,7 @@ def some_time(text: str) -> float:
 
 
 def moment_ms(text: str, otherwise: int) -> int:
-    """A moment in milliseconds since 1970, ``otherwise`` for no text; raises `UserError`."""
+    """A time in milliseconds since 1970, ``otherwise`` for empty text; raises `UserError`."""
     if not text:
         return otherwise
     try:
@@ -52,7 +52,7 @@ def moment_ms(text: str, otherwise: int) -> int:
 
 
 def moment_or_ago_ms(text: str, now_ms: int) -> int:
-    """A moment as `moment_ms` reads it, or so long ago: ``-30d``, ``-6h``; raises `UserError`."""
+    """As `moment_ms`, or relative to now: ``-30d``, ``-6h``; raises `UserError`."""
     if not text.startswith("-"):
         return moment_ms(text, now_ms)
     number, unit = text[1:-1], text[-1:]
@@ -62,7 +62,7 @@ def moment_or_ago_ms(text: str, now_ms: int) -> int:
 
 
 def span_ms(first: str, last: str) -> tuple[int, int]:
-    """What ``--from`` and ``--to`` choose; raises `UserError`, also where that is nothing."""
+    """The span of ``--from`` and ``--to``; raises `UserError`, also if it is empty."""
     begin, end = moment_ms(first, 0), moment_ms(last, EVER)
     if begin >= end:
         raise UserError(f"--from {first or '1970'} --to {last}: nothing is between them")

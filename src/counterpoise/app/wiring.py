@@ -1,4 +1,4 @@
-"""Puts a broker together: its configuration, metadata session, ledgers and admin API."""
+"""Wires a broker: its configuration, metadata session, ledgers and admin API."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def make_broker(
 
 
 def make_web_server(broker: Broker, faults: FaultControl | None = None) -> AdminServer:
-    """The server of a broker's admin API; loads it."""
+    """The server of a broker's admin API; imports it."""
     # Imported late: it brings an HTTP library, which many embedded clusters never need.
     from counterpoise.admin.server import WebServer
 
@@ -64,7 +64,7 @@ def make_web_server(broker: Broker, faults: FaultControl | None = None) -> Admin
 
 
 def known_settings() -> Iterable[Option]:
-    """Every setting that may change while brokers run, read by one of our programs or not."""
+    """Every setting that may change while brokers run."""
     # Imported late: the table reaches into every room, which a cluster rarely needs.
     from counterpoise.app.settings.accepted import dynamic_settings
 
@@ -72,10 +72,10 @@ def known_settings() -> Iterable[Option]:
 
 
 def check_setting(name: str, value: str) -> None:
-    """Raise `ConfigError` for a value that no program could use, beyond what its kind says.
+    """Raise `ConfigError` for a value that no program could use, beyond its type.
 
-    By the admin API one of the built-in strategies may be named; a module to import is named where
-    the broker is started.
+    The admin API accepts only built-in strategies; a module to import is named where the broker is
+    started.
     """
     from counterpoise.app.settings.accepted import set_and_unread, warning
     from counterpoise.decide.shedding import SHEDDERS
@@ -91,8 +91,8 @@ def config_of(
 ) -> BrokerConfig:
     """A broker's configuration from Pulsar's names and Python's values.
 
-    A name of Pulsar's broker.conf that no broker here reads is passed over. Raises
-    :class:`ConfigError` for any other name, and for a value that is no good.
+    Names of Pulsar's broker.conf that no broker here reads are skipped. Raises :class:`ConfigError`
+    for any other name, and for an invalid value.
     """
     known = {name for each in all_options(BrokerConfig) for name in (each.conf, *each.aliases)}
     if others := settings.keys() - known:
@@ -121,7 +121,7 @@ def broker_config(properties: Properties, conf: str | None, warn: SentenceSink) 
 
 
 def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConfig:
-    """The same with the settings of an operator's own shedder, if one is named."""
+    """The configuration with the settings of an operator's own shedder, if one is named."""
     if ":" not in config.shedding.strategy:
         return config
     # Imported late: few name one.
@@ -139,19 +139,19 @@ def own_settings(config: BrokerConfig) -> list[type]:
 
 
 def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
-    """The same for a broker that sheds no load by itself, since a balancer on Spark does."""
+    """The configuration of a broker that sheds no load itself, since a balancer on Spark does."""
     balance = replace(config.shedding.balance, shedding_enabled=False)
     return replace(config, shedding=replace(config.shedding, balance=balance))
 
 
 def shedding_every(config: BrokerConfig, seconds: float) -> BrokerConfig:
-    """The same with rounds of shedding closer together than Pulsar's whole minutes."""
+    """The configuration with rounds of shedding closer together than Pulsar's whole minutes."""
     balance = replace(config.shedding.balance, interval_ms=round(seconds * 1000))
     return replace(config, shedding=replace(config.shedding, balance=balance))
 
 
 def conf_text(settings: Mapping[str, object]) -> dict[str, str]:
-    """Python's values as broker.conf writes them: ``true``, ``a,b``, ``10``."""
+    """Python's values in broker.conf's spelling: ``true``, ``a,b``, ``10``."""
     return {name: _text(value) for name, value in settings.items()}
 
 

@@ -61,11 +61,11 @@ class ZooKeeper:
         *,
         on_ended: Callable[[int], None] | None = None,
     ) -> ZooKeeper:
-        """Start a server that keeps its data in ``directory``, and wait until it answers.
+        """Start a server with its data in ``directory``, and wait until it answers.
 
-        With no directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
-        ``on_ended`` hears the exit status of a server that ends unasked, on a thread of its own.
-        Raises :class:`UserError` when Java or pyspark is missing, or the server does not start.
+        Without a directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
+        ``on_ended`` gets the exit status of a server that ends by itself, on its own thread. Raises
+        :class:`UserError` if Java or pyspark is missing, or the server does not start.
         """
         java, jars = find_java(), _jars()
         scratch = None if directory else tempfile.TemporaryDirectory(prefix="counterpoise-zk-")
@@ -100,7 +100,7 @@ class ZooKeeper:
         return cls(_started(spec, port), port, scratch)
 
     def restart(self) -> None:
-        """Start it again on its port and its data, after it ended; raises :class:`UserError`.
+        """Restart it on its port and data after it ended; raises :class:`UserError`.
 
         Call it on the thread that started it, or on one that lives as long.
         """

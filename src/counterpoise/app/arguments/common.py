@@ -126,7 +126,7 @@ def add_notify_arguments(parser: argparse.ArgumentParser, *, required: bool = Fa
 
 
 def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a verb that writes a history takes: ``--watchdog``, ``--metrics``, ``--retain-days``…"""
+    """Arguments of verbs that write a history: ``--watchdog``, ``--metrics``, ``--retain-days``…"""
     add_metrics_argument(parser)
     parser.add_argument(
         "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
@@ -177,7 +177,7 @@ def add_fleet_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trail_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--history``, ``--who`` and ``--why`` of what an operator does by hand."""
+    """``--history``, ``--who`` and ``--why`` of an operator's action."""
     add_history_argument(
         parser,
         "the balancer's history: what is done is kept there with who and why, heeds its pause, and "

@@ -1,4 +1,4 @@
-"""The rules of moves without approval: `--max-moves-a-round` …"""
+"""Limits on moves without approval: `--max-moves-a-round` …"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = (
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """The moves that an operator allows without approval."""
+    """Add the limits on moves that need no approval."""
     rules = parser.add_argument_group("rules, with --execute")
     for name, what in (("round", "a round"), ("hour", "an hour")):
         article = "an" if name == "hour" else "a"
@@ -55,7 +55,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def part(text: str) -> float:
-    """A part of the whole, given in per cent."""
+    """A part of the whole, from a percentage."""
     try:
         found = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -82,7 +82,9 @@ def window(text: str) -> tuple[int, int]:
 
 
 def left_alone(text: str) -> frozenset[str]:
-    """Names of namespaces and bundles; one that can be neither would protect nothing."""
+    """Names of namespaces and bundles; raises for a name that can be neither, and protects
+    nothing.
+    """
     names = [name.strip() for name in text.split(",")]
     for name in names:
         try:
@@ -93,12 +95,12 @@ def left_alone(text: str) -> frozenset[str]:
 
 
 def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> None:
-    """Raise `UserError` for the first of these arguments that is not what it is by default."""
+    """Raise `UserError` for the first of these arguments that differs from its default."""
     for name, usual in idle.items():
         if getattr(args, name) != usual:
             raise UserError(f"--{name.replace('_', '-')} changes nothing {why}")
 
 
 def usual(parser: argparse.ArgumentParser, names: Iterable[str]) -> dict[str, Any]:
-    """The defaults of these arguments."""
+    """The default values of these arguments."""
     return {name: parser.get_default(name) for name in names}

@@ -1,1 +1,1 @@
-"""One JSON object a line, for each kind of decision: read, decided, written."""
+"""Answers ``counterpoise decide`` line by line: one JSON object in, one out."""

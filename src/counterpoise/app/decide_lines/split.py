@@ -69,7 +69,9 @@ def _read_topics(value: object) -> list[TopicPoint]:
 
 
 def _read_point(name: str) -> int:
-    """Where a topic lies; a complete name is hashed as it stands, as Pulsar does."""
+    """A topic's position on the hash ring; a complete name is hashed as it stands, as Pulsar
+    does.
+    """
     if "://" in name:
         return topic_hash(name)
     try:

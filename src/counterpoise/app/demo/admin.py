@@ -1,4 +1,4 @@
-"""The few admin calls that the demonstration makes."""
+"""The admin requests of the demo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUT_S = 10.0
 
 
 class AdminError(Exception):
-    """A call that failed; the message says which, and what was heard."""
+    """A failed request; the message says which, and the response."""
 
 
 def create_namespace(admin_url: str, namespace: NamespaceName, bundles: int) -> None:

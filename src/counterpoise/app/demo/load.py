@@ -19,7 +19,7 @@ TICK_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What became of the messages so far."""
+    """The counts of messages so far."""
 
     sent: int
     acknowledged: int
@@ -50,7 +50,7 @@ class _Counts:
 
 
 class LoadGenerator:
-    """A producer and a consumer for each topic, and one thread that keeps the pace."""
+    """A producer and a consumer for each topic, and one thread that paces them."""
 
     def __init__(self, service_url: str, loads: Sequence[SkewedTopic], log: Path) -> None:
         import pulsar
@@ -80,11 +80,11 @@ class LoadGenerator:
         ]
 
     def start(self) -> None:
-        """Begin to publish."""
+        """Start publishing."""
         self._pacer.start()
 
     def stop(self, drain_s: float) -> Tally:
-        """Publish no more, wait for what is under way, and give the final count."""
+        """Stop publishing, wait for messages under way, and return the final counts."""
         self._stopping.set()
         self._pacer.join()
         deadline = time.monotonic() + drain_s
@@ -98,7 +98,7 @@ class LoadGenerator:
         return tally
 
     def tally(self) -> Tally:
-        """The count at this moment; a message that is under way counts as lost here."""
+        """The present counts; a message under way counts as lost here."""
         sums = Tally(0, 0, 0, 0, 0, 0)
         for counts in self._counts:
             acknowledged, received = bytes(counts.acknowledged), bytes(counts.received)

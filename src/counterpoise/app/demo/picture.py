@@ -1,4 +1,4 @@
-"""A picture of the load over time, with every move in it."""
+"""A plot of the demo's load over time, with its moves."""
 
 from __future__ import annotations
 

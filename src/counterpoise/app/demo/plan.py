@@ -1,4 +1,4 @@
-"""What the demonstration runs: how much load, where, and the settings that fit it to a laptop."""
+"""The demo's load, and settings that fit it to a laptop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BALANCE_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the person may choose."""
+    """The options of the demo."""
 
     brokers: int = 3
     limit_s: float = 120.0
@@ -57,14 +57,14 @@ class DemoOptions:
 
 @dataclass(frozen=True, slots=True)
 class SkewedTopic:
-    """A topic and what is published to it."""
+    """A topic and its publish rate."""
 
     topic: str
     messages_per_s: float
 
 
 def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
-    """So many topics for each bundle, found by the hash of their names."""
+    """Topics for each bundle, found by the hash of their names."""
     ring = NamespaceBundles.of_count(NAMESPACE, BUNDLES)
     found: dict[BundleName, list[str]] = {bundle: [] for bundle in ring.bundles}
     number = 0
@@ -78,10 +78,10 @@ def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
 
 
 def skewed_loads(owner_of: Mapping[str, str], seed: int) -> tuple[str, list[SkewedTopic]]:
-    """The broker to be hot, and each topic's load; most of it to the topics of that broker.
+    """The broker to overload, and each topic's load, most of it on that broker's topics.
 
-    `owner_of` says which broker serves each topic. The busiest topics get about four times as
-    much as the quietest of the same broker.
+    `owner_of` says which broker serves each topic. The busiest topics get about four times as much
+    as the quietest of the same broker.
     """
     rng = Random(seed)
     owned: dict[str, list[str]] = {}

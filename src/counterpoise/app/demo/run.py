@@ -1,4 +1,4 @@
-"""The demonstration from beginning to end."""
+"""The demo from start to end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FALL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What the demonstration came to."""
+    """The result of the demo."""
 
     tally: Tally
     moves: int
@@ -40,7 +40,7 @@ class DemoResult:
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong, each in a sentence; none when it is as it should be."""
+        """What went wrong, in sentences; empty if nothing did."""
         found = []
         if self.tally.lost:
             found.append(f"{self.tally.lost} acknowledged messages were never received")
@@ -97,7 +97,7 @@ def _watch(
     names: dict[str, str],
     options: DemoOptions,
 ) -> None:
-    """Show what happens until it is even and quiet, or the time is up."""
+    """Show what happens until the load is even and nothing moves, or the time is up."""
     record, tick = watcher.record, threading.Event()
     while True:
         news = watcher.look()
@@ -115,7 +115,7 @@ def _watch(
 
 
 def is_over(record: DemoRecord, elapsed: float, options: DemoOptions) -> bool:
-    """Whether there is nothing more to wait for, or no more time, so long after the load began."""
+    """Whether the demo can end after this time: it is even and quiet, or its time is up."""
     if record.first_round_s is None:
         return elapsed >= options.spark_s
     if elapsed - record.first_round_s >= options.limit_s:

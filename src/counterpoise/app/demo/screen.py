@@ -1,4 +1,4 @@
-"""What the person sees meanwhile: a live table in a terminal, plain lines anywhere else."""
+"""The demo's output: a live table in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PLAIN_EVERY = 5
 
 
 class Screen(Protocol):
-    """Somewhere to show things."""
+    """Where the demo shows its progress."""
 
     def say(self, sentence: str) -> None:
-        """Show a sentence that stays."""
+        """Show a sentence permanently."""
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """Show the state of things."""
+        """Show the present state."""
 
     def __enter__(self) -> Screen: ...
 
@@ -36,7 +36,7 @@ class Screen(Protocol):
 
 
 def open_screen() -> Screen:
-    """A live one in a terminal, else a plain one."""
+    """A live table in a terminal, otherwise plain lines."""
     return LiveScreen() if sys.stdout.isatty() else PlainScreen()
 
 
@@ -64,13 +64,13 @@ def renamed(sentence: str, names: Mapping[str, str]) -> str:
 
 
 def bar(fraction: float, width: int = 30) -> str:
-    """A fraction as a bar; more than all of it is all of it."""
+    """A fraction as a bar, at most full."""
     full = round(width * min(1.0, max(0.0, fraction)))
     return "█" * full + "·" * (width - full)
 
 
 def counted(tally: Tally) -> str:
-    """The messages in one line."""
+    """The message counts in one line."""
     return (
         f"sent {tally.sent:,}  acknowledged {tally.acknowledged:,}  received {tally.received:,}  "
         f"duplicated {tally.duplicated:,}"
@@ -89,7 +89,7 @@ class PlainScreen:
         sys.stdout.flush()
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """A line now and then."""
+        """Print a line at intervals."""
         self._shown += 1
         if record.moments and self._shown % PLAIN_EVERY == 1:
             moment = record.moments[-1]
@@ -112,7 +112,7 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """A table that renews itself, with the last sentences under it."""
+    """A table that is redrawn, with the last sentences under it."""
 
     def __init__(self) -> None:
         from rich.live import Live

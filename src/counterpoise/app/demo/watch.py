@@ -1,4 +1,4 @@
-"""What the demonstration shows: each broker's load, and what the balancer wrote down."""
+"""What the demo shows: each broker's load, and the balancer's decisions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass
 class DemoRecord:
-    """All that was seen since the load began."""
+    """Everything seen since the load began."""
 
     began_s: float
     moments: list[Moment] = field(default_factory=list)
@@ -69,7 +69,7 @@ class DemoRecord:
 
     @property
     def moves(self) -> int:
-        """Bundles whose new owner was verified."""
+        """The number of bundles whose new owner was verified."""
         return sum(1 for outcome in self.outcomes.values() if outcome["status"] == "moved")
 
     @property
@@ -96,7 +96,7 @@ class DemoRecord:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What one look found that was not there before."""
+    """What is new since the last look."""
 
     decisions: list[Mapping[str, Any]]
     outcomes: list[Mapping[str, Any]]
@@ -115,7 +115,7 @@ class DemoWatcher:
         self.record = DemoRecord(time.monotonic())
 
     def look(self) -> News:
-        """Take a sample, and give what is new."""
+        """Take a sample, and return what is new."""
         record = self.record
         now = time.monotonic() - record.began_s
         loads = {}
@@ -139,7 +139,7 @@ class DemoWatcher:
         return News(decisions, outcomes, self._balancer_said())
 
     def _balancer_said(self) -> list[str]:
-        """What the balancer wrote to its log since the last time, but for decisions and moves."""
+        """New lines of the balancer's log, without decisions and moves."""
         try:
             with (self._history / "balancer.log").open(encoding="utf-8") as log:
                 log.seek(self._log_read)

@@ -1,1 +1,1 @@
-"""The doctor: what a broker.conf will really do, and where it contradicts itself."""
+"""The doctor: checks a broker.conf for contradictions and for settings without effect."""

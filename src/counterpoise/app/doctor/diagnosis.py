@@ -1,4 +1,4 @@
-"""What the doctor says: one trap, the settings that make it, why it hurts, and what to change."""
+"""A finding of the doctor: the trap, the settings that cause it, and what to change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ISSUE_URL = "https://github.com/apache/pulsar/issues/"
 
 
 class Severity(StrEnum):
-    """How sure it is to hurt."""
+    """How certain it is that the finding hurts."""
 
     PROBLEM = "problem"
     """It does not do what it says, or works against another setting."""
@@ -21,10 +21,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing about a configuration that a person should know.
+    """One finding about a configuration.
 
-    ``rule`` is a short label. ``settings`` are the values that make it, by name; ``change`` is what
-    to set instead, by name. ``issues`` are Apache Pulsar's public issue or pull-request numbers.
+    ``rule`` is a short label. ``settings`` are the values that cause it, by name; ``change`` is
+    what to set instead, by name. ``issues`` are Apache Pulsar's public issue or pull-request
+    numbers.
     """
 
     rule: str
@@ -38,7 +39,7 @@ class Diagnosis:
 
     @property
     def links(self) -> list[str]:
-        """Where it was reported."""
+        """The public issues about it."""
         return [f"{ISSUE_URL}{number}" for number in self.issues]
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A setting's value as text, and where it comes from: a line, ``--set``, or the default."""
+    """A setting's value as text, and its source: a line, ``--set``, or the default."""
 
     value: str
     line: int | None = None

@@ -1,4 +1,4 @@
-"""All checks together."""
+"""Runs all checks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ CHECKS = (
 
 
 def examine(setup: Setup) -> list[Diagnosis]:
-    """Everything that a person should know about a configuration, problems first."""
+    """All findings about a configuration, problems first."""
     found = [finding for check in CHECKS for finding in check(setup)]
     return sorted(found, key=lambda finding: finding.severity is not Severity.PROBLEM)

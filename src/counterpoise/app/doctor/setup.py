@@ -1,4 +1,4 @@
-"""A configuration as the checks look at it: typed values, where each comes from, cluster size."""
+"""A configuration for the checks: typed values with their sources, and the cluster's size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MANAGER = "loadManagerClassName"
 
 @dataclass(frozen=True)
 class Setup:
-    """One broker.conf (with ``--set`` on top), and how big the cluster is where that is known."""
+    """One broker.conf (with ``--set`` on top), and the cluster's size if known."""
 
     properties: Properties
     brokers: int | None = None
@@ -61,7 +61,7 @@ class Setup:
 
     @property
     def errors(self) -> tuple[ConfigError, ...]:
-        """Values that cannot be used; the checks see the default in their place."""
+        """Invalid values; the checks see the default in their place."""
         return self._read[1]
 
     def get(self, name: str) -> Any:
@@ -78,14 +78,14 @@ class Setup:
         return bool(self.properties.values.get(name, "").strip())
 
     def changed(self, name: str) -> bool:
-        """Whether it is set to another value than the default.
+        """Whether it is set to a value other than the default.
 
         The broker.conf that Pulsar ships names nearly every setting at its default.
         """
         return self.given(name) and self.get(name) != table()[name].option.default
 
     def show(self, *names: str) -> dict[str, Shown]:
-        """Values with where they come from, for a finding."""
+        """Values with their sources, for a finding."""
         return {name: self._shown(name) for name in names}
 
     def _shown(self, name: str) -> Shown:
@@ -111,7 +111,7 @@ class Setup:
 
     @property
     def modular_failure(self) -> bool:
-        """Whether the modular manager fails to start over its strategies."""
+        """Whether the modular manager fails to start because of its strategies."""
         shedder, placement = self.get(SHEDDER), self.get(PLACEMENT)
         if placement == AVG_SHEDDER and shedder != AVG_SHEDDER:
             return True

@@ -1,1 +1,1 @@
-"""Which settings exist, who reads each, and what a configuration of them really does."""
+"""All settings: who reads each, and what is accepted without effect."""

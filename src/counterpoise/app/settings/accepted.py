@@ -1,7 +1,7 @@
-"""Settings that are accepted and do nothing: which they are, why, and the warning about them.
+"""Settings that are accepted without effect, and the warnings about them.
 
-A setting that looks like success and changes nothing is worse than one that is refused. Brokers
-say at their start which of those they were given, ``doctor`` says it, and ``docs/UNREAD.md`` lists
+A setting that looks like success and changes nothing is worse than one that is refused. Brokers log
+at their start which of those they were given, ``doctor`` reports them, and ``docs/UNREAD.md`` lists
 them.
 """
 
@@ -25,7 +25,7 @@ READ_ELSEWHERE = frozenset({"loadBalancerLoadSheddingStrategy", "zookeeperServer
 
 @cache
 def unread() -> Mapping[str, str]:
-    """Every setting of Pulsar's that does nothing here, and what is known of it."""
+    """Every setting of Pulsar's that has no effect here, with what is known of it."""
     found = {}
     for name in pulsar_settings():
         entry = table().get(name)
@@ -39,7 +39,7 @@ def unread() -> Mapping[str, str]:
 
 
 def set_and_unread(values: Mapping[str, str]) -> list[str]:
-    """Those of the given settings that say something else than Pulsar's default, and do nothing."""
+    """The given settings that differ from Pulsar's default and have no effect."""
     return sorted(
         name
         for name, value in values.items()
@@ -48,7 +48,7 @@ def set_and_unread(values: Mapping[str, str]) -> list[str]:
 
 
 def warning(names: Iterable[str]) -> str:
-    """What a broker says at its start; empty without such settings."""
+    """A broker's warning at its start; empty without such settings."""
     listed = ", ".join(names)
     return f"accepted, and read by nothing here (docs/UNREAD.md): {listed}" if listed else ""
 
@@ -56,9 +56,9 @@ def warning(names: Iterable[str]) -> str:
 def warnings(
     values: Mapping[str, str], conf: str | None, own: Iterable[type] = ()
 ) -> Iterator[str]:
-    """What to say of settings at a start, where ``conf`` is the file that some of them are from.
+    """The warnings about settings at a start; ``conf`` is the file that some of them are from.
 
-    ``own``: the settings of an operator's own strategy, which are no setting of ours.
+    ``own``: the settings of an operator's own strategy.
     """
     if sentence := warning(set_and_unread(values)):
         yield sentence

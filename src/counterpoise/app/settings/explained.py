@@ -1,4 +1,4 @@
-"""What each setting is for: the strings below the fields that declare settings."""
+"""The explanation of each setting: the string below the field that declares it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counterpoise.names.options import options_of, sections_of
 
 @cache
 def explanations(settings: type) -> Mapping[str, str]:
-    """What each setting of a dataclass and of its sections is for, by its broker.conf name."""
+    """The explanation of each setting of a dataclass and its sections, by broker.conf name."""
     strings = _strings_below_fields(settings)
     found = {each.conf: each.why or strings.get(name, "") for name, each in options_of(settings)}
     for _, section in sections_of(settings):
@@ -24,7 +24,7 @@ def explanations(settings: type) -> Mapping[str, str]:
 
 
 def _strings_below_fields(settings: type) -> dict[str, str]:
-    """By field name; none where the source is not installed."""
+    """By field name; empty if the source is not installed."""
     try:
         module = ast.parse(inspect.getsource(sys.modules[settings.__module__]))
     except OSError:

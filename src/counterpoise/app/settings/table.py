@@ -1,4 +1,4 @@
-"""The one table that maps broker.conf names onto the rooms that read them."""
+"""The table of broker.conf names and the rooms that read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name: what it is, and the rooms that read it (none for what is only known)."""
+    """One name, and the rooms that read it (none if it is only known)."""
 
     option: Option
     rooms: tuple[str, ...]
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def why(self) -> str:
-        """What the setting is for."""
+        """The setting's explanation."""
         return explanations(self.declared_by)[self.option.conf]
 
 
@@ -70,7 +70,7 @@ def read_by_balancer(name: str) -> bool:
 
 
 def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[str]:
-    """A sentence for each of these ``NAME=VALUE`` that a balancer takes and nothing comes of."""
+    """A sentence for each of these ``NAME=VALUE`` that has no effect on a balancer."""
     mine = {each.conf for cls in (ClientOptions, *own) for each in all_options(cls)}
     names = dict.fromkeys(text.partition("=")[0].strip() for text in settings)
     return [
@@ -88,17 +88,17 @@ def broker_conf_names() -> frozenset[str]:
 
 @cache
 def known_names() -> frozenset[str]:
-    """Every name that is ours or in Pulsar's broker.conf."""
+    """Every name that this product or Pulsar's broker.conf knows."""
     options = [entry.option for entry in table().values()]
     ours = {name for each in options for name in (each.conf, *each.aliases)}
     return frozenset(ours | broker_conf_names())
 
 
 def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> None:
-    """Raise `ConfigError` for an unknown name, or for a value that its setting cannot have.
+    """Raise `ConfigError` for an unknown name or an invalid value.
 
-    Known are our names, those of ``own`` and those of broker.conf. For settings that a person
-    types; a whole broker.conf may hold names of other programs.
+    Known are this product's names, those of ``own`` and those of broker.conf. For settings on a
+    command line; a whole broker.conf may hold names of other programs.
     """
     own = list(own)
     check_names(settings, own)
@@ -111,9 +111,9 @@ def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> Non
 
 
 def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
-    """Raise `ConfigError` for a name that is neither ours, nor ``own``'s, nor in broker.conf.
+    """Raise `ConfigError` for a name that neither this product, ``own`` nor broker.conf knows.
 
-    For settings that a person types; a whole broker.conf may hold names of other programs.
+    For settings on a command line; a whole broker.conf may hold names of other programs.
     """
     known = _known_with(own)
     for name in names:
@@ -124,7 +124,7 @@ def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
 
 
 def unknown(names: Iterable[str], own: Iterable[type] = ()) -> list[str]:
-    """Those names that are neither ours, nor ``own``'s, nor in broker.conf, sorted."""
+    """The names that neither this product, ``own`` nor broker.conf knows, sorted."""
     return sorted(set(names) - _known_with(own))
 
 

@@ -9,7 +9,7 @@ from counterpoise.names.options import INT64_MAX, option
 
 @dataclass(frozen=True, slots=True)
 class UnreadOptions:
-    """The load balancing and limits of Pulsar 4.0.7 that are accepted and do nothing here."""
+    """Load balancing settings and limits of Pulsar 4.0.7 that have no effect here."""
 
     simple_placement: str = option(
         "leastLoadedServer", "loadBalancerPlacementStrategy", deprecated=True

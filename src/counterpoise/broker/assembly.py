@@ -1,4 +1,4 @@
-"""Makes the parts of a broker, in one place, each from those before it."""
+"""Builds the parts of a broker, each from those before it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 def assemble(
     context: BrokerContext, addresses: Addresses, program: LeadershipProgram
 ) -> BrokerParts:
-    """Make every part of a broker; ``program`` runs beside it while it leads."""
+    """Build every part of a broker; ``program`` runs beside it while it leads."""
     registry = BrokerRegistry(
         context.metadata, addresses.broker_id, with_load=not context.is_extensible
     )
@@ -142,7 +142,7 @@ def _ownership(
 
 
 def _topic_records(context: BrokerContext, addresses: Addresses) -> TopicRecords | None:
-    """Where the records of bundles are, if not in the metadata store."""
+    """The store of bundles' records, if it is not the metadata store."""
     if not context.is_extensible or context.config.ownership.table_view != ON_TOPIC:
         return None
     # Imported here: only brokers with these settings need it.

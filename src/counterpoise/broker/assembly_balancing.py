@@ -1,4 +1,4 @@
-"""Makes the parts of a broker that report its load, and act upon the cluster's."""
+"""Builds the parts of a broker that report its load and balance the cluster's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def balancing_parts(
     topics: TopicParts,
     listener: ClientListener,
 ) -> BalancingParts:
-    """The last parts of a broker: they use all others."""
+    """The last parts of a broker, which use all others."""
     live, options = context.live, context.config.load_report
 
     def usage_every_s() -> float:

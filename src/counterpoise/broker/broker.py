@@ -1,4 +1,4 @@
-"""One broker: how it starts, and how it ends. `assembly` makes its parts."""
+"""One broker: how it starts and ends. `assembly` builds its parts."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class AdminServerFactory(Protocol):
 class Broker:
     """One broker of a cluster.
 
-    Needs a session of its own with the cluster's metadata, and access of its own to the ledgers
-    that all brokers share; it ends both when it ends. Everything else it makes itself: `parts` has
-    it from the start on. The other attributes are those of `BrokerFace`.
+    Needs its own session with the cluster's metadata, and its own access to the ledgers that all
+    brokers share; it ends both when it ends. It builds everything else itself: `parts` has it from
+    the start. The other attributes are those of `BrokerFace`.
     """
 
     parts: BrokerParts
@@ -123,22 +123,22 @@ class Broker:
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings that apply now; all but the dynamic ones stay as they were at the start."""
+        """The settings in force; all but the dynamic ones are those of the start."""
         return self.live.config
 
     @property
     def service_url(self) -> str:
-        """Where clients connect: the plain port, or the one for TLS where there is no other."""
+        """Where clients connect: the plain URL, or the TLS one if there is no other."""
         return self.addresses.service
 
     @property
     def web_url(self) -> str:
-        """Where its admin API is: plain, or by TLS where there is no other."""
+        """The admin API: the plain URL, or the TLS one if there is no other."""
         return self.addresses.web
 
     @property
     def is_ready(self) -> bool:
-        """Whether the broker takes clients."""
+        """Whether the broker accepts clients."""
         return self._running and self.metadata.connected
 
     @property
@@ -147,34 +147,34 @@ class Broker:
         return self.parts.ownership.election.is_leader
 
     def leader(self) -> LeaderBroker | None:
-        """The broker that leads the cluster, as last notified; None while no broker does."""
+        """The cluster's leader as last notified; None if there is none."""
         return self.parts.ownership.election.leader
 
     async def ask_leader(self) -> LeaderBroker | None:
-        """Ask the metadata store which broker leads; raises `BrokerError` (ServiceNotReady)."""
+        """Read the leader from the metadata store; raises `BrokerError` (ServiceNotReady)."""
         with store_errors_as_not_ready():
             return await self.parts.ownership.election.ask()
 
     async def active_brokers(self) -> list[str]:
-        """The ids of the brokers that are alive, sorted."""
+        """The ids of live brokers, sorted."""
         return await self.parts.load.registry.active()
 
     async def report_of(self, broker_id: str) -> LocalBrokerData | None:
-        """What a broker of the cluster reported last, its addresses too; None if it has left."""
+        """The last report of a broker, with its addresses; None if it has left."""
         return await self.parts.load.registry.report(broker_id)
 
     def load_report(self) -> LocalBrokerData:
-        """What this broker measured last."""
+        """This broker's last measurement."""
         return self.parts.balancing.reporter.report
 
     def limits(self) -> list[LimitSnapshot]:
-        """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
+        """Every rate limit now, with the producers and subscriptions that wait for it."""
         return self.parts.topics.limits.publish.snapshots()
 
     async def start(self) -> None:
-        """Bind the ports, join the cluster and serve; returns when clients may come.
+        """Bind the ports, join the cluster and serve; returns when clients can connect.
 
-        Raises OSError when a port is taken, `StoreUnavailable` when the metadata is, and
+        Raises OSError if a port is taken, `StoreUnavailable` if the metadata store is away, and
         `ConfigError` for certificates that cannot be used.
         """
         with contextlib.ExitStack() as stack:
@@ -261,18 +261,18 @@ class Broker:
             self.live.subscribe(listener)
 
     def request_stop(self, unloads_per_s: int = 0) -> None:
-        """Have the process that runs this broker stop it, as an administrator asked.
+        """Make the process that runs this broker stop it, as an administrator requested.
 
-        ``unloads_per_s``: how many bundles it hands over in a second meanwhile; 0: all at once.
+        ``unloads_per_s``: how many bundles per second it hands over meanwhile; 0: all at once.
         """
         self._unloads_per_s = unloads_per_s
         self.stop_requested.set()
 
     async def stop(self) -> None:
-        """Leave in order: bundles go to the other brokers, then connections close.
+        """Stop in order: hand bundles over to other brokers, then close connections.
 
-        When it is cancelled before its connections close, the broker ends as by `kill`; after
-        that, they are closed all the same before this returns.
+        If cancelled before its connections close, the broker ends as by `kill`; after that, they
+        are closed all the same before this returns.
         """
         if not self._running:
             return
@@ -307,7 +307,7 @@ class Broker:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
 
     async def _end_placements(self) -> None:
-        """Have no more bundles placed here, however long it takes to hand over those it has."""
+        """Have no more bundles placed here, however long the hand-over of its own takes."""
         registry = self.parts.load.registry
         if self.parts.ownership.protocol.changes_by_record:
             await registry.announce_leaving(self.load_report())
@@ -316,7 +316,7 @@ class Broker:
             await registry.unregister()
 
     def _stop_within_s(self) -> float:
-        """How long to hand bundles over; a limit of their rate needs time of its own."""
+        """Seconds for handing bundles over; a limit of their rate needs more."""
         if self._unloads_per_s <= 0:
             return STOP_WITHIN_S
         return STOP_WITHIN_S + len(self.namespaces.owned()) / self._unloads_per_s

@@ -1,4 +1,4 @@
-"""The topics of a bundle that changes hands: closed by its former owner, read ahead by its next."""
+"""Closes the topics of a bundle that is released, and prepares those of one that is taken over."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PREPARE_S: Final = 0.8
 class BundleTopics:
     """What bundle ownership does with topics.
 
-    Topics are opened by ownership and ownership closes topics: the registry of topics is made
-    after bundle ownership, and `attach`ed here before the broker owns its first bundle.
+    Ownership opens and closes topics, so the topic registry is built after bundle ownership and
+    `attach`ed here before the broker owns its first bundle.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BundleTopics:
         self._topics = topics
 
     async def drain(self, bundle: BundleName, destination: str | None) -> None:
-        """Close a bundle's topics, and send their clients to a broker, if one is named."""
+        """Close a bundle's topics, and redirect their clients to a broker if one is named."""
         config, report = self._context.config, None
         if destination is not None and config.ownership.names_owner:
             # Without the store clients are not sent on; they look the owner up themselves.
@@ -59,7 +59,9 @@ class BundleTopics:
         )
 
     async def prepare(self, bundle: BundleName) -> None:
-        """Read ahead what opening a bundle's topics needs, as far as its owner waits for that."""
+        """Read in advance what opening a bundle's topics needs, as long as its owner waits for
+        that.
+        """
         names = await self._context.policies.topics(bundle.namespace)
         await self._bundles.get(bundle.namespace)
         mine = [name for name in names if name in bundle]

@@ -132,10 +132,10 @@ class BrokerConfig:
 
 
 def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -> None:
-    """Raise `ConfigError` for a value that Pulsar knows and this broker cannot serve.
+    """Raise `ConfigError` for a value that Pulsar knows and this broker does not support.
 
-    What was changed since it ``started`` may name one of the strategies that are built in; a module
-    to import is named where the broker is started, and the load manager is chosen there.
+    Settings changed since it ``started`` may only name built-in strategies; a module to import, and
+    the load manager, are chosen where the broker is started.
     """
     manager = config.filters.load_manager_class
     if manager not in PROTOCOLS:

@@ -1,4 +1,4 @@
-"""What a broker is made from: its settings, its stores, and the primitives that its parts share."""
+"""What a broker is built from: its settings, its stores, and primitives that its parts share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """One of each for a broker; every part of it is made from these and from parts before it."""
+    """Created once for a broker; every part is built from it and from parts before."""
 
     metadata: MetadataStore
     ledgers: LedgerStore
@@ -86,7 +86,7 @@ class BrokerContext:
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings that apply now; all but the dynamic ones stay as they were at the start."""
+        """The settings in force; all but the dynamic ones are those of the start."""
         return self.live.config
 
     @property
@@ -95,5 +95,5 @@ class BrokerContext:
         return self.config.filters.load_manager_class == EXTENSIBLE
 
     def drain_within_s(self) -> float:
-        """How long closing the topics of a bundle may take in all, in seconds."""
+        """The longest time for closing a bundle's topics, in seconds."""
         return self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S

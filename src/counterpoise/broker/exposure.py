@@ -1,4 +1,4 @@
-"""Warnings at a broker's start, for what other machines may do with it."""
+"""Warnings at a broker's start about what its settings expose to other machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.names.hosts import is_loopback
 
 
 def exposures(config: BrokerConfig) -> Iterator[str]:
-    """Warn of each kind of access that the settings leave open; nothing on loopback."""
+    """A warning for each kind of open access; none on loopback."""
     further = [
         each
         for each in bind_addresses_of(config.bind_addresses)

@@ -102,7 +102,7 @@ __all__ = [
 
 
 class BrokerFace(Protocol):
-    """One broker, as its admin API sees it."""
+    """One broker, as its admin API uses it."""
 
     id: str
     """``host:webPort``."""
@@ -134,49 +134,49 @@ class BrokerFace(Protocol):
     """Under the extensible load manager: what brokers publish of their load."""
 
     def request_stop(self, unloads_per_s: int = 0) -> None:
-        """Have the process that runs this broker stop it.
+        """Make the process that runs this broker stop it.
 
-        ``unloads_per_s``: how many bundles it hands over in a second meanwhile; 0: all at once.
+        ``unloads_per_s``: how many bundles per second it hands over meanwhile; 0: all at once.
         """
 
     @property
     def tally(self) -> BundleTally:
-        """What happened to bundles here."""
+        """Counts of what happened to bundles on this broker."""
 
     @property
     def background(self) -> BackgroundTasks:
-        """What it does besides answering."""
+        """Its background tasks."""
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings that hold now."""
+        """The settings in force."""
 
     @property
     def live(self) -> LiveSettings:
-        """The dynamic part of them, as it is now."""
+        """The dynamic settings."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether the broker takes clients: it runs, and its metadata session is alive."""
+        """Whether the broker accepts clients: it runs, and its metadata session is alive."""
 
     @property
     def is_leader(self) -> bool:
         """Whether it leads the cluster."""
 
     async def ask_leader(self) -> LeaderBroker | None:
-        """Ask the metadata store which broker leads the cluster now."""
+        """Read the leader from the metadata store."""
 
     def leader(self) -> LeaderBroker | None:
-        """The broker that leads the cluster; None while no broker does."""
+        """The cluster's leader; None if there is none."""
 
     async def active_brokers(self) -> list[str]:
-        """The ids of the brokers that are alive, sorted."""
+        """The ids of live brokers, sorted."""
 
     async def report_of(self, broker_id: str) -> LocalBrokerData | None:
-        """What a broker of the cluster reported last, its addresses too; None if it has left."""
+        """The last report of a broker, with its addresses; None if it has left."""
 
     def load_report(self) -> LocalBrokerData:
-        """What it measured last."""
+        """Its last measurement."""
 
     def limits(self) -> list[LimitSnapshot]:
-        """Every rate limit as it is now, with the producers and subscriptions that wait at it."""
+        """Every rate limit now, with the producers and subscriptions that wait for it."""

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class LeadershipProgram(Protocol):
-    """What runs beside a broker while it leads."""
+    """A program that runs beside a broker while it leads."""
 
     def __call__(self, leads: bool) -> None:
-        """The broker leads from now on, or leads no longer."""
+        """The broker became leader, or lost its leadership."""
 
 
 def no_program(leads: bool) -> None:
@@ -32,7 +32,7 @@ def no_program(leads: bool) -> None:
 
 
 class Leadership:
-    """Whether this broker leads, as its parts ask for it."""
+    """Whether this broker leads, for its other parts."""
 
     def __init__(
         self, election: LeaderElection, store: MetadataStore, registry: BrokerRegistry
@@ -46,18 +46,18 @@ class Leadership:
         return self._election.is_leader
 
     def is_connected_leader(self) -> bool:
-        """Whether it leads and its session with the metadata store is alive."""
+        """Whether it leads and its metadata session is alive."""
         return self._election.is_leader and self._store.connected
 
     async def gone_brokers(self, known: Iterable[str]) -> list[str]:
-        """On the leader: which of these brokers have left; on others: none."""
+        """On the leader, which of these brokers have left; on other brokers always empty."""
         if not self._election.is_leader:
             return []
         return sorted(set(known) - set(await self._registry.active()))
 
 
 class LeaderDuties:
-    """What follows from a change of leadership; the election reports to it."""
+    """Starts and ends what a leader does; the election notifies it."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class LeaderDuties:
         self._program = program
 
     def leadership_changed(self, leads: bool) -> None:
-        """This broker leads from now on, or leads no longer."""
+        """This broker became leader, or lost its leadership."""
         if leads:
             self._repairs.look()
         elif self._records is not None:

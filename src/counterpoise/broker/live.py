@@ -1,8 +1,8 @@
-"""The settings that hold now: what a broker was started with, and what was changed since.
+"""The settings in force: those of the start, and dynamic changes.
 
-Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once, and
-each broker reads them where it needs them: code that needs a setting reads `LiveSettings.config` at
-that moment; code that has to act upon a change subscribes.
+Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once. Code
+that needs a setting reads `LiveSettings.config` at that moment; code that has to act on a change
+subscribes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LiveSettings:
     """A broker's settings, kept in step with the cluster's dynamic configuration."""
 
     def __init__(self, started: BrokerConfig, store: MetadataStore, policies: Policies) -> None:
-        """``started``: the settings of the broker's own file and command line."""
+        """``started``: the settings from the broker's file and command line."""
         self._started = started
         self._store = store
         self._policies = policies
@@ -53,7 +53,7 @@ class LiveSettings:
         """What an administrator changed, as text by Pulsar's names; other rooms' settings too."""
 
     async def start(self, background: BackgroundTasks) -> None:
-        """Read what is set, and follow it from now on; raises `StoreUnavailable`."""
+        """Read the dynamic settings, and follow them from now on; raises `StoreUnavailable`."""
         leave_changes = self._store.subscribe(self._on_change)
         leave_session = self._store.subscribe_session(lambda _: self._news.set())
 
@@ -66,7 +66,7 @@ class LiveSettings:
         background.keep("the dynamic configuration", self._follow)
 
     def options(self, kind: type[T]) -> LiveOptions[T]:
-        """The options of one folder, by their class, as they are at each call."""
+        """The options of one class, current at each call."""
         (name,) = (it.name for it in fields(self._started) if _is_of(self._started, it.name, kind))
         read = attrgetter(name)
 
@@ -77,22 +77,22 @@ class LiveSettings:
         return now
 
     def close(self) -> None:
-        """Follow no longer."""
+        """Stop following."""
         if self._leave is not None:
             self._leave()
         self._listeners.clear()
 
     def subscribe(self, listener: Notify) -> StopListening:
-        """Call ``listener`` after each change; returns how to stop that."""
+        """Call ``listener`` after each change; returns a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def check(self, name: str, value: str) -> None:
-        """Raise `ConfigError` for a value that this broker could not run with."""
+        """Raise `ConfigError` for a value with which this broker could not run."""
         check_supported(with_dynamic(self._started, {**self.changed, name: value}), self._started)
 
     async def refresh(self) -> None:
-        """Take up what is set now; returns when it holds. Raises `StoreUnavailable`."""
+        """Apply the dynamic settings; returns when they are in force. Raises `StoreUnavailable`."""
         found = await self._policies.dynamic_settings()
         if found == self.changed:
             return

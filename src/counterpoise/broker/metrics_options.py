@@ -1,4 +1,4 @@
-"""What the metrics read from broker.conf: how many series there may be."""
+"""Settings from broker.conf for metrics: which series there are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """Which things have series of their own."""
+    """Which subjects have their own series."""
 
     bundles: bool = option(True, "exposeBundlesMetricsInPrometheus", dynamic=True)
     """Whether each bundle has metrics of its own (Pulsar's default is false: there one cannot see

@@ -1,4 +1,4 @@
-"""The parts of a broker, by what they are for; `assembly` makes them."""
+"""The parts of a broker, grouped by purpose; `assembly` builds them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipParts:
-    """Which bundles this broker owns, and whether it leads."""
+    """Bundle ownership and leadership."""
 
     election: LeaderElection
     leadership: Leadership
@@ -57,7 +57,7 @@ class OwnershipParts:
 
 @dataclass(frozen=True, slots=True)
 class LoadParts:
-    """What this broker knows of the load of the cluster."""
+    """The load of the cluster, as this broker knows it."""
 
     registry: BrokerRegistry
     cluster: ClusterLoad
@@ -69,7 +69,7 @@ class LoadParts:
 
 @dataclass(frozen=True, slots=True)
 class BundleParts:
-    """How bundles are looked up, placed, moved, split and repaired."""
+    """Lookup, placement, moves, splits and repair of bundles."""
 
     placer: PolicyPlacer
     repairs: OwnershipRepairs
@@ -80,7 +80,7 @@ class BundleParts:
 
 @dataclass(frozen=True, slots=True)
 class TopicParts:
-    """Topics: which exist, which are loaded, their schemas and their limits."""
+    """Topics, with their schemas and limits."""
 
     catalog: TopicCatalog
     schemas: SchemaRegistry
@@ -93,7 +93,7 @@ class TopicParts:
 
 @dataclass(frozen=True, slots=True)
 class BalancingParts:
-    """What reports this broker's load, and acts upon the cluster's."""
+    """Reports of this broker's load, and balancing of the cluster's."""
 
     reporter: LoadReporter
     keeper: LoadKeeper

@@ -24,7 +24,7 @@ from counterpoise.security.tls import TlsPort
 
 @dataclass(frozen=True, slots=True)
 class ServerSocket:
-    """A bound socket, and the TLS that is spoken there."""
+    """A bound socket, and its TLS if any."""
 
     socket: socket.socket
     tls: ssl.SSLContext | None
@@ -40,13 +40,13 @@ class ServerSocket:
 
 @dataclass(frozen=True, slots=True)
 class ServerSockets:
-    """Every socket of a broker: those of the binary protocol and those of the admin API."""
+    """Every socket of a broker: of the binary protocol and of the admin API."""
 
     service: tuple[ServerSocket, ...]
     web: tuple[ServerSocket, ...]
 
     def addresses(self, config: BrokerConfig) -> Addresses:
-        """Where the broker is reached: at the listeners that are advertised, else at its host."""
+        """The broker's addresses: of the advertised listeners, else of its host."""
         host = config.advertised_address
         web, web_tls = _ports(self.web)
         listeners = listeners_of(config.advertised_listeners, config.internal_listener_name)
@@ -65,7 +65,7 @@ class ServerSockets:
 
 
 def _ports(sockets: tuple[ServerSocket, ...]) -> tuple[int | None, int | None]:
-    """The plain port and the one for TLS."""
+    """The plain port and the TLS port."""
     found = {each.tls is not None: each.port for each in sockets if not each.listener}
     return found.get(False), found.get(True)
 
@@ -77,8 +77,8 @@ def _url(scheme: str, host: str, port: int | None) -> str | None:
 def open_server_sockets(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSockets:
     """Bind every port that the settings name; ``stack`` closes them again.
 
-    Raises `ConfigError` for settings that do not go together or certificates that cannot be used,
-    and OSError for a port that is taken.
+    Raises `ConfigError` for contradictory settings or certificates that cannot be used, and OSError
+    for a port that is taken.
     """
     tls = config.tls
     service_tls = partial(TlsPort, tls, protocols=tls.protocols, ciphers=tls.ciphers)

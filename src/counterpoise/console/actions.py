@@ -1,4 +1,4 @@
-"""Carry out what was confirmed, one action at a time for each bundle, and log what happens."""
+"""Carries out confirmed actions, at most one for each bundle, and logs what happens."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class BusyError(RuntimeError):
 
 
 class Actions:
-    """Every action of this console, from all of its pages."""
+    """All actions of this console, from all of its pages."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Actions:
         ended: Callable[[MoveOutcome], None],
         trail: ActionTrail | None = None,
     ) -> None:
-        """``ended`` hears of each move that was carried out; ``trail`` keeps all of it."""
+        """``ended`` gets each move that was carried out; ``trail`` records every action."""
         self.trail = trail
         self._clock_ms = clock_ms
         self._ended = ended
@@ -154,7 +154,7 @@ class Actions:
     def drain(
         self, plan: ActionPlan, operator: Operator, drain_with: DrainWith, drain_plan: Round
     ) -> Activity:
-        """Empty a broker as planned; raises `BusyError`."""
+        """Drain a broker as planned; raises `BusyError`."""
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             drain = drain_with(session, lambda sentence: self._log(activity, sentence))
@@ -172,7 +172,7 @@ class Actions:
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
 
     def stop(self, activity: Activity) -> None:
-        """Begin nothing more of it; what began ends by itself."""
+        """Start nothing more of it; what has begun ends by itself."""
         if activity.task is not None and activity.state is ActionState.RUNNING:
             activity.task.cancel()
 

@@ -1,4 +1,4 @@
-"""The rounds of a balancer that runs elsewhere, and what it saw, from the history that it keeps."""
+"""Rounds and recorded loads of a balancer that runs elsewhere, from its history."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ WINDOW_MS = 6 * 3600 * 1000
 
 
 class RoundReader(Protocol):
-    """Where rounds are kept."""
+    """Reads rounds from a history."""
 
     def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
-        """The rounds after that, oldest first, and the balancer's state in a sentence.
+        """The rounds after a time, oldest first, and the balancer's state in a sentence.
 
         Raises OSError or ValueError, whose text says why there are none.
         """
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
-        """What was recorded of a bundle or a broker after that; raises OSError or ValueError."""
+        """The recorded load of a bundle or a broker after a time; raises OSError or ValueError."""
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
         """Order the balancer to ``go``, ``pause`` or ``stop``; raises OSError or ValueError."""
 
 
 class BalancerRounds:
-    """Polls what a balancer keeps, and passes on what an operator wants of it."""
+    """Polls a balancer's history, and passes an operator's orders on."""
 
     def __init__(self, reader: RoundReader | None, clock_ms: MillisecondClock) -> None:
         self._reader = reader
@@ -54,7 +54,7 @@ class BalancerRounds:
 
     @property
     def accepts_control(self) -> bool:
-        """Whether there is a balancer that listens."""
+        """Whether there is a balancer that follows orders."""
         return self._reader is not None
 
     async def recorded(self, what: TileKind, key: str, span_ms: int) -> RecordedLoad:

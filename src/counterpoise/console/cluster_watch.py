@@ -1,4 +1,4 @@
-"""The one who looks at the cluster for every open page."""
+"""Looks at the cluster once for every open page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NOTHING: Mapping[str, CompletedMove] = MappingProxyType({})
 
 
 class ClusterWatch:
-    """Looks again and again, and keeps what was seen last; pages read it when they want."""
+    """Polls the cluster, and keeps the last result for the pages."""
 
     def __init__(
         self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: MillisecondClock
@@ -79,7 +79,7 @@ class ClusterWatch:
         self._settings_at = self._advised_at = self._asked_at = -SETTINGS_EVERY_S
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         while True:
             try:
                 await self.look()
@@ -89,7 +89,7 @@ class ClusterWatch:
             await asyncio.sleep(self.options.watch.every_s)
 
     async def look(self) -> None:
-        """Look once."""
+        """Poll once."""
         rows = await self._collector.poll()
         asked = self.moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
@@ -111,7 +111,7 @@ class ClusterWatch:
         self.throttled = await self._throttling.look(self.address, answering)
 
     def move_completed(self, outcome: MoveOutcome) -> None:
-        """Take note of a move that was carried out, before anybody reports it."""
+        """Note a move that was carried out, before brokers report it."""
         row = self.picture.view.bundle_index(outcome.bundle)
         if outcome.status is MoveStatus.MOVED and outcome.owner and row is not None:
             source = bundle_line(self.picture, row).owner
@@ -131,7 +131,7 @@ class ClusterWatch:
         self.sheds = await sheds_by_itself(self._admin, addresses)
 
     async def _ask_rounds(self, brokers: Iterable[str]) -> None:
-        """The rounds of each broker that publishes them; Apache's brokers do not."""
+        """Read the rounds of each broker that publishes them; Apache's brokers do not."""
         asked = [each for each in brokers if self._answers_rounds.get(each, True)]
         answers = await asyncio.gather(*(self._rounds_of(each) for each in asked))
         shed: tuple[RoundSummary, ...] = ()
@@ -175,7 +175,7 @@ def seen(
     rows: ReportRows,
     moved: Mapping[str, CompletedMove] = NOTHING,
 ) -> tuple[FoldState, ObservedHistory, ClusterPicture]:
-    """What is known after a poll; `moved` are moves that were carried out from here."""
+    """The state after a poll; `moved` are moves that were carried out from here."""
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     gaps = rows["kind"] == GAP

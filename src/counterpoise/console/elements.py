@@ -1,4 +1,4 @@
-"""The few elements that the page is made of, each usable by keyboard and screen reader."""
+"""The elements of the page, each usable by keyboard and screen reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 
 class Text(TextElement):
-    """An element of any kind that holds text, which is never taken for HTML."""
+    """An element that holds text, which is never interpreted as HTML."""
 
     def __init__(self, tag: str, text: str = "", classes: str = "") -> None:
         super().__init__(tag=tag, text=text)
@@ -19,14 +19,14 @@ class Text(TextElement):
 
 
 def attributes(element: ui.element, **given: str) -> ui.element:
-    """Set attributes whatever their values hold; ``_`` stands for ``-``."""
+    """Set attributes to any values; ``_`` in a name stands for ``-``."""
     for name, value in given.items():
         element.props[name.replace("_", "-")] = value
     return element
 
 
 def section(label: str, classes: str = "") -> ui.element:
-    """A region of the page that can be jumped to."""
+    """A landmark region of the page."""
     made = ui.element("section").classes(classes)
     attributes(made, aria_label=label)
     return made
@@ -46,7 +46,7 @@ KINDS = {">": "number", ".": "sentence"}
 
 
 class Row(NamedTuple):
-    """A line of a grid: what it stands for, its cells, and whether to mark it."""
+    """A row of a grid: its key, its cells, and whether to mark it."""
 
     key: str
     cells: Sequence[str]
@@ -54,10 +54,10 @@ class Row(NamedTuple):
 
 
 class Grid:
-    """A table whose cells change in place, so that a reader keeps the place in it.
+    """A table whose cells change in place, so that a screen reader keeps its position.
 
-    `columns` are headings; those that end with ``>`` are of numbers, with ``.`` of sentences. With
-    `choose`, the first cell of each row is a button that hands it the row's key.
+    `columns` are headings; those that end with ``>`` hold numbers, with ``.`` sentences. With
+    `choose`, the first cell of each row is a button that passes the row's key on.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ ALARMING = (BalancerState.LATE, BalancerState.UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class FleetPageOptions:
-    """How often clusters are looked at, and under which names the page may be asked for."""
+    """How often clusters are polled, and under which host names the page is served."""
 
     every_s: float
     within_s: float

@@ -1,7 +1,7 @@
-"""Refuse requests that a web page of another site makes through an operator's browser.
+"""Refuses requests that a page of another site makes through an operator's browser.
 
 Checks the headers of `counterpoise.security.own_site`, on the WebSocket as well: a browser opens
-one to any site, and its Origin header alone names the page that did.
+one to any site, and only its Origin header names the page that did.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEADERS = {
 
 
 class OwnSite:
-    """Middleware that lets through what the console's own page asks, and programs; else 403."""
+    """Middleware that admits requests of the console's own page and of programs; 403 for others."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
         """``names``: those under which the console may be asked for, besides addresses."""
@@ -46,7 +46,7 @@ class OwnSite:
         await self._app(scope, receive, _with_headers(send))
 
     def refusal(self, headers: Headers, *, navigation: bool = False) -> str:
-        """Why not; empty when it may pass. ``navigation``: a link to the page was followed."""
+        """Why a request is refused; empty if it is not. ``navigation``: a link to the page."""
         host = headers.get("host", "")
         name = host_of(host)
         if not (name in self._names or is_local_name(name)):

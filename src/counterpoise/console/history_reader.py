@@ -1,4 +1,4 @@
-"""A balancer's rounds and the loads it saw, from its history, which is read and never written."""
+"""A balancer's rounds and recorded loads, read from its history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOADS = ["poll_id", "broker", *RATES]
 
 
 class HistoryReader:
-    """Reads what is new in a history since it was asked last."""
+    """Reads what is new in a history since the last call."""
 
     def __init__(self, reader: TablesReader) -> None:
         self._reader = reader

@@ -15,7 +15,7 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a cluster is looked at."""
+    """How a cluster is polled."""
 
     addresses: Sequence[str]
     """Admin URLs, tried in turn."""
@@ -29,7 +29,7 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """Where the console is served, about what, and by which rules it gives advice."""
+    """Where the console is served, for which cluster, and the rules of its advice."""
 
     watch: WatchOptions
     strategy: Callable[[Settings], tuple[Strategy, str]]

@@ -1,4 +1,4 @@
-"""The page: what one browser shows. Everything that it says is decided in `picture/`."""
+"""The page in one browser. Its content is decided in `picture/`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Page:
         self._theme = 0
 
     def build(self) -> None:
-        """Lay the page out, and refresh it as long as a browser has it open."""
+        """Build the page, and refresh it while a browser has it open."""
         session = self._session
         ui.add_css(STYLE)
         self._dark = ui.dark_mode(None)

@@ -1,4 +1,4 @@
-"""What the parts of one open page share: whose page it is, what is chosen, what to say aloud."""
+"""What the parts of one open page share: its operator, the selection, announcements."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class PageSession:
 
     @property
     def picture(self) -> ClusterPicture:
-        """What is known now."""
+        """The present picture of the cluster."""
         return self.sources.watch.picture
 
     def choose(self, what: TileKind | None, key: str = "") -> None:
-        """Show this broker or bundle."""
+        """Select a broker or bundle."""
         self.what, self.key = what, key
         for each in self.on_choice:
             each()
@@ -61,5 +61,5 @@ class PageSession:
 
 @lru_cache(maxsize=8)
 def drawn(picture: ClusterPicture, area: Area, only: str) -> tuple[Tile, ...]:
-    """The tiles of a picture, made once for all pages that show it."""
+    """The tiles of a picture, computed once for all pages that show it."""
     return treemap(picture, area, only)

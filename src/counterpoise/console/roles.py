@@ -1,4 +1,4 @@
-"""The operator of a page, and whether the cluster permits what it asks: the cluster decides."""
+"""A page's operator, and what the cluster permits that operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The role in which a page asks the cluster."""
+    """The role in which a page uses the cluster."""
 
     security: ClientSecurity = ANONYMOUS
     """The credentials to present, and the authorities to trust."""
@@ -64,7 +64,7 @@ class Standing:
 
 
 async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
-    """Whether the operator may move and split bundles, as the first address that answers says."""
+    """Whether the operator may move and split bundles, as the first responding broker says."""
     heard = ""
     async with operator.session() as session:
         admin = Admin(session, AdminOptions(timeout_s=PATIENCE_S))
@@ -83,7 +83,7 @@ async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
 
 
 def subject_of(token: str) -> str:
-    """The subject that a JSON Web Token names, unverified; empty when it is none."""
+    """The subject in a JSON Web Token, unverified; empty if there is none."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""

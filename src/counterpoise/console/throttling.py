@@ -1,4 +1,4 @@
-"""Ask brokers which limits hold producers back: ours list them, Apache's count them in metrics."""
+"""Reads which limits throttle producers: our brokers list them, Apache's count in metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTER = re.compile(
 
 
 class Throttling:
-    """Remembers how each broker is asked, and what its counters were."""
+    """Remembers how to read each broker, and its last counters."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -27,7 +27,7 @@ class Throttling:
     async def look(
         self, address: Callable[[str], str], brokers: Iterable[str]
     ) -> tuple[ReachedLimit, ...]:
-        """Every limit at which producers wait, of the brokers that answer."""
+        """Every limit at which producers wait, of the brokers that respond."""
         found = await asyncio.gather(*(self._ask(address(each), each) for each in brokers))
         return tuple(limit for each in found for limit in each)
 
@@ -48,7 +48,7 @@ class Throttling:
 
 
 def counters(body: bytes) -> dict[str, float]:
-    """How often publishing to each topic was limited, from the text of `/metrics`."""
+    """How often each topic's publishing was limited, from the text of `/metrics`."""
     found: dict[str, float] = {}
     for topic, value in _COUNTER.findall(body):
         name = topic.decode(errors="replace")

@@ -21,7 +21,7 @@ class TradeFiles:
         self._read: dict[Path, tuple[float, tuple[Trade, ...]]] = {}
 
     def __call__(self) -> list[tuple[str, tuple[Trade, ...]]]:
-        """The results by file; what cannot be read is left out until it can."""
+        """The results by file; unreadable files are left out."""
         found = []
         for path in self._paths:
             try:
@@ -35,7 +35,7 @@ class TradeFiles:
 
 
 def trades_of(text: bytes) -> tuple[Trade, ...]:
-    """The trades of a file's text, the best score first; raises ValueError, TypeError, KeyError."""
+    """The results in a file's text, best score first; raises ValueError, TypeError, KeyError."""
     names = [each.name for each in fields(BacktestResult)]
     results = [BacktestResult(**{name: row[name] for name in names}) for row in orjson.loads(text)]
     best = {id(each) for each in best_trades(results)}

@@ -1,1 +1,1 @@
-"""What a person is shown of a cluster: from frozen views to what a page draws, without a page."""
+"""What a person is shown of a cluster: from frozen views to drawable values, without a page."""

@@ -1,4 +1,4 @@
-"""Plans of an operator's actions: what each broker carries afterwards, and what speaks against it.
+"""Plans of an operator's actions: each broker's load afterwards, and objections.
 
 The plan that is shown is the frozen value that is carried out.
 """
@@ -69,7 +69,7 @@ class ActionPlan:
 
 
 def plan_transfer(picture: ClusterPicture, bundle: str, destination: str) -> ActionPlan:
-    """Give a bundle to a broker that is named."""
+    """Move a bundle to a named broker."""
     title = f"Transfer {bundle} to {destination}"
     source, refused = _owner(picture, bundle)
     if not refused and destination == source:
@@ -89,7 +89,7 @@ def plan_transfer(picture: ClusterPicture, bundle: str, destination: str) -> Act
 
 
 def plan_unload(picture: ClusterPicture, bundle: str) -> ActionPlan:
-    """Take a bundle from its broker; the cluster's own placement finds it another."""
+    """Unload a bundle; the cluster's own placement chooses another broker."""
     title = f"Unload {bundle}"
     source, refused = _owner(picture, bundle)
     if refused:
@@ -130,7 +130,7 @@ def plan_split(picture: ClusterPicture, bundle: str) -> ActionPlan:
 def of_moves(
     picture: ClusterPicture, action: Action, title: str, moves: Sequence[Move], steps: Sequence[str]
 ) -> ActionPlan:
-    """A plan that consists of moves, with what they do to the picture."""
+    """A plan of moves, with their effect on the brokers."""
     after = projected(picture.view, moves)
     then = ClusterPicture(picture.at_ms, after)
     loads, heat = _loads(picture.view), _ratios(picture.view)
@@ -151,7 +151,7 @@ def of_moves(
 
 
 def projected(view: ClusterView, moves: Sequence[Move]) -> ClusterView:
-    """The view as it is once these have moved."""
+    """The view after these moves."""
     projection = Projection(view)
     for move in moves:
         projection = projection.after(move.decision)
@@ -176,7 +176,7 @@ def _move(picture: ClusterPicture, bundle: str, source: str, destination: str | 
 
 
 def _owner(picture: ClusterPicture, bundle: str) -> tuple[str, str]:
-    """The broker that owns it, or why nothing can be done with it."""
+    """The bundle's owner, or why it cannot be moved."""
     if picture.trouble:
         return "", picture.trouble
     row = picture.view.bundle_index(bundle)

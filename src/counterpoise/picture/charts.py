@@ -1,6 +1,6 @@
-"""Tiles and series as the options of Apache ECharts, the charts that the page's library brings.
+"""Tiles and series as options of Apache ECharts, which the page's library contains.
 
-A name from the cluster is only ever a value, never a key: the library takes some keys for programs.
+A name from the cluster is only ever a value, never a key: the library runs some keys as programs.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
 
 
 def treemap_series(tiles: Sequence[Tile]) -> Options:
-    """What changes of them with every look."""
+    """The part of them that changes with every poll."""
     whole = sum(tile.value for tile in tiles)
     return {
         "type": "treemap",
@@ -125,7 +125,7 @@ def line_options(curve: LoadCurve, name: str) -> Options:
 
 
 def trade_options(trades: Sequence[Trade]) -> Options:
-    """Backtests as points: how much was moved, and how even it made the brokers."""
+    """Backtests as points: load moved against imbalance."""
     best = sorted((each for each in trades if each.best), key=lambda each: each.moved)
     most = max((each.moved for each in trades), default=0.0)
     return {
@@ -201,5 +201,5 @@ def _node(tile: Tile, whole: float) -> Options:
 
 
 def _plain(text: str) -> str:
-    """Text in which the charts find nothing to fill in, and no style."""
+    """Text without placeholders and styles that the charts would interpret."""
     return text.replace("{", "(").replace("}", ")").replace("|", "/")

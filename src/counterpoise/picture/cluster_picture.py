@@ -1,4 +1,4 @@
-"""A picture of a cluster: everything that is known of it at one moment, as a page needs it."""
+"""A picture of a cluster: everything that a page needs at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ NO_OWNER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class CompletedMove:
-    """A move that has ended, and that load reports may not show yet.
+    """A move that has ended, and may not be in load reports yet.
 
     Apache's brokers report when their load changed a good deal, or after a quarter of an hour.
     """
@@ -28,13 +28,13 @@ class CompletedMove:
     at_ms: int
 
     def is_news(self, reported_ms: Mapping[str, int]) -> bool:
-        """Whether one of both has not reported since."""
+        """Whether one of its brokers has not reported since."""
         return any(reported_ms.get(each, 0) <= self.at_ms for each in (self.source, self.owner))
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterPicture:
-    """A frozen snapshot of a cluster, with what reports do not say yet."""
+    """A frozen snapshot of a cluster, with moves that reports do not show yet."""
 
     at_ms: int
     """When, milliseconds since 1970."""
@@ -48,14 +48,14 @@ class ClusterPicture:
 
     @staticmethod
     def nothing() -> "ClusterPicture":
-        """Before the first look."""
+        """The picture before the first poll."""
         return ClusterPicture(0, cluster_view(FoldState.empty(), 0))
 
     @cached_property
     def owners(self) -> Indices:
-        """The owner of each bundle, an index into the view's brokers, or `NO_OWNER`.
+        """The owner of each bundle: an index into the view's brokers, or `NO_OWNER`.
 
-        While a bundle changes hands two brokers may report it; the later in order is taken.
+        While a bundle changes hands two brokers may report it; the later one in order counts.
         """
         view = self.view
         owners = np.full(len(view.bundles), NO_OWNER, dtype=np.intp)
@@ -70,7 +70,7 @@ class ClusterPicture:
 
     @cached_property
     def twice(self) -> Mapping[str, tuple[str, ...]]:
-        """Bundles that more than one broker reports: they change hands just now."""
+        """Bundles that several brokers report, because they are changing hands."""
         members, view = self.view.members, self.view
         if len(members) == len(view.bundles):
             return {}
@@ -91,7 +91,7 @@ class ClusterPicture:
         return np.nan_to_num(self.view.bundle.short.rate(), posinf=0.0, neginf=0.0)
 
     def per_broker(self, of_bundles: Floats) -> Floats:
-        """A figure of bundles, added up by their owners."""
+        """A figure of bundles, summed by owner."""
         owned = self.owners != NO_OWNER
         count = len(self.view.brokers)
         return np.bincount(self.owners[owned], of_bundles[owned], minlength=count).astype(float)

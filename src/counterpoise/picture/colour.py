@@ -1,7 +1,7 @@
-"""Colours that say how loaded a broker is, and stay readable for everybody.
+"""Colours for the load of brokers, with readable contrast.
 
-Blue is less than the mean, grey the mean, orange to red more: a scale for colour-blind people,
-too. Tiles bring their own background, so one set serves a light and a dark page.
+Blue is less than the mean, grey the mean, orange to red more: a scale that colour-blind people can
+read. Tiles have their own background, so one set serves a light and a dark page.
 """
 
 from itertools import pairwise
@@ -33,7 +33,7 @@ class Paint(NamedTuple):
 
 
 def of_load(ratio: float | None, prominence: float = 1.0) -> Paint:
-    """The paint of a load ÷ the mean; None when it is not known.
+    """The paint of a load ÷ the mean; None if unknown.
 
     ``prominence`` from 0 to 1: how large this one is among those of the same broker.
     """

@@ -1,4 +1,4 @@
-"""The cluster in a line of figures, and in a sentence for screen readers."""
+"""The cluster as a line of key figures, and as a sentence for screen readers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What the console observed of a cluster: loads for a while, and every change of an owner.
+"""What the console has observed: recent loads, and every change of an owner.
 
 A fold of pictures, bounded in memory however long a page stays open and however large the cluster.
 """
@@ -42,7 +42,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnerChange:
-    """A change of a bundle's owner; an empty name stands for no broker."""
+    """A change of a bundle's owner; an empty name means no broker."""
 
     at_ms: int
     bundle: str
@@ -88,7 +88,7 @@ class ObservedHistory:
     last: ClusterPicture | None = None
 
     def after(self, picture: ClusterPicture) -> "ObservedHistory":
-        """With one more picture; one in which the cluster did not answer changes nothing."""
+        """The history with one more picture; if the cluster did not respond, it is unchanged."""
         if picture.trouble or not picture.at_ms:
             return self
         changes, away = self._changed(picture)
@@ -119,7 +119,7 @@ class ObservedHistory:
         return LoadCurve(tuple(at for at, _ in found), tuple(flow for _, flow in found), ())
 
     def of_bundle(self, bundle: str) -> tuple[OwnerChange, ...]:
-        """What happened to one bundle, the latest first."""
+        """What happened to one bundle, latest first."""
         return tuple(each for each in reversed(self.changes) if each.bundle == bundle)
 
     def _sampled(self, picture: ClusterPicture) -> tuple[LoadSample, ...]:
@@ -179,7 +179,7 @@ class ObservedHistory:
 
 @dataclass(frozen=True, slots=True)
 class LoadCurve:
-    """Load over time; None where there was nothing to be seen."""
+    """Load over time; None where it was not seen."""
 
     times_ms: tuple[int, ...]
     bytes_per_s: tuple[float | None, ...]

@@ -45,7 +45,7 @@ def of_limits(broker: str, limits: Iterable[Mapping[str, Any]]) -> tuple[Reached
 def of_metrics(
     broker: str, counts: Mapping[str, float], before: Mapping[str, float]
 ) -> tuple[ReachedLimit, ...]:
-    """What Apache's counters of rate-limited publishing say since the look before."""
+    """The limits that Apache's counters of throttled publishing show since the last poll."""
     return tuple(
         ReachedLimit(
             broker,

@@ -16,14 +16,14 @@ EMPTY: Final = LoadCurve((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoad:
-    """What is known from before, and beside, what a page saw itself."""
+    """What a history knows in addition to what a page has seen itself."""
 
     curve: LoadCurve = EMPTY
     changes: tuple[OwnerChange, ...] = ()
     """The latest last."""
 
     def with_seen(self, seen: LoadCurve) -> LoadCurve:
-        """The recorded curve, and after its end what was seen since."""
+        """The recorded curve, followed by what was seen since."""
         last = self.curve.times_ms[-1] if self.curve.times_ms else -1
         first = next((i for i, at in enumerate(seen.times_ms) if at > last), len(seen.times_ms))
         return LoadCurve(
@@ -51,7 +51,7 @@ def of_broker(times_ms: Indices, flows: Floats, messages: Floats) -> RecordedLoa
 
 
 def _thinned(times_ms: Indices, flows: Floats, messages: Floats) -> LoadCurve:
-    """At most `POINTS_MOST` points, each the mean of those in its part of the time."""
+    """At most `POINTS_MOST` points, each the mean of its interval."""
     if len(times_ms) > POINTS_MOST:
         first, last = int(times_ms[0]), int(times_ms[-1])
         place = (times_ms - first) * POINTS_MOST // (last - first + 1)

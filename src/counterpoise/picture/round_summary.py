@@ -1,4 +1,4 @@
-"""Every decision and non-decision, with its sentence; what did not change is said once."""
+"""Decisions and rejections as sentences; repeated ones are merged."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ REASONS_MOST: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One thing that was done, or not done, and why."""
+    """One action or non-action, with its reason."""
 
     subject: str
     sentence: str
@@ -27,7 +27,7 @@ class Explanation:
 
     @property
     def whole(self) -> str:
-        """All of it in a sentence that names what it is about, and nothing twice."""
+        """The explanation as one sentence that names its subject once."""
         subject = "" if self.subject in self.sentence else f"{self.subject}: "
         known = not self.setting or self.setting in self.sentence
         return f"{subject}{self.sentence}" + ("" if known else f" ({self.setting})")
@@ -35,7 +35,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class RoundSummary:
-    """One round for a person; several in a row that said the same are one."""
+    """One round for a person; consecutive rounds that say the same are one."""
 
     at_ms: int
     until_ms: int
@@ -66,7 +66,7 @@ class RoundSummary:
 def summarize_round(
     made: Round, outcomes: Mapping[str, MoveOutcome], view: ClusterView | None = None
 ) -> RoundSummary:
-    """A round for a person; with the view that it was decided on, also what comes of it."""
+    """A round for a person; with the view it was decided on, also its expected effect."""
     moves = tuple(
         Explanation(
             move.bundle,
@@ -121,7 +121,7 @@ def _moved(source: str, destination: str | None, sentence: str, placement: str) 
 
 
 def with_round(known: tuple[RoundSummary, ...], new: RoundSummary) -> tuple[RoundSummary, ...]:
-    """With one more round at the end; the figures of one that says the same are the newer ones."""
+    """The rounds with one more at the end; if it says the same, only the figures are updated."""
     if known and _same(known[-1], new):
         merged = replace(new, at_ms=known[-1].at_ms, rounds=known[-1].rounds + 1)
         return (*known[:-1], merged)
@@ -131,7 +131,7 @@ def with_round(known: tuple[RoundSummary, ...], new: RoundSummary) -> tuple[Roun
 def about(
     rounds: Iterable[RoundSummary], subject: str
 ) -> tuple[tuple[RoundSummary, Explanation], ...]:
-    """What was said of one bundle or broker, the latest first."""
+    """What was said of one bundle or broker, latest first."""
     return tuple(
         (each, explanation)
         for each in reversed(tuple(rounds))
@@ -141,7 +141,7 @@ def about(
 
 
 def _same(one: RoundSummary, other: RoundSummary) -> bool:
-    """Whether two rounds moved nothing for the same reasons, whatever their figures."""
+    """Whether two rounds moved nothing for the same reasons, apart from figures."""
 
     def reasons(each: RoundSummary) -> frozenset[tuple[str, str]]:
         return frozenset((explanation.subject, explanation.setting) for explanation in each.stays)

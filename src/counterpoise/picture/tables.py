@@ -1,4 +1,4 @@
-"""The same as the picture, in rows: for a keyboard, a screen reader, and for exact figures."""
+"""The picture as table rows, for a keyboard, a screen reader, and exact figures."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class BrokerLine:
 
 
 def broker_lines(picture: ClusterPicture) -> tuple[BrokerLine, ...]:
-    """Every broker, the most loaded first; those that never answered come last."""
+    """Every broker, most loaded first; those that never responded last."""
     view = picture.view
     flows, messages = (
         picture.per_broker(picture.bundle_bytes),

@@ -1,11 +1,11 @@
-"""Backtests on their trade-off: how even the brokers were, and how much was moved for it."""
+"""Backtests as trade-offs: how even the brokers were, and how much was moved for it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """How one strategy did."""
+    """The result of one strategy."""
 
     label: str
     moved: float

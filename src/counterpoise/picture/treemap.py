@@ -1,4 +1,4 @@
-"""Brokers as areas, their bundles as areas within: by load, aggregated to what a person can see."""
+"""Brokers as areas with their bundles inside, by load; small bundles are aggregated."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Area(StrEnum):
 
 
 class TileKind(StrEnum):
-    """What a tile is."""
+    """The kind of a tile."""
 
     BROKER = "broker"
     BUNDLE = "bundle"
@@ -47,7 +47,7 @@ class TileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One area; `key` names what it stands for, and `label` is what fits onto it."""
+    """One area; `key` identifies its subject, and `label` is the text that fits onto it."""
 
     what: TileKind
     key: str
@@ -60,7 +60,7 @@ class Tile:
 
 
 def treemap(picture: ClusterPicture, area: Area = Area.BYTES, only: str = "") -> tuple[Tile, ...]:
-    """A tile for each broker, largest first, or for `only` one; their largest bundles within."""
+    """A tile for each broker, largest first, or for `only` one, with its largest bundles inside."""
     measure, formatted = MEASURES[area]
     values, view = measure(picture), picture.view
     chosen = [i for i, name in enumerate(view.brokers) if not only or name == only]
@@ -75,7 +75,7 @@ def treemap(picture: ClusterPicture, area: Area = Area.BYTES, only: str = "") ->
 
 @dataclass(frozen=True, slots=True)
 class _Brush:
-    """What one treemap is drawn with."""
+    """The settings of one treemap."""
 
     picture: ClusterPicture
     values: Floats
@@ -136,12 +136,12 @@ class _Brush:
 
 
 def _headline(name: str, load: str, state: str, brokers: int) -> str:
-    """A broker's headline: what distinguishes it first, since the end is cut off."""
+    """A broker's headline; what distinguishes it comes first, since the end is cut off."""
     return state if brokers > CROWD else f"{state} {name}  {load}"
 
 
 def short_name(bundle: str) -> str:
-    """A bundle's name as it fits onto a tile: its namespace, and where its range begins."""
+    """A bundle's name for a tile: its namespace, and where its range begins."""
     namespace = namespace_of(bundle).rpartition("/")[2]
     return f"{namespace} {range_of(bundle).partition('_')[0]}"
 

@@ -1,1 +1,1 @@
-"""Schemas of topics: versions, and what goes with what."""
+"""Schemas of topics: their versions and compatibility."""

@@ -35,7 +35,7 @@ CHECKS_MAX: Final = 20_000
 
 
 class NotAvro(ValueError):
-    """A declaration that is no Avro schema."""
+    """The declaration is no Avro schema."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class _SchemaSide:
                 self._collect(kind, namespace)
 
     def resolve(self, schema: Any, namespace: str) -> tuple[str, Any, str]:
-        """Return a schema's kind, its declaration and the namespace inside it."""
+        """A schema's kind, its declaration and the namespace inside it."""
         if isinstance(schema, list):
             return "union", schema, namespace
         if isinstance(schema, str):
@@ -94,7 +94,7 @@ def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
 
 
 def _full_names(schema: Mapping[str, Any], namespace: str) -> set[str]:
-    """What a named type answers to: its name and its aliases, in full."""
+    """A named type's full name and full aliases."""
     name = _full_name(schema, namespace)
     inside = name.rpartition(".")[0]
     aliases = (_full_name({"name": alias}, inside) for alias in schema.get("aliases", ()))
@@ -108,10 +108,10 @@ def _inside(schema: Mapping[str, Any], namespace: str) -> str:
 
 
 def why_unreadable(reader: Any, writer: Any) -> str | None:
-    """Say why ``reader`` cannot read what ``writer`` wrote; None if it can.
+    """Why ``reader`` cannot read what ``writer`` wrote; None if it can.
 
-    Raises `NotAvro` for a declaration that is no Avro schema, or takes more than `CHECKS_MAX`
-    comparisons: of two unions each branch may have to be held against each.
+    Raises `NotAvro` for a declaration that is no Avro schema, or needs more than `CHECKS_MAX`
+    comparisons: of two unions each branch may have to be compared with each.
     """
     try:
         return _Resolution(_SchemaSide(reader), _SchemaSide(writer)).check(

@@ -24,7 +24,7 @@ _OF_CONSUMERS: Final = frozenset(("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "
 def why_refused(
     versions: Sequence[Schema], new: Schema, strategy: str, *, consumer: bool = False
 ) -> str | None:
-    """Say why a topic with these versions, the newest last, does not take ``new``; None if it does.
+    """Why a topic with these versions, the newest last, refuses ``new``; None if it accepts it.
 
     A transitive strategy compares with all of them, another with the newest
     (``SchemaRegistryServiceImpl``).
@@ -37,7 +37,7 @@ def why_refused(
 
 
 def why_incompatible(existing: Schema, new: Schema, strategy: str = "FULL") -> str | None:
-    """Say why a topic that has ``existing`` does not take ``new``; None if it does.
+    """Why ``new`` is incompatible with ``existing``; None if it is not.
 
     Under BACKWARD the new one must read what the existing one wrote, under FORWARD the reverse,
     under FULL both.

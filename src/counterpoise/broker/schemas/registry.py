@@ -52,7 +52,7 @@ class SchemaRegistry:
         options: LiveOptions[SchemaOptions] = SchemaOptions,
         root: str = paths.SCHEMAS,
     ) -> None:
-        """``root``: below which the nodes are; Pulsar's own are below `paths.SCHEMAS`."""
+        """``root``: the parent of the nodes; Pulsar's own are below `paths.SCHEMAS`."""
         self._root = root
         self._store = store
         self._policies = policies
@@ -72,7 +72,7 @@ class SchemaRegistry:
         return schemas[number], version_bytes(number)
 
     async def versions(self, topic: TopicName) -> list[Schema]:
-        """All schemas of a topic, the oldest first; a version is the place in this list."""
+        """All schemas of a topic, oldest first; a version is the index in this list."""
         with store_errors_as_not_ready():
             stored = await self._stored(topic)
         return list(await self._read(topic, stored))
@@ -80,7 +80,7 @@ class SchemaRegistry:
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
         """Register a producer's schema unless the topic has it already; returns its version.
 
-        Raises `BrokerError` (IncompatibleSchema) where the topic's strategy or policies forbid it.
+        Raises `BrokerError` (IncompatibleSchema) if the topic's strategy or policies forbid it.
         """
         rules = await self.rules(topic)
         path = paths.schemas(topic, self._root)
@@ -139,13 +139,13 @@ class SchemaRegistry:
             )
 
     async def rules(self, topic: TopicName) -> SchemaOptions:
-        """What holds for the schemas of a topic."""
+        """The schema settings that hold for a topic."""
         if self._policies is None:
             return self._options()
         return rules_for(await self._policies.policies_of(topic), self._options())
 
     async def _stored(self, topic: TopicName) -> Stored | None:
-        """The topic's node; raises `BrokerError` where Pulsar's own brokers have its schemas."""
+        """The topic's node; raises `BrokerError` if Pulsar's own brokers have its schemas."""
         if (
             self._root != paths.SCHEMAS
             and topic.namespace_name != SYSTEM_NAMESPACE
@@ -160,7 +160,7 @@ class SchemaRegistry:
         return await self._store.get(paths.schemas(topic, self._root))
 
     async def _read(self, topic: TopicName, stored: Stored | None) -> Sequence[Schema]:
-        """What is stored; others have their turn before the caller goes on to work with it.
+        """The stored schemas; yields to other tasks before the caller continues.
 
         All schemas of a topic are up to a megabyte, and a client may ask a thousand times at once.
         """
@@ -177,7 +177,7 @@ class SchemaRegistry:
         return schemas
 
     async def delete(self, topic: TopicName) -> None:
-        """Forget all schemas of a topic; harmless if it has none."""
+        """Delete all schemas of a topic; ignored if it has none."""
         with store_errors_as_not_ready():
             try:
                 await self._store.delete(paths.schemas(topic, self._root))

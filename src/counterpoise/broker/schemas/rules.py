@@ -1,4 +1,4 @@
-"""What a topic's policies and the broker's settings say of its schemas."""
+"""The schema settings of a topic: its policies, else the broker's settings."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class SchemaPolicies(Protocol):
     """The policies of topics."""
 
     async def policies_of(self, topic: TopicName) -> Mapping[str, Any]:
-        """Those that hold for a topic, by their names in ``TopicPolicies``."""
+        """The policies that hold for a topic, by their names in ``TopicPolicies``."""
 
 
 def rules_for(policies: Mapping[str, Any], options: SchemaOptions) -> SchemaOptions:
-    """What holds for a topic with these policies; the settings where they say nothing."""
+    """The schema settings of a topic with these policies; the broker's where they are unset."""
     strategy = policies.get("schemaCompatibilityStrategy")
     if strategy not in STRATEGIES[1:]:
         older = policies.get("schema_auto_update_compatibility_strategy")

@@ -118,7 +118,7 @@ class ProducerSet:
         return len(self.by_name) + len(self._waiting)
 
     def all(self) -> list[Producer]:
-        """All attached producers, waiting ones too."""
+        """All attached producers, including waiting ones."""
         return [*self.by_name.values(), *self._waiting]
 
     def add(self, producer: Producer) -> list[Producer]:

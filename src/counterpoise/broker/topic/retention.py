@@ -17,9 +17,9 @@ CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 
 
 class Retention(NamedTuple):
-    """What is kept of the messages that every subscription has acknowledged; -1 is all of it.
+    """How much of fully acknowledged messages is retained; -1 is everything.
 
-    A ledger goes once it is older than the one or more than the other is kept without it.
+    A ledger is deleted once it is older than the time limit, or the size limit is kept without it.
     """
 
     minutes: int = 0
@@ -27,11 +27,11 @@ class Retention(NamedTuple):
 
     @property
     def keeps_nothing(self) -> bool:
-        """Whether a ledger may go as soon as it is acknowledged."""
+        """Whether a ledger may be deleted as soon as it is acknowledged."""
         return self.minutes == 0 or self.megabytes == 0
 
     async def first_kept(self, log: Log[Any], done: int, now_s: float) -> int:
-        """Index before which ledgers may go, of those that all subscriptions are done with.
+        """The index before which fully acknowledged ledgers may be deleted.
 
         ``done``: the first index that a subscription needs. A ledger is as old as the publish time
         of its last entry.
@@ -71,7 +71,7 @@ NEVER_DELETED: Final = Inactivity()
 
 @dataclass(frozen=True, slots=True)
 class TopicLifetime:
-    """How long a topic, what it stores, and its subscriptions are kept while they are not used."""
+    """How long an unused topic, its messages and its subscriptions are kept."""
 
     retention: Retention = NO_RETENTION
     inactivity: Inactivity = NEVER_DELETED
@@ -79,7 +79,7 @@ class TopicLifetime:
     """After how long a subscription without a consumer is deleted; 0 is never."""
 
     def is_over(self, idle_s: float, entries: int) -> bool:
-        """Whether a topic is to be deleted that was not used for so long."""
+        """Whether a topic that has been unused for so long is to be deleted."""
         if not self.inactivity.is_deleted or idle_s < self.inactivity.seconds:
             return False
         minutes = self.retention.minutes

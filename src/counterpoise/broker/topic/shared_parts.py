@@ -1,4 +1,4 @@
-"""Parts of a broker that all its topics share."""
+"""What all topics of a broker share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from counterpoise.broker.topic.options import TopicOptions
 
 @dataclass(frozen=True, slots=True)
 class SharedByTopics:
-    """Settings, the clock of rates, turns of delivery, and limits; one of each for a broker."""
+    """Settings, the clock of rates, delivery turns, and limits; created once for each broker."""
 
     options: TopicOptions
     clock: RateClock

@@ -1,4 +1,4 @@
-"""A stored entry as people look at it: what its metadata says, and its payload."""
+"""A stored entry as shown to a person: its metadata and payload."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class StoredMessage:
 
     @property
     def compression(self) -> str:
-        """The name of what compressed it; ``NONE``."""
+        """The name of its compression; ``NONE`` if it has none."""
         return CompressionType.Name(self.metadata.compression)
 
 
 def last_message_id(log: Log[Any]) -> Position:
-    """Position of a log's last entry; (-1, -1) when it keeps none."""
+    """Position of a log's last entry; (-1, -1) if it is empty."""
     return log.position(log.end - 1) if log.begin < log.end else NO_POSITION
 
 
 async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
-    """The entry at an index; None when it is not kept, lost or no message."""
+    """The entry at an index; None if it is deleted, lost or no message."""
     if not log.begin <= index < log.end:
         return None
     chunk = log.cached(index) or await log.read(index, _ENTRY_MAX)

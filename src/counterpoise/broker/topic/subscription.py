@@ -67,8 +67,8 @@ class Subscription(SubscriptionCursor):
     ) -> None:
         """``on_ended`` is called when the subscription is deleted or a reader has left.
 
-        ``on_advanced`` is called, now and then, after entries were acknowledged; ``compacted`` is
-        what ``readCompacted`` consumers get.
+        ``on_advanced`` is called from time to time after entries were acknowledged; ``compacted``
+        is what ``readCompacted`` consumers get.
         """
         super().__init__(name, topic, log, acks, properties, commons, on_advanced, durable=durable)
         self.partition = topic.partition_index
@@ -95,21 +95,21 @@ class Subscription(SubscriptionCursor):
 
     @property
     def active(self) -> Recipient | None:
-        """The consumer that gets all messages, where only one does."""
+        """The active consumer, for types with only one."""
         return self.dispatcher.active if self.dispatcher is not None else None
 
     @property
     def delayed(self) -> int:
-        """Entries of the backlog that are known to wait for their time."""
+        """The number of delayed entries in the backlog that were read."""
         return self.dispatcher.delayed if self.dispatcher is not None else 0
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing goes out until its consumers acknowledge something."""
+        """Whether delivery stops until its consumers acknowledge something."""
         return self.dispatcher is not None and self.dispatcher.blocked
 
     def attach(self, consumer: Recipient, rules: TopicRules) -> None:
-        """Add a consumer; raise `BrokerError` where the type forbids it."""
+        """Add a consumer; raises `BrokerError` if the subscription's type forbids it."""
         if self.closed:
             # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
             raise BrokerError(
@@ -167,21 +167,21 @@ class Subscription(SubscriptionCursor):
                 self.end()
 
     def wake(self) -> None:
-        """Entries have come."""
+        """There are new entries."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 
     def resume(self, consumer: Recipient) -> None:
-        """A consumer has got permits, or its connection room."""
+        """A consumer has new permits, or its connection is writable again."""
         if self.dispatcher is not None:
             self.dispatcher.resume(consumer)
 
     def offer(self, entry: bytes, messages: int) -> bool:
-        """Send an entry that is stored nowhere; False if no consumer can take it at once."""
+        """Send an entry that is not stored; False if no consumer can take it at once."""
         return self.dispatcher is not None and self.dispatcher.offer(entry, messages)
 
     def ack_individual(self, consumer: Recipient, acks: Iterable[Acked]) -> None:
-        """Acknowledge entries; a batch counts once no index of it is left."""
+        """Acknowledge entries; a batch counts once all its messages are acknowledged."""
         state, log, dispatcher = self.acks, self.log, self.dispatcher
         if dispatcher is None or self.closed:
             return
@@ -205,7 +205,9 @@ class Subscription(SubscriptionCursor):
     def ack_cumulative(
         self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
-        """Acknowledge everything up to ``position``, without it while its batch is in use."""
+        """Acknowledge everything up to ``position``, excluding it while part of its batch is
+        left.
+        """
         if self.type not in CUMULATIVE or self.dispatcher is None or self.closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
@@ -221,7 +223,7 @@ class Subscription(SubscriptionCursor):
             self._has_acknowledged(self._awaited)
 
     def _ack_part(self, index: int, ack_set: Sequence[int]) -> int:
-        """Acknowledge a part of a batch, if brokers do that; how many of its messages are left."""
+        """Acknowledge part of a batch, if enabled; returns how many messages are left."""
         if not self._commons.options.batch_index_acks or index >= self.log.end:
             return int(any(ack_set))
         # A client may send as many words as a frame has: what is kept is bounded by the batch.
@@ -233,7 +235,7 @@ class Subscription(SubscriptionCursor):
         return self.acks.ack_part(index, ack_set)
 
     def acknowledging(self) -> asyncio.Future[None]:
-        """Done when a consumer next acknowledges, or at once where none has anything to."""
+        """Done when a consumer next acknowledges; at once if none has anything to acknowledge."""
         self._awaited = asyncio.get_running_loop().create_future()
         sent = self.dispatcher.read_index if self.dispatcher is not None else 0
         if not (self.consumers and self.acks.backlog(sent)):
@@ -246,14 +248,14 @@ class Subscription(SubscriptionCursor):
             awaited.set_result(None)
 
     def redeliver(self, consumer: Recipient, positions: Iterable[tuple[int, int]] | None) -> None:
-        """Send entries again."""
+        """Redeliver entries."""
         if self.dispatcher is not None:
             index = self.log.index
             indexes = None if positions is None else [index(p) for p in positions]
             self.dispatcher.redeliver(consumer, indexes)
 
     async def seek_to(self, position: Position, who: object = None) -> None:
-        """Make ``position`` the next entry to be sent; ``who`` asks (`DeliveryTurns`)."""
+        """Make ``position`` the next entry to be sent; ``who`` requests it (`DeliveryTurns`)."""
         async with self._seeking(who):
             first = position.ledger_id < 0
             self._reset(self.log.begin if first else min(self.log.index(position), self.log.end))
@@ -265,7 +267,7 @@ class Subscription(SubscriptionCursor):
 
     @asynccontextmanager
     async def _seeking(self, who: object) -> AsyncIterator[None]:
-        """One at a time, as in Pulsar, whose subscription is fenced meanwhile."""
+        """Serialise seeks; as in Pulsar, the subscription is fenced meanwhile."""
         self._check_stored()
         if self._sought:
             raise BrokerError(
@@ -285,7 +287,7 @@ class Subscription(SubscriptionCursor):
         self.advance(last if count is None else min(self.backlog_entry(count), last))
 
     async def expire(self, before_ms: int) -> None:
-        """Acknowledge every entry that was published before a time."""
+        """Acknowledge every entry published before a time."""
         self._check_stored()
         self.advance(await first_published_at(self.log, before_ms) - 1)
 
@@ -297,13 +299,13 @@ class Subscription(SubscriptionCursor):
             self.dispatcher.acked_through(index)
 
     def set_stable_end(self, index: int) -> None:
-        """Deliver nothing from here on: a transaction is open that has a message here."""
+        """Deliver nothing from this index on: an open transaction has a message there."""
         self.stable_end = index
         if self.dispatcher is not None:
             self.dispatcher.stable_end = index
 
     def in_transactions(self) -> SubscriptionTransactions:
-        """What open transactions acknowledge; `BrokerError` for a reader's subscription."""
+        """The acknowledgements of open transactions; raises `BrokerError` for a reader."""
         if not self.durable:
             why = "The transaction is disabled: the subscription is not durable"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -351,7 +353,7 @@ class Subscription(SubscriptionCursor):
         self.end()
 
     def end(self) -> None:
-        """Delete the subscription, attached consumers or not."""
+        """Delete the subscription, even with consumers attached."""
         self.close()
         if self.durable:
             self.log.drop_cursor(self.name)
@@ -360,11 +362,11 @@ class Subscription(SubscriptionCursor):
         self._on_ended(self.name)
 
     def stop(self) -> None:
-        """Send nothing more, but still take acknowledgements."""
+        """Stop sending, but still accept acknowledgements."""
         if self.dispatcher is not None:
             self._retire(self.dispatcher)
 
     def close(self) -> None:
-        """Send and take nothing more; the consumers stay attached until the topic closes them."""
+        """Stop sending and accepting; consumers stay attached until the topic closes them."""
         self.closed = True
         self.stop()

@@ -1,4 +1,4 @@
-"""How far a subscription has come: acknowledgements that are saved now and then."""
+"""A subscription's cursor: acknowledgements, saved from time to time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAVE_SECONDS = 1.0
 
 
 class SubscriptionCursor:
-    """A subscription's place in its topic's log; kept in the log if it is durable."""
+    """A subscription's position in its topic's log; stored in the log if it is durable."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class SubscriptionCursor:
         *,
         durable: bool,
     ) -> None:
-        """``on_advanced`` is called, now and then, after entries were acknowledged."""
+        """``on_advanced`` is called from time to time after entries were acknowledged."""
         self.name = name
         self.topic = topic
         self.log = log
@@ -57,16 +57,16 @@ class SubscriptionCursor:
 
     @property
     def backlog(self) -> int:
-        """Entries that are stored and not acknowledged."""
+        """The number of stored entries that are not acknowledged."""
         return self.acks.backlog(self.log.end)
 
     def backlog_entry(self, number: int) -> int:
-        """Index of one entry of the backlog, counted from 1; the log's end if it has fewer."""
+        """Index of the nth entry of the backlog, from 1; the log's end if there are fewer."""
         return min(self.acks.unacked(number), self.log.end)
 
     @property
     def last_index(self) -> int:
-        """The index of the last entry that may be delivered; the one before the log's, if none."""
+        """Index of the last entry that may be delivered; one before the log's begin if none."""
         last = min(self.log.end, self.stable_end) - 1
         while self.hidden is not None and last >= self.log.begin and self.hidden.is_acked(last):
             last -= 1
@@ -84,7 +84,7 @@ class SubscriptionCursor:
         self.hide((begin, begin + count - 1) for begin, count in begins)
 
     def hide(self, stretches: Iterable[tuple[int, int]]) -> None:
-        """Acknowledge entries that are never delivered, from the first index to the last."""
+        """Acknowledge ranges of entries that are never delivered, first and last index included."""
         changed = False
         for first, last in stretches:
             changed |= self.acks.ack_range(first, last)
@@ -92,18 +92,18 @@ class SubscriptionCursor:
             self._touch()
 
     async def saved(self) -> None:
-        """Save the cursor with all that is acknowledged; raises `StorageError`."""
+        """Save the cursor now; raises `StorageError`."""
         self._dirty = True
         self.save(whole=True)
         await self.log.cursors_saved()
 
     def _touch(self) -> None:
-        """The cursor has moved: save it before long."""
+        """The cursor has moved: save it soon."""
         self._dirty = True
         asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_in_turn)
 
     def _save_in_turn(self) -> None:
-        """Save, unless so many others were saved in this turn of the loop that the next will do."""
+        """Save, or defer to the next turn if this turn of the loop has saved many already."""
         turns = self._commons.turns
         if turns.left <= 0:
             turns.wait(self._save_in_turn, "saving cursors")
@@ -112,7 +112,7 @@ class SubscriptionCursor:
             self.save()
 
     def save(self, *, whole: bool = False) -> None:
-        """Hand the cursor to the log if it changed; ``whole``: with every acknowledged range."""
+        """Pass the cursor to the log if it changed; ``whole``: with every acknowledged range."""
         if self.closed or not (self._dirty or (whole and self._curtailed)):
             return
         self._dirty = False
@@ -121,7 +121,7 @@ class SubscriptionCursor:
         self._on_advanced()
 
     def cursor_state(self, *, whole: bool = False) -> CursorState:
-        """What another owner needs in order to go on here."""
+        """What another owner needs to continue from here."""
         position = self.log.position
         most = None if whole else self._commons.options.saved_ranges
         ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))

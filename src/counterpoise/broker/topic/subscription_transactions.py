@@ -28,7 +28,7 @@ PENDING_ACKS: Final = "__transaction_pending_ack"
 
 
 class AckedInTransactions(Protocol):
-    """A subscription, as its transactions see it."""
+    """A subscription, as its transactions use it."""
 
     name: str
     log: Log[Any]
@@ -37,11 +37,11 @@ class AckedInTransactions(Protocol):
     closed: bool
 
     async def saved(self) -> None:
-        """Save the cursor with all that is acknowledged; raises `StorageError`."""
+        """Save the cursor now; raises `StorageError`."""
 
 
 class SubscriptionTransactions:
-    """What open transactions acknowledge on a subscription; saved before it is answered."""
+    """The acknowledgements of open transactions on a subscription; saved before the response."""
 
     def __init__(self, subscription: AckedInTransactions) -> None:
         self._subscription = subscription
@@ -59,9 +59,9 @@ class SubscriptionTransactions:
         *,
         cumulative: bool,
     ) -> None:
-        """Acknowledge once the transaction is committed.
+        """Acknowledge when the transaction commits.
 
-        Raises `BrokerError` TransactionConflict where one of them is acknowledged already, for good
+        Raises `BrokerError` TransactionConflict if one of them is acknowledged already, permanently
         or in a transaction; then none of them is.
         """
         acks = [await self._read(each) for each in acked]
@@ -85,7 +85,7 @@ class SubscriptionTransactions:
             )
 
     async def _read(self, acked: Acked) -> EntryAck:
-        """An acknowledgement as bits, for which the size of its batch is needed."""
+        """An acknowledgement as bits, which needs the size of its batch."""
         ledger_id, entry_id, words = acked
         log = self._subscription.log
         index = log.index((ledger_id, entry_id))
@@ -149,9 +149,10 @@ class SubscriptionTransactions:
         )
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
-        """Commit or abort; one that is not known here has nothing here. Raises `BrokerError`.
+        """Commit or abort; an unknown transaction has nothing here. Raises `BrokerError`.
 
-        What is pending of transactions that have ended elsewhere is aborted: it came late.
+        Pending acknowledgements of transactions that have ended elsewhere are dropped: they came
+        late.
         """
         coordinator = transaction.coordinator
         mark = max(low_watermark, self._watermarks.get(coordinator, -1))
@@ -177,7 +178,7 @@ class SubscriptionTransactions:
             await self._save()
 
     def clear(self) -> None:
-        """Forget all: the subscription was moved, and delivers from there again."""
+        """Drop everything: the cursor was moved, and delivery starts there again."""
         self.pending.clear()
         self._subscription.log.save_cursor(self.state())
 
@@ -203,7 +204,7 @@ class SubscriptionTransactions:
     # On disk: a cursor whose properties have all that is pending.
 
     def state(self) -> CursorState:
-        """What another owner needs in order to go on here."""
+        """What another owner needs to continue from here."""
         sub = self._subscription
         properties = {
             f"{transaction.coordinator}:{transaction.number}": self._written(pending)
@@ -224,7 +225,7 @@ class SubscriptionTransactions:
         return f"{at.ledger_id}:{at.entry_id}{part}"
 
     def restore(self, properties: Mapping[str, str]) -> None:
-        """Take back what `state` has."""
+        """Restore what `state` returned."""
         self.pending.restore(dict(self._transactions(properties.items())))
 
     def _transactions(

@@ -69,10 +69,10 @@ class Topic(ABC):
         """Subscriptions by name."""
 
     async def make_ready(self, request: ProducerRequest) -> None:  # noqa: B027
-        """Do what must be done before a producer is attached; most ask for nothing."""
+        """Prepare for a producer before it is attached; most requests need nothing."""
 
     def apply(self, rules: TopicRules) -> None:
-        """Follow a change of policies: it holds for clients that are attached, too."""
+        """Apply a change of policies, also to attached clients."""
         before, self.rules = self.rules, rules
         if rules == before:
             return
@@ -93,7 +93,7 @@ class Topic(ABC):
         return bool(len(self.producers) or self.subscriptions)
 
     def is_idle(self) -> bool:
-        """Whether it was not used for so long that its policies delete it (``checkGC``)."""
+        """Whether it has been unused for so long that its policies delete it (``checkGC``)."""
         now, lifetime = self.commons.wall(), self.rules.lifetime
         subscriptions = list(self.subscriptions.values())
         if self.name.is_persistent and lifetime.inactivity.mode == CAUGHT_UP:
@@ -104,16 +104,16 @@ class Topic(ABC):
 
     @property
     def _entries(self) -> int:
-        """How many it stores."""
+        """The number of stored entries."""
         return 0
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of its entries that memory has besides the store."""
+        """Bytes of its entries cached besides the store."""
         return 0
 
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Attach a producer; raise `BrokerError` (ProducerBusy, ProducerFenced, …)."""
+        """Attach a producer; raises `BrokerError` (ProducerBusy, ProducerFenced, …)."""
         self.check_open()
         name = request.name or self.commons.new_producer_name()
         producer = Producer(request, name, sink, self, Meter(self.commons.clock))
@@ -129,31 +129,31 @@ class Topic(ABC):
         return producer
 
     def remove_producer(self, producer: Producer) -> int:
-        """Detach a producer (`Producer.close` calls this); returns how many entries it drops."""
+        """Detach a producer; returns how many entries it drops. Called by `Producer.close`."""
         held = self.commons.limits.detach(self, producer)
         self._remove(producer)
         self._last_used = self.commons.wall()
         return held
 
     def _remove(self, producer: Producer) -> None:
-        """Forget a producer, and grant exclusive access to the one that has waited for it."""
+        """Forget a producer, and grant exclusive access to the one waiting for it."""
         successor = self.producers.remove(producer)
         if successor is not None:
             successor.sink.producer_ready(successor.producer_id, successor.topic_epoch)
 
     def attached_producers(self) -> Sequence[Producer]:
-        """Its producers, those that wait for exclusive access too."""
+        """Its producers, including those that wait for exclusive access."""
         return self.producers.all()
 
     def attached_clients(self) -> int:
-        """How many producers and consumers it has."""
+        """The number of its producers and consumers."""
         return len(self.producers) + sum(len(it.consumers) for it in self.subscriptions.values())
 
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
-        """Take entries in a row, of ``size`` bytes in all (`Producer.publish` calls this).
+        """Accept a run of entries of ``size`` bytes in all. Called by `Producer.publish`.
 
-        While the topic is being unloaded they are dropped without an answer: the client is about
-        to be disconnected and sends again all that has no receipt, in order.
+        While the topic is being unloaded they are dropped without a response: the client is about
+        to be disconnected and sends again everything without a receipt, in order.
         """
         if self.closing or producer.closed:
             return
@@ -174,13 +174,13 @@ class Topic(ABC):
     def publish_in_transaction(
         self, producer: Producer, transaction: TransactionId, send: Send
     ) -> None:
-        """Take an entry of a transaction (refused: what stores nothing has none)."""
+        """Refuse an entry of a transaction: a topic that stores nothing has none."""
         why = f"{self.name} stores nothing: it takes no messages in transactions"
         refusal = BrokerError(ServerError.NotAllowedError, why)
         producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
 
     def _admitted(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that policies let through; the others are refused."""
+        """The entries that policies admit; the others are refused."""
         admitted: list[Send] = []
         for send in sends:
             refusal = self.rules.refuse(self.name, send.entry)
@@ -211,16 +211,16 @@ class Topic(ABC):
             self.accept(producer, passed)
 
     def _go_on(self, producer: Producer, send: Send) -> None:
-        """Store an entry that was throttled, now that its limits admit it."""
+        """Store a throttled entry, which its limits now admit."""
         if not self.closing and not producer.closed:
             self.accept(producer, [send])
 
     @abstractmethod
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store or pass on entries in a row."""
+        """Store or pass on a run of entries."""
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Attach a consumer, creating its subscription if need be; raise `BrokerError`."""
+        """Attach a consumer, creating its subscription if necessary; raises `BrokerError`."""
         await self.commons.turns.take(ATTACH_WORK, sink)
         self.check_open()
         self.rules.admit_type(self.name, request.type)
@@ -239,11 +239,11 @@ class Topic(ABC):
 
     @abstractmethod
     async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
-        """The subscription a consumer asks for, created if need be; raise `BrokerError`."""
+        """The subscription for a request, created if necessary; raises `BrokerError`."""
 
     @abstractmethod
     def last_message_id(self) -> Position:
-        """Position of the last entry; (-1, -1) when the topic has none."""
+        """Position of the last entry; (-1, -1) if the topic has none."""
 
     def check_open(self) -> None:
         """Raise `BrokerError` (ServiceNotReady: look up again) once the topic is closing."""
@@ -251,15 +251,15 @@ class Topic(ABC):
             raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being unloaded")
 
     async def leave(self, assigned_broker_url: ServiceUrls | None) -> None:
-        """Close this topic so that its next owner finds all that was acknowledged.
+        """Close this topic so that its next owner finds everything acknowledged.
 
-        Takes and delivers nothing more, lets receipts out, saves every cursor, closes the log.
-        Then producers are disconnected: a client that comes to the next owner finds the log
+        Stops accepting and delivering, sends outstanding receipts, saves every cursor, closes the
+        log. Then producers are disconnected: a client that reaches the next owner finds the log
         closed, and is served at once.
 
-        Consumers are disconnected first, and producers go on until the consumers have read that:
+        Consumers are disconnected first, and producers continue until the consumers have read that:
         from then on a client keeps its acknowledgements for the next owner instead of sending them
-        to one that can save no more. The best moment is when it has just sent them (`_send_on`).
+        to one that can save no more. The best moment is right after it has sent some (`_send_on`).
         """
         self.leaving = True
         if assigned_broker_url is not None:
@@ -274,14 +274,14 @@ class Topic(ABC):
 
     @abstractmethod
     async def _drain(self) -> None:
-        """Wait until every receipt is out."""
+        """Wait until every receipt is sent."""
 
     @abstractmethod
     async def _close_storage(self) -> None:
         """Save every cursor and close the log."""
 
     def disconnect(self, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask every client that is still attached to reconnect, at once."""
+        """Ask every attached client to reconnect, at once."""
         self.closing = True
         self._close_producers(assigned_broker_url)
         self._close_consumers(assigned_broker_url)
@@ -289,7 +289,7 @@ class Topic(ABC):
             subscription.close()
 
     def disconnect_producers(self) -> None:
-        """Ask its producers to come again, which the topic may refuse."""
+        """Ask its producers to reconnect, which the topic may then refuse."""
         self._close_producers(None)
 
     def _close_producers(
@@ -309,11 +309,12 @@ class Topic(ABC):
             self._remove(producer)
 
     async def _send_on(self, subscription: Subscription, assigned_broker_url: ServiceUrls) -> None:
-        """Send a subscription's consumers to the next owner, right after they have acknowledged.
+        """Redirect a subscription's consumers to the next owner right after they have acknowledged.
 
-        Clients gather acknowledgements. Sent on when these have just come, one has few that the
-        next owner does not know of, and drops redeliveries of those until it has sent them;
-        a moment before, they would be all of a tenth of a second. Until then they are served.
+        Clients batch acknowledgements for a tenth of a second. Redirected right after a batch, a
+        client has few that the next owner does not know of, and drops redeliveries of those until
+        it has sent them; redirected just before one, it would have a whole batch. Until then they
+        are served.
         """
         if subscription.durable and subscription.consumers:
             await asyncio.wait([subscription.acknowledging()], timeout=ACKS_S)

@@ -1,7 +1,7 @@
 """Compaction of one topic: on demand, or when it has grown by its ``compactionThreshold``.
 
-The subscription ``__compaction`` notes how far it has come, as in Pulsar, and in its properties
-where the oldest value is that counts: from there on the topic's ledgers are kept.
+The subscription ``__compaction`` records how far it has come, as in Pulsar, and in its properties
+the oldest value that counts: from there on the topic's ledgers are kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IN_A_TURN: Final = 200
 
 @dataclass(slots=True)
 class CompactionStats:
-    """The last compaction that ended here, as ``TopicStats`` has it; 0 where there was none."""
+    """The last compaction on this broker, as in ``TopicStats``; 0 without one."""
 
     removed: int = 0
     succeeded_ms: int = 0
@@ -63,7 +63,7 @@ class CompactedTopic(Protocol):
 
 
 class TopicCompaction:
-    """Compacts a topic; ``view`` is what ``readCompacted`` consumers get of it."""
+    """Compacts a topic; ``view`` is what ``readCompacted`` consumers get."""
 
     def __init__(self, topic: CompactedTopic) -> None:
         self._topic = topic
@@ -77,21 +77,21 @@ class TopicCompaction:
 
     @property
     def keeper(self) -> Subscription | None:
-        """The subscription, if there is one."""
+        """The compaction's subscription, if there is one."""
         return self._topic.subscriptions.get(COMPACTION)
 
     @property
     def is_running(self) -> bool:
-        """Whether a compaction has begun and not ended."""
+        """Whether a compaction is running."""
         return self.status == "RUNNING"
 
     def kept_from(self) -> int | None:
-        """Index of the oldest entry that counts; None where nothing was compacted."""
+        """Index of the oldest entry that counts; None if nothing was compacted."""
         at = self._noted(FROM)
         return None if at is None else self._topic.log.index(at)
 
     def grown_by(self) -> int:
-        """Bytes since the last compaction, at the average size of the topic's entries."""
+        """Bytes added since the last compaction, by the average entry size."""
         log, keeper = self._topic.log, self.keeper
         entries = log.end - log.begin
         if not entries:
@@ -99,7 +99,7 @@ class TopicCompaction:
         return (entries if keeper is None else keeper.backlog) * log.size // entries
 
     async def compact(self) -> None:
-        """Go through everything that is stored now; raises `BrokerError`."""
+        """Compact everything that is stored now; raises `BrokerError`."""
         if str(self._topic.name) == SERVICE_UNIT_STATE:
             why = f"{self._topic.name} is compacted by the broker that serves it"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -153,7 +153,7 @@ class TopicCompaction:
         _log.info("%s: compacted, %d messages are left", topic.name, was_left)
 
     async def admit(self, wanted: SubscriptionType) -> None:
-        """Be ready for a ``readCompacted`` consumer; raises `BrokerError`."""
+        """Prepare for a ``readCompacted`` consumer; raises `BrokerError`."""
         if wanted not in (SubscriptionType.Exclusive, SubscriptionType.Failover):
             why = "readCompacted only allowed on failover or exclusive subscriptions"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -163,7 +163,7 @@ class TopicCompaction:
             raise BrokerError(ServerError.PersistenceError, str(failure)) from failure
 
     async def _restore_view(self) -> None:
-        """Have the view of a topic that was compacted before it was loaded here."""
+        """Build the view of a topic that was compacted before it was loaded here."""
         through = self._noted(THROUGH)
         if through is None or self.view.horizon >= 0:
             return
@@ -175,12 +175,14 @@ class TopicCompaction:
                 self.view.replace(end - 1, latest.survivors)
 
     def forget(self) -> None:
-        """The subscription was deleted, and what it kept is kept no longer."""
+        """The subscription was deleted: what it kept is kept no longer."""
         self.view.replace(-1, {})
         self._latest = None
 
     async def _read(self, end: int) -> LatestValues:
-        """The values of all entries before ``end``: those after the last compaction are read."""
+        """The values of all entries before ``end``; only those after the last compaction are
+        read.
+        """
         log, turns = self._topic.log, self._topic.commons.turns
         hidden = None if self.keeper is None else self.keeper.hidden
         if self._latest is None:

@@ -1,4 +1,4 @@
-"""The rules of one topic: what its policies and the broker's settings allow its clients."""
+"""The rules of one topic: what its policies and the broker's settings allow clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from counterpoise.wire.values import SubscriptionType
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What holds for one topic; a number of 0 is no limit."""
+    """The limits of one topic; 0 is no limit."""
 
     producers: int = 0
     consumers: int = 0
@@ -59,7 +59,7 @@ class TopicRules:
     """How long what is not used is kept."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
-        """Raise `BrokerError` unless one more producer may come."""
+        """Raise `BrokerError` if one more producer is not allowed."""
         if self.encryption_required and not encrypted:
             raise BrokerError(
                 ServerError.MetadataError,
@@ -90,7 +90,7 @@ class TopicRules:
         return None
 
     def admit_consumer(self, on_topic: int, on_subscription: int) -> None:
-        """Raise `BrokerError` (ConsumerBusy) unless one more consumer may come."""
+        """Raise `BrokerError` (ConsumerBusy) if one more consumer is not allowed."""
         if 0 < self.consumers <= on_topic:
             raise BrokerError(
                 ServerError.ConsumerBusy,
@@ -104,7 +104,7 @@ class TopicRules:
             )
 
     def admit_type(self, topic: TopicName, wanted: SubscriptionType) -> None:
-        """Raise `BrokerError` (NotAllowedError) unless the type of subscription is enabled."""
+        """Raise `BrokerError` (NotAllowedError) if the subscription type is not enabled."""
         if self.types and wanted.name not in self.types:
             raise BrokerError(
                 ServerError.NotAllowedError,
@@ -113,7 +113,7 @@ class TopicRules:
             )
 
     def admit_created_by_consumer(self, topic: TopicName, name: str, present: int) -> None:
-        """Raise `BrokerError` unless a consumer may create the subscription that it asks for."""
+        """Raise `BrokerError` if a consumer may not create the subscription that it asks for."""
         if not self.creates_subscriptions:
             raise BrokerError(
                 ServerError.SubscriptionNotFound,
@@ -123,7 +123,7 @@ class TopicRules:
         self.admit_subscription(topic, present)
 
     def admit_subscription(self, topic: TopicName, present: int) -> None:
-        """Raise `BrokerError` (NotAllowedError) unless one more subscription may be created."""
+        """Raise `BrokerError` (NotAllowedError) if one more subscription is not allowed."""
         if 0 < self.subscriptions <= present:
             raise BrokerError(
                 ServerError.NotAllowedError,
@@ -133,7 +133,7 @@ class TopicRules:
 
 
 def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> TopicRules:
-    """The rules of ``applied_policies``, and those of broker.conf where they say nothing."""
+    """The rules from ``applied_policies``, and from broker.conf where they are unset."""
     found = policies or {}
 
     def limit(name: str, default: int = 0) -> int:

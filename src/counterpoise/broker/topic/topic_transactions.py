@@ -1,4 +1,4 @@
-"""The transactions of one topic: its buffer beside its log, and the markers it writes."""
+"""The transactions of one topic: a buffer beside its log, and the markers it writes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BEFORE_ALL: Final = -2
 
 
 class LoggedTopic(PublishedTo, Protocol):
-    """A topic with a log, as its transactions see it."""
+    """A topic with a log, as its transactions use it."""
 
     log: Log[Any]
     closing: bool
@@ -47,14 +47,14 @@ class LoggedTopic(PublishedTo, Protocol):
         """Subscriptions by name."""
 
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store entries in a row."""
+        """Store a run of entries."""
 
     def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
         """Entries could not be stored."""
 
 
 class TopicTransactions:
-    """What of a topic may be delivered, kept beside its log; made of the log when it is loaded."""
+    """What of a topic may be delivered; built from its log when the topic is loaded."""
 
     def __init__(self, topic: LoggedTopic, meter: Meter, clock_ms: MillisecondClock) -> None:
         self._topic = topic
@@ -69,12 +69,14 @@ class TopicTransactions:
         self._meter = meter
 
     def start(self) -> None:
-        """Have the next owner of the log look for transactions, before any message is stored."""
+        """Mark the log, before any message is stored, so that its next owner looks for
+        transactions.
+        """
         self._kept = []
         self._background.start(f"noting transactions of {self._topic.name}", self._note())
 
     def keeps(self, producer: Producer, sends: Sequence[Send]) -> bool:
-        """Keep entries until that is saved; False: it is."""
+        """Hold entries back until that mark is saved; False once it is."""
         if self._kept is None:
             return False
         self._kept.append((producer, sends))
@@ -110,7 +112,7 @@ class TopicTransactions:
             self.show(subscription)
 
     def show(self, subscription: Subscription) -> None:
-        """Let a subscription know what of the log it may deliver."""
+        """Inform a subscription of what it may deliver."""
         subscription.hidden = self.hidden
         subscription.hide(self.hidden.ranges())
         subscription.set_stable_end(self.stable_end)
@@ -121,7 +123,7 @@ class TopicTransactions:
         return self.buffer.stable_end(NO_TRANSACTION)
 
     def committed(self, group: EntryGroup[Any]) -> None:
-        """Entries are stored: some may be messages of transactions, or markers."""
+        """Entries are stored; some may be messages of transactions, or markers."""
         hidden: list[tuple[int, int]] = []
         for index, entry in enumerate(group.entries, group.first):
             hidden += self._stored(index, entry)
@@ -135,9 +137,10 @@ class TopicTransactions:
         return () if found is None else self.buffer.stored(index, found)
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
-        """Write the marker of a transaction, unless it is there; raises `BrokerError`.
+        """Write a transaction's marker unless it is there; raises `BrokerError`.
 
-        What is open of transactions that have ended elsewhere is aborted: their messages came late.
+        Transactions that are open here and have ended elsewhere are aborted: their messages came
+        late.
         """
         late = self.buffer.raise_watermark(transaction.coordinator, low_watermark)
         for each in late:
@@ -170,7 +173,7 @@ class TopicTransactions:
             self.buffer.ended(transaction)
 
     def close(self) -> None:
-        """The topic is gone: what was not written is by its next owner."""
+        """The topic closes; its next owner writes markers that were not written."""
         self._background.cancel()
         gone = BrokerError(ServerError.ServiceNotReady, f"Topic {self._topic.name} is unloaded")
         for number in list(self._markers):
@@ -178,7 +181,7 @@ class TopicTransactions:
 
 
 class _MarkerSink:
-    """The sink of the producer of markers: each has a future."""
+    """The sink of the producer of markers, each of which has a future."""
 
     def __init__(self, markers: dict[int, asyncio.Future[None]]) -> None:
         self._markers = markers

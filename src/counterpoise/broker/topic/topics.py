@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class TopicRegistry:
-    """Every loaded topic of one broker."""
+    """All loaded topics of one broker."""
 
     def __init__(
         self,
@@ -104,10 +104,10 @@ class TopicRegistry:
         return MappingProxyType(self._topics)
 
     async def get(self, name: TopicName, *, create: bool = True) -> Topic:
-        """The topic, loaded if it is not yet.
+        """The topic, loaded if necessary.
 
-        Raises `BrokerError`: ServiceNotReady when this broker does not own its bundle,
-        TopicNotFound when it does not exist and ``create`` is False or policies forbid it.
+        Raises `BrokerError`: ServiceNotReady if this broker does not own its bundle, TopicNotFound
+        if it does not exist and ``create`` is False or policies forbid it.
         """
         topic = await self._get(name, create=create)
         await self._read_policies(topic)
@@ -210,9 +210,9 @@ class TopicRegistry:
         return topic
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
-        """Read again the policies of those of these topics that are loaded; load none.
+        """Read the policies of loaded ones of these topics again; loads none.
 
-        A topic that is being unloaded reads them when it is loaded again, by its next owner.
+        A topic that is being unloaded reads them when its next owner loads it.
         """
         for name in names:
             topic = self._topics.get(name)
@@ -220,9 +220,9 @@ class TopicRegistry:
                 await self._read_policies(topic)
 
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
-        """Read ahead what loading these topics needs, while their owner still serves them.
+        """Read in advance what loading these topics needs, while their owner still serves them.
 
-        Returns how many were not reached within ``within_s`` seconds, if they are given.
+        Returns how many were not reached within ``within_s`` seconds, if given.
         """
         wanted = [name for name in names if name not in self._topics]
         return await self._preparation.run(wanted, within_s)
@@ -231,7 +231,7 @@ class TopicRegistry:
         return f"{self._name_prefix}-{next(self._names)}"
 
     def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
-        """Disconnect the clients of a topic whose log was fenced or broke."""
+        """Disconnect the clients of a topic whose log was fenced or failed."""
         self._forget(topic)
         topic.disconnect(None)
         closing = self._background.start(f"closing {topic.name}", topic.leave(None))
@@ -245,11 +245,11 @@ class TopicRegistry:
         *,
         timeout_s: float = UNLOAD_TIMEOUT_S,
     ) -> int:
-        """Close every topic of the bundle; returns how many. See `Topic.leave`.
+        """Close every topic of the bundle; returns their number. See `Topic.leave`.
 
-        `OwnedBundles.owns` must already refuse the bundle, so that no topic is loaded meanwhile.
-        Where the disk does not answer in time the clients are sent on all the same: the next
-        owner fences the logs.
+        `OwnedBundles.owns` must already refuse the bundle, so that no topic is loaded meanwhile. If
+        the disk does not respond in time, clients are redirected all the same: the next owner
+        fences the logs.
         """
         under_way = [
             task
@@ -287,9 +287,9 @@ class TopicRegistry:
         ]
 
     async def terminate(self, name: TopicName) -> Position:
-        """Let nothing more be published to a topic, ever; the position of its last entry.
+        """Terminate a topic; returns the position of its last entry.
 
-        Its consumers go on to the end, and are notified there. Raises `BrokerError`, after which
+        Its consumers continue to the end, and are notified there. Raises `BrokerError`, after which
         it may be tried again.
         """
         topic = await self.get(name, create=False)
@@ -323,12 +323,12 @@ class TopicRegistry:
             del self._topics[topic.name]
 
     async def delete(self, name: TopicName, *, force: bool = False, if_idle: bool = False) -> None:
-        """Delete a topic with all it stores; refused while it is in use unless forced.
+        """Delete a topic with its messages; refused while it is in use unless forced.
 
-        ``if_idle``: only if its policies delete it by then (`Topic.is_idle`).
+        ``if_idle``: only if its policies still delete it (`Topic.is_idle`).
 
-        It cannot be loaded meanwhile, since its log is about to go. A deletion goes on although
-        the caller may be cancelled.
+        It cannot be loaded meanwhile, since its log is about to be deleted. A deletion continues
+        even if the caller is cancelled.
         """
         if name in self._deleting:
             raise _being_deleted(name)
@@ -361,7 +361,7 @@ class TopicRegistry:
                 await self._catalog.delete_if_unparted(name)
 
     async def close(self) -> None:
-        """Unload everything, for a broker that stops; a silent disk is waited for only so long."""
+        """Unload everything, because the broker stops; waits for a hanging disk only so long."""
         under_way = [*self._loading.values(), *self._deleting.values(), *self._closing]
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -377,7 +377,7 @@ class TopicRegistry:
         self.limits.stop()
 
     def abandon(self) -> None:
-        """Forget everything at once, as a process that is killed does (for tests)."""
+        """Drop everything at once, as a killed process does (for tests)."""
         for topic in self._topics.values():
             topic.closing = True
         self._topics.clear()

@@ -1,4 +1,4 @@
-"""What a topic with a log does about transactions; one without any has nothing of it."""
+"""What a topic with a log does about transactions; costs nothing without any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class TransactionalTopic(Topic):
-    """A topic whose entries are stored: they, and acknowledgements, may be in transactions."""
+    """A topic with stored entries: they, and acknowledgements, may belong to transactions."""
 
     log: Log[Any]
 
@@ -46,7 +46,7 @@ class TransactionalTopic(Topic):
         """Entries could not be stored: their producers reconnect."""
 
     async def recover_transactions(self) -> None:
-        """Read what transactions have done to a log that had some; raises `StorageError`."""
+        """Read what transactions have done in a log that has some; raises `StorageError`."""
         if BUFFER_CURSOR in self.log.cursors:
             await self._new_transactions().recover()
 
@@ -64,7 +64,7 @@ class TransactionalTopic(Topic):
     def publish_in_transaction(
         self, producer: Producer, transaction: TransactionId, send: Send
     ) -> None:
-        """Take an entry of a transaction, unless that has ended here."""
+        """Accept an entry of a transaction, unless that has ended here."""
         why = self._refusal(transaction, send.entry)
         if why:
             refusal = BrokerError(ServerError.NotAllowedError, why)
@@ -75,7 +75,7 @@ class TransactionalTopic(Topic):
         self.publish(producer, (send,), len(send.entry))
 
     def _refusal(self, transaction: TransactionId, entry: bytes) -> str:
-        """Why an entry cannot be stored in a transaction; empty: it can."""
+        """Why an entry cannot be stored in a transaction; empty if it can."""
         if entry_of_transaction(entry) != (transaction, None):
             # The log is read again by what entries say: this one would be another's, or a marker.
             return f"The metadata of a message of transaction {transaction} must name it"
@@ -89,7 +89,7 @@ class TransactionalTopic(Topic):
     async def end_transaction(self, request: EndOnParticipant) -> None:
         """Commit or abort what a transaction published, or acknowledged on a subscription.
 
-        Raises `BrokerError`; what is not known here has nothing here.
+        Raises `BrokerError`; an unknown transaction has nothing here.
         """
         self.check_open()
         ends: TopicTransactions | SubscriptionTransactions | None = self.transactions
@@ -101,18 +101,18 @@ class TransactionalTopic(Topic):
             await ends.end(request.transaction, commit=request.commit, low_watermark=mark)
 
     def end_markers(self) -> None:
-        """Markers that are not stored by now are written by the next owner of the log."""
+        """Stop writing markers; the log's next owner writes those that are missing."""
         if self.transactions is not None:
             self.transactions.close()
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a cursor of this name is the topic's own, and no subscription."""
+    """Whether the name is that of a topic's own cursor, and no subscription's."""
     return name in (CURSOR, BUFFER_CURSOR) or name.endswith(PENDING_ACKS)
 
 
 def require_subscription_name(name: str) -> None:
-    """Raise `BrokerError` where no subscription may have this name."""
+    """Raise `BrokerError` if no subscription may have this name."""
     if is_reserved(name):
         why = "Subscription with reserved subscription name attempted"
         raise BrokerError(ServerError.NotAllowedError, why)

@@ -1,4 +1,4 @@
-"""What a broker does to its topics from time to time: messages expire, and backlogs keep quotas."""
+"""A broker's periodic work on its topics, such as expiring messages and enforcing quotas."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ _PAUSE_S: Final = 60
 
 
 class _Look(Protocol):
-    """One look at all topics."""
+    """One pass over all topics."""
 
     async def __call__(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What is done to all topics every so many seconds; 0 is never."""
+    """Work on all topics every so many seconds; 0 is never."""
 
     every_s: int
     look: _Look
 
 
 class TopicUpkeep:
-    """Looks at every loaded topic at the intervals of ``broker.conf``."""
+    """Works on every loaded topic at the intervals of ``broker.conf``."""
 
     def __init__(self, registry: TopicRegistry, options: LiveOptions[TopicOptions]) -> None:
         self._registry = registry
         self._options = options
 
     def start(self, background: BackgroundTasks) -> None:
-        """Begin; topics without such policies cost a glance."""
+        """Start; topics without such policies cost almost nothing."""
         for name in self._rounds():
             background.keep(name, partial(self._go_round, name))
 
     def _rounds(self) -> Mapping[str, _Round]:
-        """What is looked at, each at an interval of its own, by the options as they are now."""
+        """The work and its intervals, by the current options."""
         options = self._options()
         minute = 60
         return {
@@ -83,13 +83,13 @@ class TopicUpkeep:
                 await self._rounds()[name].look()
 
     async def look_at_all(self) -> None:
-        """Do now all that is done from time to time: the clock was put forward."""
+        """Do all periodic work now: the test clock was advanced."""
         for each in self._rounds().values():
             if each.every_s:
                 await each.look()
 
     async def expire_subscriptions(self) -> None:
-        """Delete subscriptions that had no consumer for ``subscriptionExpirationTime``."""
+        """Delete subscriptions without a consumer for ``subscriptionExpirationTime``."""
         for topic in self._stored():
             minutes, now = topic.rules.lifetime.subscription_minutes, topic.commons.wall()
             for each in list(topic.subscriptions.values()) if minutes else ():
@@ -99,20 +99,20 @@ class TopicUpkeep:
                     each.end()
 
     async def save_sequence_ids(self) -> None:
-        """Save those of producers where ``deduplicationSnapshotInterval`` has passed."""
+        """Save producers' sequence ids where ``deduplicationSnapshotInterval`` has passed."""
         for topic in self._stored():
             if (known := topic.deduplication) is not None:
                 now = topic.commons.wall()
                 known.save_when_old(topic.log, now, topic.rules.dedup_snapshot_s)
 
     async def forget_producers(self) -> None:
-        """Forget those that were gone for as long as the broker remembers them."""
+        """Forget producers that have been gone for longer than they are remembered."""
         for topic in self._stored():
             if (known := topic.deduplication) is not None:
                 known.forget_inactive(topic.log, topic.producers.by_name, topic.commons.wall())
 
     async def trim(self) -> None:
-        """Delete the ledgers that neither a subscription nor a ``retention`` keeps any longer."""
+        """Delete ledgers that neither a subscription nor ``retention`` keeps."""
         for topic in self._stored():
             try:
                 await topic.trim()
@@ -120,7 +120,7 @@ class TopicUpkeep:
                 log.warning("%s: its retention cannot be checked: %s", topic.name, error)
 
     async def delete_inactive(self) -> None:
-        """Delete each topic that was not used for as long as ``inactiveTopicPolicies`` say."""
+        """Delete topics that have been unused for as long as ``inactiveTopicPolicies`` say."""
         if not self._options().deletes_inactive:
             return
         for topic in list(self._registry.loaded.values()):
@@ -140,7 +140,7 @@ class TopicUpkeep:
                     await compaction.compact()
 
     async def check_quotas(self) -> None:
-        """Act upon each backlog that exceeds its quota, as its policy says (``BacklogQuota``)."""
+        """Apply the policy of each backlog quota that is exceeded (``BacklogQuota``)."""
         for topic in self._stored():
             try:
                 backlog = topic.backlog()
@@ -156,7 +156,7 @@ class TopicUpkeep:
                 log.warning("%s: its backlog quota cannot be checked: %s", topic.name, error)
 
     async def expire_messages(self) -> None:
-        """Acknowledge what is older than its topic's ``messageTTL``, for each subscription."""
+        """Acknowledge messages older than their topic's ``messageTTL``, on each subscription."""
         for topic in self._stored():
             try:
                 if topic.rules.ttl_s:
@@ -170,6 +170,6 @@ class TopicUpkeep:
 
 
 def _is_kept(name: TopicName) -> bool:
-    """Whether brokers use a topic themselves, be it idle or not."""
+    """Whether brokers use the topic themselves, so that it is never deleted as idle."""
     is_own = name.namespace_name.bound_broker is not None or str(name) in SYSTEM_TOPICS
     return is_own or is_system_topic(name)

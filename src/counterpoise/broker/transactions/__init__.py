@@ -1,1 +1,1 @@
-"""Transactions (PIP-31): their coordinators, and what topics and subscriptions know of them."""
+"""Transactions (PIP-31): their coordinators, and their state on topics and subscriptions."""

@@ -1,4 +1,4 @@
-"""Which entries of a topic may be delivered, as far as transactions decide: a fold of its log."""
+"""Which entries of a topic transactions allow to be delivered: a fold of its log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_TAG: Final = b"\xb8\x01"
 
 
 class Marker(IntEnum):
-    """What ends a transaction in a topic (``MarkerType``)."""
+    """The kinds of marker that end a transaction in a topic (``MarkerType``)."""
 
     COMMIT = 21
     ABORT = 22
@@ -40,7 +40,7 @@ class HiddenEntries(Protocol):
 
 
 def entry_of_transaction(entry: bytes) -> EntryOfTransaction | None:
-    """What an entry is to transactions; None: it belongs to none."""
+    """An entry's part in a transaction; None if it has none."""
     if _MOST_TAG not in entry:
         return None
     try:
@@ -70,10 +70,10 @@ def marker_entry(marker: Marker, transaction: TransactionId, number: int, now_ms
 
 
 class TransactionBuffer:
-    """The transactions that have messages in one topic.
+    """The transactions with messages in one topic.
 
-    Nothing at or behind the first message of an open transaction is delivered (Pulsar's
-    ``maxReadPosition``). ``hidden`` gets what is never delivered: markers, aborted messages.
+    Nothing at or after the first message of an open transaction is delivered (Pulsar's
+    ``maxReadPosition``). ``hidden`` collects what is never delivered: markers, aborted messages.
     """
 
     def __init__(self, hidden: HiddenEntries) -> None:
@@ -87,7 +87,7 @@ class TransactionBuffer:
         self._watermarks: dict[int, int] = {}
 
     def stored(self, index: int, entry: EntryOfTransaction) -> list[tuple[int, int]]:
-        """Take the next entry of the log; the stretches that are hidden from now on."""
+        """Take the next entry of the log; returns the ranges that are hidden from now on."""
         transaction, marker = entry
         if marker is not None:
             messages = self._open.pop(transaction, [])
@@ -110,7 +110,7 @@ class TransactionBuffer:
         return hidden
 
     def ending(self, transaction: TransactionId) -> None:
-        """The transaction's marker is about to be written: it takes no more messages."""
+        """The transaction's marker is about to be written: it accepts no more messages."""
         self._ending.add(transaction)
 
     def ended(self, transaction: TransactionId) -> None:
@@ -118,7 +118,7 @@ class TransactionBuffer:
         self._ending.discard(transaction)
 
     def has_marker(self, transaction: TransactionId) -> bool:
-        """Whether its marker is stored, as far as that is remembered."""
+        """Whether its marker is stored, if that is still remembered."""
         return transaction in self._ended
 
     def _remember(self, transaction: TransactionId) -> None:
@@ -127,23 +127,23 @@ class TransactionBuffer:
             del self._ended[oldest]
 
     def is_over(self, transaction: TransactionId) -> bool:
-        """Whether the transaction takes no more messages here."""
+        """Whether the transaction accepts no more messages here."""
         mark = self._watermarks.get(transaction.coordinator, -1)
         over = transaction in self._ended or transaction in self._ending
         return over or transaction.number <= mark
 
     @property
     def open(self) -> list[TransactionId]:
-        """The transactions that have messages here and no marker."""
+        """The transactions with messages here and no marker."""
         return list(self._open)
 
     def raise_watermark(self, coordinator: int, number: int) -> list[TransactionId]:
-        """No transaction up to ``number`` is open any more; those that are open here still."""
+        """All transactions up to ``number`` have ended; returns those still open here."""
         mark = self._watermarks.get(coordinator, -1)
         self._watermarks[coordinator] = max(mark, number)
         return [each for each in self._open if each[0] == coordinator and each[1] <= number]
 
     def stable_end(self, end: int) -> int:
-        """The index of the first entry that must not be delivered; ``end``: all may be."""
+        """The index of the first entry that must not be delivered; ``end`` if all may be."""
         first = next(iter(self._open.values()), None)
         return end if first is None else first[0][0]

@@ -1,4 +1,4 @@
-"""One transaction coordinator: its table, its log, and what ends transactions everywhere."""
+"""One transaction coordinator: its table and its log; ends transactions on all participants."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _log = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """Opens transactions, keeps them on its log, and ends each on all that take part in it.
+    """Opens transactions, records them on its log, and ends each on all its participants.
 
-    What it has decided to end it ends, though the client has gone: from the log, after a crash.
+    A decision to end is carried out even if the client has gone: from the log, after a crash.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Coordinator:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it may go on; otherwise it has to be opened again, here or elsewhere."""
+        """Whether it works; otherwise it has to be opened again, here or elsewhere."""
         return not self.closed and self._log.broken is None and self._is_owner()
 
     async def resume(self) -> None:
-        """Read the log, and go on with what was about to end."""
+        """Read the log, and continue to end what was being ended."""
         for index, record in await self._log.read():
             self.table.apply(record, index)
         for transaction in list(self.table.transactions.values()):
@@ -81,13 +81,13 @@ class Coordinator:
         topics: tuple[str, ...] = (),
         subscriptions: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """Let a transaction have these topics and subscriptions, too."""
+        """Add topics and subscriptions to a transaction."""
         record = self.table.add(transaction, topics, subscriptions)
         if record is not None:
             await self._write(record)
 
     async def end(self, transaction: TransactionId, *, commit: bool) -> None:
-        """Commit or abort: returns when every topic and subscription has done so."""
+        """Commit or abort; returns when every topic and subscription has done so."""
         record = self.table.end(transaction, commit=commit)
         known = self.table.find(transaction)
         if record is not None:
@@ -98,7 +98,7 @@ class Coordinator:
         await asyncio.shield(self._finish(known))
 
     async def close(self) -> None:
-        """Stop; what was not ended is by the next owner."""
+        """Stop; the next owner ends what is left."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -146,7 +146,7 @@ class Coordinator:
     async def _end_on(
         self, transaction: TransactionId, commit: bool, topic: str, subscription: str | None = None
     ) -> None:
-        """Try until it has worked: a participant may be on its way to another broker."""
+        """Try until it works: a participant may be moving to another broker."""
         pause_s = _RETRY_S
         while self.is_usable:
             mark = self.table.low_watermark
@@ -193,7 +193,7 @@ class Coordinator:
 
 
 def not_here(coordinator: int, why: str = "") -> BrokerError:
-    """What a client gets that has to look the coordinator up."""
+    """The error for a client that has to look the coordinator up."""
     message = f"Transaction coordinator with id {coordinator} not found!"
     return BrokerError(
         ServerError.TransactionCoordinatorNotFound, f"{message} {why}" if why else message

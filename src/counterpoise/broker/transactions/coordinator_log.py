@@ -1,4 +1,4 @@
-"""A coordinator's log, ``persistent://pulsar/system/__transaction_log_N``: appended, awaited."""
+"""A coordinator's log, ``persistent://pulsar/system/__transaction_log_N``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CoordinatorLog:
         return made
 
     async def read(self) -> list[tuple[int, Record]]:
-        """All records that are kept, each with its index."""
+        """All stored records, each with its index."""
         found: list[tuple[int, Record]] = []
         async for first, entries in parts_from(self.log, self.log.begin):
             # A lost record is empty.
@@ -43,7 +43,7 @@ class CoordinatorLog:
 
     @property
     def end(self) -> int:
-        """The index of the next record once all that is under way is stored."""
+        """The index of the next record once everything under way is stored."""
         return self.log.end
 
     async def append(self, record: Record) -> None:
@@ -63,7 +63,7 @@ class CoordinatorLog:
         await self.log.drain()
 
     def trim(self, before: int) -> None:
-        """Delete ledgers of records that are needed no more."""
+        """Delete ledgers whose records are not needed any more."""
         self.log.trim(before)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class CoordinatorLog:
                 written.set_result(None)
 
     def refused(self, error: StorageError, contexts: Sequence[_Written]) -> None:
-        """Records could not be stored: the coordinator is opened again."""
+        """Records could not be stored: the coordinator has to be opened again."""
         self.failed(error, contexts)
 
     def failed(self, error: StorageError, contexts: Sequence[_Written]) -> None:
@@ -92,4 +92,4 @@ class CoordinatorLog:
                 written.exception()  # A caller that was cancelled does not read it.
 
     def lost(self, lost: Lost) -> None:
-        """Records cannot be read any more; what they said is not known."""
+        """Records cannot be read any more; their content is unknown."""

@@ -1,4 +1,4 @@
-"""The coordinators of one broker: each is served where its partition of the assignment topic is."""
+"""The coordinators of one broker; each is where its partition of the assignment topic is."""
 
 from __future__ import annotations
 
@@ -51,23 +51,25 @@ class Coordinators:
 
     @property
     def enabled(self) -> bool:
-        """Whether there are transactions."""
+        """Whether transactions are enabled."""
         return self._options().enabled
 
     @property
     def open_max(self) -> int:
-        """How many transactions of a coordinator may be open; 0: no setting says."""
+        """How many transactions of a coordinator may be open; 0 without a setting."""
         return self._options().open_max
 
     def find(self, number: int) -> Coordinator:
-        """A coordinator that is open here; `BrokerError` TransactionCoordinatorNotFound."""
+        """A coordinator open on this broker; raises `BrokerError`
+        TransactionCoordinatorNotFound.
+        """
         known = self.open.get(number)
         if known is None or not known.is_usable:
             raise not_here(number)
         return known
 
     async def connect(self, number: int) -> Coordinator:
-        """Open a coordinator that this broker owns; `BrokerError` where it does not."""
+        """Open a coordinator that this broker owns; raises `BrokerError` if it does not own it."""
         # First: so no number that is no partition's takes a lock, or a log.
         served = await self._topics.get(_ASSIGNMENT.partition(number))
         async with self._locks.setdefault(number, asyncio.Lock()):
@@ -103,6 +105,6 @@ class Coordinators:
         return made
 
     async def close(self) -> None:
-        """Close all, for a broker that stops."""
+        """Close all; the broker stops."""
         known, self.open = list(self.open.values()), {}
         await asyncio.gather(*(each.close() for each in known), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What transactions read from broker.conf."""
+"""Settings from broker.conf for transactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class TransactionOptions:
-    """Whether there are transactions, and their limits."""
+    """Whether transactions are enabled, and their limits."""
 
     enabled: bool = option(False, "transactionCoordinatorEnabled")
     """Whether clients may publish and acknowledge in transactions."""

@@ -1,4 +1,4 @@
-"""Ends transactions on topics and subscriptions: here, or at the brokers that own them."""
+"""Ends transactions on topics and subscriptions, on this broker or on those that own them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ClusterParticipants:
         security: ClientSecurity,
         options: LiveOptions[TransactionOptions],
     ) -> None:
-        """``broker_url``: this broker's, where lookups begin."""
+        """``broker_url``: this broker's, where lookups start."""
         self._local = local
         self._broker_url = broker_url
         self._security = security

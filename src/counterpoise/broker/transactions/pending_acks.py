@@ -1,4 +1,4 @@
-"""What open transactions acknowledge on one subscription: integer arithmetic, no I/O."""
+"""The acknowledgements of open transactions on one subscription: arithmetic without I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EntryAck(NamedTuple):
 
 
 class CumulativeAck(NamedTuple):
-    """Everything up to ``through``, and of the batch behind that what ``part`` has."""
+    """Everything up to ``through``, plus the messages in ``part`` of the batch after it."""
 
     transaction: TransactionId
     through: int
@@ -28,16 +28,16 @@ class CumulativeAck(NamedTuple):
 
 
 class PendingTransaction(NamedTuple):
-    """All that one transaction acknowledges."""
+    """Everything that one transaction acknowledges."""
 
     entries: tuple[EntryAck, ...] = ()
     cumulative: CumulativeAck | None = None
 
 
 class PendingAcks:
-    """The acknowledgements of open transactions: entries not delivered meanwhile, nor saved.
+    """The acknowledgements of open transactions. Their entries are neither delivered nor saved.
 
-    An entry (or message of a batch) has one transaction at most, and only one transaction
+    An entry (or message of a batch) has at most one transaction, and only one transaction
     acknowledges cumulatively.
     """
 
@@ -77,7 +77,7 @@ class PendingAcks:
         )
 
     def add(self, transaction: TransactionId, ack: EntryAck) -> None:
-        """Acknowledge an entry, or a part of it, once the transaction is committed."""
+        """Record an acknowledgement that takes effect when the transaction commits."""
         if not ack.bits:
             return
         mine = self._of.setdefault(transaction, {})
@@ -89,14 +89,14 @@ class PendingAcks:
         self._pending[ack.at] = bits | ack.bits, max(size, ack.size)
 
     def refuses_cumulative(self, ack: CumulativeAck) -> bool:
-        """Whether another transaction acknowledges cumulatively, or this one did further."""
+        """Whether another transaction acknowledges cumulatively, or this one did further on."""
         held = self.cumulative
         if held is None:
             return False
         return held.transaction != ack.transaction or _reach(held) >= _reach(ack)
 
     def end(self, transaction: TransactionId) -> PendingTransaction:
-        """Forget a transaction; all that it acknowledged here, nothing if it is unknown."""
+        """Remove a transaction; returns everything that it acknowledged here."""
         entries = self._of.pop(transaction, {})
         for ack in entries.values():
             bits, size = self._pending.pop(ack.at)
@@ -115,7 +115,7 @@ class PendingAcks:
         self.cumulative = None
 
     def bits(self, index: int) -> tuple[int, int]:
-        """The messages of an entry that are pending, of how many; all bits: the entry is."""
+        """An entry's pending messages and their number; all bits if the whole entry is pending."""
         bits, size = self._pending.get(index, (0, 0))
         held = self.cumulative
         if held is not None:
@@ -128,7 +128,7 @@ class PendingAcks:
         return bits, size
 
     def withholds(self, index: int) -> bool:
-        """Whether nothing of an entry may be delivered: all of it is pending."""
+        """Whether all of an entry is pending, so that nothing of it may be delivered."""
         return self.bits(index)[0] == WHOLE
 
     def of(self, transaction: TransactionId) -> PendingTransaction:

@@ -20,14 +20,14 @@ class TopicServer(Protocol):
     """The topics of this broker."""
 
     async def get(self, name: TopicName, *, create: bool = True) -> ServedTopic:
-        """A topic; `BrokerError` where this broker does not own it."""
+        """A topic; raises `BrokerError` if this broker does not own it."""
 
 
 class ParticipantOwner(Protocol):
-    """The topics and subscriptions that a broker owns, as coordinators use them."""
+    """A broker's topics and subscriptions, as coordinators use them."""
 
     async def end(self, request: EndOnParticipant) -> None:
-        """End a transaction on a topic or a subscription, once or again; raises `BrokerError`.
+        """End a transaction on a topic or a subscription; may be repeated; raises `BrokerError`.
 
-        What is not there has nothing of the transaction: that is a success.
+        A topic or subscription that does not exist has nothing of the transaction: a success.
         """

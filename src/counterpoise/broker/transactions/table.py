@@ -1,4 +1,4 @@
-"""A coordinator's transactions, open → committing or aborting → gone: records in, no I/O."""
+"""A coordinator's transactions: open → committing or aborting → gone. Records in, no I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 
 class TransactionState(Enum):
-    """Where a transaction is in its life (``TxnStatus``); one that has ended is forgotten."""
+    """The state of a transaction (``TxnStatus``); one that has ended is forgotten."""
 
     OPEN = "open"
     COMMITTING = "committing"
@@ -49,15 +49,15 @@ class CoordinatedTransaction:
 
     @property
     def due_ms(self) -> int:
-        """When it is aborted unless it has ended before."""
+        """When it is aborted if it has not ended before."""
         return self.opened_ms + self.timeout_ms
 
 
 class CoordinatorTable:
     """The transactions of one coordinator that have not ended.
 
-    Every change is a record: the methods that decide return one, and `apply` folds it in, when it
-    is made and when the log is read again. What may not be is a `BrokerError`.
+    Every change is a record: the methods that decide return one, and `apply` folds it in, both when
+    it is made and when the log is read again. What is not allowed raises `BrokerError`.
     """
 
     def __init__(self, coordinator: int) -> None:
@@ -67,7 +67,7 @@ class CoordinatorTable:
         """The number of the next transaction."""
 
     def open(self, now_ms: int, timeout_ms: int, owner: str | None) -> Record:
-        """Open a transaction: its number is `next`."""
+        """The record that opens a transaction; its number is `next`."""
         if len(self.transactions) >= OPEN_MAX:
             raise BrokerError(
                 ServerError.TooManyRequests,
@@ -82,7 +82,7 @@ class CoordinatorTable:
         topics: tuple[str, ...],
         subscriptions: tuple[tuple[str, str], ...],
     ) -> Record | None:
-        """Let it have these topics and subscriptions, too; None: it has them."""
+        """The record that adds topics and subscriptions; None if the transaction has them."""
         known = self.find(transaction)
         if known.state is not TransactionState.OPEN:
             raise _wrong_state(known, TransactionState.OPEN)
@@ -100,7 +100,7 @@ class CoordinatorTable:
         return {"txn": transaction.number, "topics": new_topics, "subscriptions": new}
 
     def end(self, transaction: TransactionId, *, commit: bool) -> Record | None:
-        """Begin to commit or to abort; None: that has begun before."""
+        """The record that begins to commit or abort; None if that has begun."""
         known = self.find(transaction)
         wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         if known.state is wanted:
@@ -110,14 +110,15 @@ class CoordinatorTable:
         return {"txn": transaction.number, "is": wanted.value}
 
     def ended(self, transaction: TransactionId) -> Record:
-        """It has ended everywhere."""
+        """The record of a transaction that has ended everywhere."""
         # With the next number: earlier records are deleted, and numbers are never given again.
         return {"txn": transaction.number, "is": ENDED, "next": self.next}
 
     def apply(self, record: Record, index: int) -> None:
-        """Fold a record in; ``index`` is its place in the log.
+        """Fold a record in; ``index`` is its index in the log.
 
-        Records of transactions whose first records are deleted are about what has ended.
+        Records whose transaction's first record was deleted concern ended transactions, and are
+        ignored.
         """
         number, state = record["txn"], record.get("is")
         self.next = max(self.next, number + 1, record.get("next", 0))
@@ -143,7 +144,7 @@ class CoordinatorTable:
         )
 
     def find(self, transaction: TransactionId) -> CoordinatedTransaction:
-        """A transaction that has not ended; `BrokerError` TransactionNotFound."""
+        """A transaction that has not ended; raises `BrokerError` TransactionNotFound."""
         known = self.transactions.get(transaction.number)
         if known is None or transaction.coordinator != self.coordinator:
             raise BrokerError(
@@ -154,12 +155,12 @@ class CoordinatorTable:
 
     @property
     def low_watermark(self) -> int:
-        """Every transaction with this number or a lower one has ended."""
+        """Every transaction up to and including this number has ended."""
         # Numbers ascend, and a dict keeps the order in which they came.
         return next(iter(self.transactions), self.next) - 1
 
     def kept_from(self, end: int) -> int:
-        """The index of the first record that is needed still; the last one always is."""
+        """The index of the first record still needed; the last record always is."""
         firsts = min((it.first_record for it in self.transactions.values()), default=end)
         return min(firsts, end - 1)
 

@@ -1,4 +1,4 @@
-"""What can be done to a broker or bundle, by button: each shows its plan first."""
+"""Buttons for the actions on a broker or bundle; each shows its plan first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from counterpoise.pipeline.policies import CannotSeeError
 
 
 class ActionButtons:
-    """The buttons about whatever is chosen."""
+    """The buttons for the current selection."""
 
     def __init__(self, session: PageSession, zoom: Callable[[str], None]) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""What was decided, what is under way, who is held back: lists that change in place."""
+"""Lists that change in place: decisions, running actions, throttled producers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def clock(at_ms: int) -> str:
 
 
 def moment(at_ms: int, now_ms: int) -> str:
-    """A time, UTC, with its day unless that is today."""
+    """A time in UTC, with the date unless it is today."""
     at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
 
 
 def scrolled(label: str) -> ui.element:
-    """A list of cards with a bar of its own, which a keyboard can move, too."""
+    """A scrollable list of cards, which a keyboard can scroll, too."""
     return attributes(
         ui.element("ol").classes("rounds"), tabindex="0", role="list", aria_label=label
     )
 
 
 class RoundList:
-    """Rounds, the latest first; each unfolds into its moves and its reasons."""
+    """Rounds, latest first; each unfolds into its moves and reasons."""
 
     def __init__(self, session: PageSession, label: str, empty: str) -> None:
         self._session = session
@@ -46,7 +46,7 @@ class RoundList:
         self._empty = Text("p", empty, "quiet")
 
     def show(self, summaries: Sequence[RoundSummary]) -> None:
-        """Show these, given with the oldest first."""
+        """Show these rounds, passed oldest first."""
         latest = summaries[-SHOWN:]
         self._empty.set_visibility(not latest)
         kept = {each.at_ms for each in latest}
@@ -100,7 +100,7 @@ class RoundList:
 
 
 def rounds_of(sources: Sources) -> tuple[RoundSummary, ...]:
-    """What was really decided: by a balancer beside the cluster, and by its own leader."""
+    """The rounds of a balancer beside the cluster, and of its own leader."""
     both = (*sources.rounds.summaries, *sources.watch.shed)
     return tuple(sorted(both, key=lambda made: made.at_ms))
 

@@ -1,4 +1,4 @@
-"""Backtests on their trade-off plot, and in a table."""
+"""Backtests on a trade-off plot, and in a table."""
 
 from __future__ import annotations
 

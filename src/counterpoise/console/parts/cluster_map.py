@@ -1,4 +1,4 @@
-"""The map: brokers and bundles as areas, to be clicked."""
+"""The map: brokers and bundles as areas that can be clicked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S = 15.0
 
 
 class ClusterMap:
-    """Draws a picture of the cluster; what is on the screen stays until it changes."""
+    """Draws a picture of the cluster; an area stays until it changes."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -51,7 +51,7 @@ class ClusterMap:
                         Text("span", words)
 
     def show(self, picture: ClusterPicture) -> None:
-        """Draw this picture, unless the browser is still busy with the one before."""
+        """Draw this picture, unless the browser is still drawing the last one."""
         now = time.monotonic()
         self._waits = self._busy and now - self._sent_at <= PATIENCE_S
         if self._waits:

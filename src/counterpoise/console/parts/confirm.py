@@ -1,4 +1,4 @@
-"""The plan, before anything is done: what would happen, who asks, and whether they may."""
+"""The dialog before an action: its plan, its operator, and whether the cluster permits it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHEDS = (
 
 
 class Confirm:
-    """One dialog for every action. Nothing is done that was not shown in it."""
+    """One dialog for every action. Nothing is done that it has not shown."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""One load over time: as the console saw it, and as a history recorded it before."""
+"""One load over time: as the console saw it, and before that as a history recorded it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Asked = tuple[TileKind | None, str, int]
 
 
 class Curve:
-    """The chart of whatever is chosen."""
+    """The chart of the current selection."""
 
     def __init__(self, session: PageSession, changed: Notify) -> None:
-        """`changed` is called when the history has answered."""
+        """`changed` is called when the history has responded."""
         self._session, self._changed = session, changed
         self._drawn: LoadCurve | None = None
         self.recorded = RecordedLoad()
@@ -48,7 +48,7 @@ class Curve:
             self._chart = ui.echart(empty, renderer="svg").classes("spark")
 
     def look_back(self) -> None:
-        """Ask the history about what is chosen, unless that is what was asked last."""
+        """Read the selection's load from the history, unless it was read last."""
         session = self._session
         asked = (session.what, session.key, int(self._span.value or 0))
         if asked == self._asked:

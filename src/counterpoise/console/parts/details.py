@@ -1,4 +1,4 @@
-"""The broker or bundle that is chosen: what it carries, what became of it, what can be done."""
+"""The selected broker or bundle: its load, its past, and the actions on it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Details:
         )
 
     def _happened(self, bundle: str) -> tuple[OwnerChange, ...]:
-        """What happened to it, the latest first: what was seen, and what was recorded before."""
+        """What happened to it, latest first: as seen here, and before as recorded."""
         seen = self._session.sources.watch.past.of_bundle(bundle)
         first = seen[-1].at_ms if seen else math.inf
         return seen + tuple(e for e in reversed(self._curve.recorded.changes) if e.at_ms < first)

@@ -1,4 +1,4 @@
-"""Brokers and bundles as tables: the picture for a keyboard and a screen reader."""
+"""Brokers and bundles as tables, for a keyboard and a screen reader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUNDLE_COLUMNS = ("Bundle", "Owner", "Load>", "Messages>", "Topics>")
 
 
 class ListingPage(NamedTuple):
-    """One page of what was looked for."""
+    """One page of search results."""
 
     rows: Sequence[Row]
     in_all: int
@@ -29,7 +29,7 @@ class ListingPage(NamedTuple):
 
 
 class Listing:
-    """A table of which one page is shown; every row that a browser has makes each change dearer."""
+    """A table that shows one page; every row in the browser makes each change slower."""
 
     what: TileKind
     title: str
@@ -71,7 +71,7 @@ class Listing:
         self._grid.show(found.rows)
 
     def look(self, wanted: str, page: int) -> ListingPage:
-        """A page of what holds these words."""
+        """A page of the rows that contain these words."""
         raise NotImplementedError
 
     def _first(self) -> None:
@@ -94,7 +94,7 @@ class Brokers(Listing):
     empty = "No broker has been seen, or none is like that."
 
     def look(self, wanted: str, page: int) -> ListingPage:
-        """A page of what holds these words."""
+        """A page of the rows that contain these words."""
         found = broker_page(self._session.picture, wanted, page)
         rows = [
             Row(
@@ -117,7 +117,7 @@ class Brokers(Listing):
 
 
 class Bundles(Listing):
-    """The bundles that are looked for."""
+    """The bundles that match a search."""
 
     what = TileKind.BUNDLE
     title = "Bundles"
@@ -127,7 +127,7 @@ class Bundles(Listing):
     empty = "No bundle is reported by any broker, or none is like that."
 
     def look(self, wanted: str, page: int) -> ListingPage:
-        """A page of what holds these words."""
+        """A page of the rows that contain these words."""
         found = bundle_page(self._session.picture, wanted, page)
         rows = [
             Row(

@@ -1,4 +1,4 @@
-"""Credentials of a page: the console's own, or a token that is given for this page alone."""
+"""A page's credentials: the console's own, or a token for this page alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.console.roles import Operator
 
 
 class SignIn:
-    """A button that names the page's role, and a dialog to sign in with another token."""
+    """A button with the page's role, and a dialog to sign in with another token."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

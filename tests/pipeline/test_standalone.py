@@ -112,6 +112,6 @@ def _backtest_of(uri: str) -> dict[str, dict[str, object]]:
     """The same plays in this process."""
     by = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     tried = [BacktestCandidate("ThresholdShedder", by), BacktestCandidate("no moves", None)]
-    tasks = tasks_of(tried, Recording(uri, 1000), parts=1, move_s=1.0, seed=1)
+    tasks = tasks_of(tried, Recording(uri), parts=1, move_s=1.0, seed=1)
     played = [play(task).to_json() for task in tasks]
     return {str(row.pop("label")): row for row in played}

@@ -62,15 +62,6 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
     assert trace.hosts.bytes_most.tolist() == [1.25e9] * 2, "too little flowed to say"
 
 
-def test_the_step_that_is_asked_for_does_not_change_what_is_played(tmp_path: Path) -> None:
-    for minute in range(4):
-        busy = {ONE: 1e6 * (1 + minute), TWO: 5e5}
-        land(writer_of(tmp_path), poll(minute, {"b1:80": busy, "b2:80": {}}, every_ms=MINUTE))
-    played = [Recording(str(tmp_path), step_ms).open() for step_ms in (5000, 60_000, 120_000)]
-    assert {trace.step_ms for trace in played} == {5000}
-    assert {trace.steps for trace in played} == {37}
-
-
 def test_the_first_report_after_a_move_is_not_what_the_bundle_carries(tmp_path: Path) -> None:
     """Its clients send what they held back, in the few seconds that the report is about."""
     writer = writer_of(tmp_path)

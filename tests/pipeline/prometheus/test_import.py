@@ -53,7 +53,7 @@ async def test_a_backtest_of_an_import_is_one_of_the_collectors_history(
     )
     assert status == 0
     ours = Recording(str(tmp_path / "h")).open()
-    theirs = trace_of(reports, Recording(manager))
+    theirs = trace_of(reports, manager)
     assert (ours.brokers, ours.bundles) == (theirs.brokers, theirs.bundles)
     assert len(ours.moves.at_ms) == len(theirs.moves.at_ms), "no move is missed or made up"
     results = [imbalances(manager, trace) for trace in (theirs, ours)]

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="how far the play goes at a time (60)",
+        help="how far a play of made-up load goes at a time (60); a recording is played by 5 s",
     )
     add_move_seconds_argument(parser)
     add_thrash_span_argument(parser, 0, "without this guard, as Pulsar's leader")

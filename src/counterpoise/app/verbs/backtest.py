@@ -144,8 +144,9 @@ def _played(
     trace = plays[0][1].open()
     if not max(1, args.spans) <= trace.steps <= MOST_STEPS:
         raise UserError(
-            f"{args.source} is {trace.steps:,} steps of {args.step:g} s, and {args.spans:,} to "
-            f"{MOST_STEPS:,} can be played: another --step, fewer --spans, or fewer hours"
+            f"{args.source} is {trace.steps:,} steps of {trace.step_ms / 1000:g} s, and "
+            f"{args.spans:,} to {MOST_STEPS:,} can be played: fewer --spans, fewer hours (--from, "
+            "--to), or for made-up load another --step"
         )
     move_s = move_seconds_of(args)
     tasks = [

@@ -40,10 +40,9 @@ def changed_source(args: argparse.Namespace) -> Source:
 
 def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
     """What the argument names. Raises `UserError`."""
-    step_ms = round(args.step * 1000)
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
-        return Recording(args.source, step_ms, *span_ms(args.first, args.last))
+        return Recording(args.source, *span_ms(args.first, args.last))
     if args.first or args.last:
         raise UserError("--from and --to choose a part of a history, and made-up load has none")
     kind, *more = rest.split(",")
@@ -68,7 +67,7 @@ def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
             raise UserError(f"{args.source}: {text!r} has no number") from None
         if name != "seed" and not 0 < given[field] < MOST:
             raise UserError(f"{args.source}: {name} must be more than 0 and less than {MOST:,}")
-    return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": step_ms, **given})
+    return SyntheticTrace(kind, **{"seed": args.seed, "step_ms": round(args.step * 1000), **given})
 
 
 def has_moves(source: Source) -> bool:

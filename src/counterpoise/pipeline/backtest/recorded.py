@@ -1,10 +1,10 @@
 """A recorded history as a trace: each bundle's load, whichever broker had it.
 
-A step of a recording is at most five seconds long, however long the one that was asked for: brokers
-measure and bundles move within a minute, and what a play finds must not depend on the step.
+Every recording is played five seconds at a time: brokers measure and bundles move within a minute,
+a minute is a whole number of such steps, so that rounds stay a minute apart, and what a play finds
+depends on no option.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +39,7 @@ _BYTES_A_LOAD = 32
 _BYTES_A_STEP = 24
 """Of each broker: whether it is listed and measures, and what it uses."""
 STEP_MS = 5000
+"""How far a play of a recording goes at a time."""
 _BYTES_MOST = 1.25e9
 """Bytes/s that a network carries where no report says: ten Gbit/s."""
 
@@ -52,7 +53,6 @@ class Recording:
     """Where a trace is recorded; a value, so that it is read wherever it is played."""
 
     uri: str
-    step_ms: int = 60_000
     first_ms: int = 0
     """From when on it is played."""
     last_ms: int = EVER
@@ -71,10 +71,10 @@ class Recording:
 class RecordedTrace:
     """The trace of a recording: a load holds until the bundle is measured again."""
 
-    def __init__(self, name: str, start_ms: int, step_ms: int, table: "_Table") -> None:
+    def __init__(self, name: str, start_ms: int, table: "_Table") -> None:
         self.name = name
         self.start_ms = start_ms
-        self.step_ms = step_ms
+        self.step_ms = STEP_MS
         self.steps = len(table.up)
         self.brokers = table.brokers
         self.bundles = table.bundles
@@ -182,15 +182,14 @@ def _read(recording: Recording) -> RecordedTrace:
             f"{location.address} has no report of any bundle{recording.when}: `counterpoise watch "
             "--history` or `counterpoise balance --history` records one"
         )
-    return trace_of(whole, recording)
+    return trace_of(whole, recording.uri)
 
 
-def trace_of(whole: pa.Table, recording: Recording) -> RecordedTrace:
+def trace_of(whole: pa.Table, name: str) -> RecordedTrace:
     """The trace of a recording's reports."""
     polls = whole.column("poll_id").to_numpy()
     start_ms = int(polls.min())
-    step_ms = max(1, round(recording.step_ms / math.ceil(recording.step_ms / STEP_MS)))
-    steps = -((start_ms - polls) // step_ms)
+    steps = -((start_ms - polls) // STEP_MS)
     count = int(steps.max()) + 1
     kinds = np.asarray(whole.column("kind").to_numpy())
     of_bundle, of_broker = kinds == BUNDLE, kinds == BROKER
@@ -215,9 +214,8 @@ def trace_of(whole: pa.Table, recording: Recording) -> RecordedTrace:
     measured[steps[fresh], broker_of[fresh]] = True
     hosts = _hosts(whole, broker_of, seen, len(brokers))
     return RecordedTrace(
-        recording.uri,
+        name,
         start_ms,
-        step_ms,
         _Table(
             brokers,
             bundles,

@@ -54,6 +54,8 @@ class FakeBroker:
     """Its own, where it is not the cluster's."""
     away: bool = False
     """Whether it is stopped: the others do not list it, and connections to it end."""
+    channel_waits: bool = False
+    """Whether its bundle state channel has not started: it serves lookups of its own namespaces."""
     stuck: asyncio.Event | None = None
     """Set once it was asked what stops one of Apache's: it answers nothing more."""
 
@@ -357,6 +359,8 @@ async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
         await broker.stuck.wait()
     if broker.blocked is not None and request.path.startswith(_NEED_METADATA):
         await broker.blocked.wait()
+    if broker.channel_waits and request.path.startswith("/lookup/v2/topic/persistent/public/"):
+        return web.Response(status=500, body=b"Invalid channel state:LeaderElectionServiceStarted")
     if request.path in broker.answers:
         status, body = broker.answers[request.path]
         return web.Response(status=status, body=body)

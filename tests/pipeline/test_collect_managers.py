@@ -41,6 +41,11 @@ def as_extensible(broker: FakeBroker) -> FakeBroker:
     return broker
 
 
+def with_own_topics(broker: FakeBroker) -> None:
+    """Make a broker answer so, with the bundles that it has in its cluster."""
+    del as_extensible(broker).answers[TOPICS]
+
+
 def collector(http: aiohttp.ClientSession, cluster: FakeCluster) -> Collector:
     return Collector(http, [cluster.admin_url], lambda: NOW)
 
@@ -215,12 +220,12 @@ async def test_a_broker_whose_state_channel_has_not_started_is_a_gap_until_it_ha
     """It answers lookups of its own namespaces, and would be taken for an empty destination."""
     serving, joining = [as_extensible(await cluster.add_broker()) for _ in range(2)]
     collect = collector(http, cluster)
-    await collect.poll()
-    asked = [path for path in serving.asked if path.startswith("/lookup/")]
-    assert [path.split("/")[6] for path in asked] == [serving.name], (
-        "no bundle is known to have load"
-    )
-    await collect.poll()
+    joining.channel_waits = True
+    rows = await collect.poll()
+    assert list(rows["note"][rows["broker"] == joining.name]) == [CHANNEL_NOT_STARTED]
+    joining.channel_waits = False
+    rows = await collect.poll()
+    assert joining.name in rows["broker"][rows["kind"] == "broker"]
     in_use = next(path for path in joining.asked if PROBE in path and joining.name not in path)
     joining.answers[in_use] = (500, b"Invalid channel state:LeaderElectionServiceStarted")
     rows = await collect.poll()

@@ -120,7 +120,7 @@ def test_a_cluster_without_load_is_said() -> None:
 @pytest.mark.parametrize(
     ("targets", "said"),
     [(["b9"], "b9 is no broker of this cluster: it has b1, b2, b3"),
-     (["b1", "b2"], "there is no other broker"), (["b3"], "b3 does not answer: gone")],
+     (["b1", "b2"], "there is no other broker"), (["b3"], "b3 cannot be given bundles: gone")],
 )  # fmt: skip
 def test_what_cannot_be_filled_is_refused(targets: list[str], said: str) -> None:
     made = snapshot({"b1": bundles("x", 1.0), "b2": []}, silent={"b3": "gone"})

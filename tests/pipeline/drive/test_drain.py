@@ -24,7 +24,7 @@ from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import AdminOptions
-from counterpoise.pipeline.collect.serving import SERVES_NO_LOOKUPS
+from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, SERVES_NO_LOOKUPS
 from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
@@ -37,6 +37,7 @@ from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.tables.location import open_location
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
+from tests.pipeline.test_collect_managers import with_own_topics
 
 QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01)
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
@@ -129,6 +130,20 @@ async def test_a_broker_that_serves_no_lookups_gets_nothing(
     assert {move.destination for move in plan.moves} == {full.names[2]}
     assert each.snapshot is not None
     assert each.snapshot.silent == {full.names[1]: SERVES_NO_LOOKUPS}
+
+
+async def test_a_broker_whose_state_channel_has_not_started_gets_nothing(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """Before the first poll no bundle is known to have load, and a drain polls once."""
+    for broker in full.brokers:
+        with_own_topics(broker)
+    full.brokers[1].channel_waits = True
+    each = drain(full, http)
+    plan = await each.plan()
+    assert {move.destination for move in plan.moves} == {full.names[2]}
+    assert each.snapshot is not None
+    assert each.snapshot.silent == {full.names[1]: CHANNEL_NOT_STARTED}
 
 
 async def test_who_does_not_say_whose_a_bundle_is_gets_nothing(
@@ -367,7 +382,7 @@ async def test_who_is_given_nothing_as_it_does_not_answer_is_named(
     plan = await emptied.plan()
     _show(emptied, plan, execute=False)
     [first, *moves, costs, _] = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{full.names[1]} does not answer, and is given nothing (HTTP 503")
+    assert first.startswith(f"{full.names[1]} is given nothing: HTTP 503")
     assert len(moves) == len(plan.moves) == 12
     assert "messages are delivered again" in costs
     assert not [each for each in moves if f"-> {full.names[1]}" in each]

@@ -12,6 +12,7 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import kept
+from tests.pipeline.test_collect_managers import with_own_topics
 
 OFF = json.dumps({"loadBalancerSheddingEnabled": "false"}).encode()
 
@@ -91,3 +92,16 @@ async def test_who_is_no_broker_is_not_filled(
     words = ["refill", "absent:1", "--admin-url", grown.admin_url]
     assert await asyncio.to_thread(main, words) == 2
     assert "absent:1 is no broker of this cluster" in capsys.readouterr().err
+
+
+async def test_a_broker_whose_state_channel_has_not_started_is_not_filled(
+    grown: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for broker in grown.brokers:
+        with_own_topics(broker)
+    grown.brokers[2].channel_waits = True
+    assert await refill(grown) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"{grown.names[2]} cannot be given bundles: it serves no lookups: its bundle state" in said
+    )

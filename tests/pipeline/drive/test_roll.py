@@ -28,6 +28,7 @@ from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watchdog.watchdog import guard
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
+from tests.pipeline.test_collect_managers import with_own_topics
 from tests.waiting import until
 
 QUICK = RollOptions(
@@ -51,6 +52,7 @@ class Machines:
     version: str = ""
     stays_away: bool = False
     does_nothing: bool = False
+    channel_waits: bool = False
 
     async def restart(self, broker: str) -> None:
         machine = next(each for each in self.cluster.brokers if each.name == broker)
@@ -64,6 +66,7 @@ class Machines:
         machine.started_s += 1
         machine.version = self.version
         machine.away = self.stays_away
+        machine.channel_waits = self.channel_waits
 
 
 @dataclass
@@ -219,6 +222,15 @@ async def test_a_broker_that_does_not_come_back_stops_it_until_it_does(roller: R
     assert sorted(roller.machines.restarted) == sorted(roller.cluster.names), "none of them twice"
 
 
+async def test_a_broker_whose_state_channel_has_not_started_is_not_back(roller: Roller) -> None:
+    for each in roller.cluster.brokers:
+        with_own_topics(each)
+    roller.machines.channel_waits = True
+    with pytest.raises(RollStoppedError, match=r"not back after 0.5 s: .*its bundle state channel"):
+        await roller.whole(IMPATIENT)
+    assert len(roller.machines.restarted) == 1
+
+
 async def test_a_broker_that_runs_as_it_did_was_not_restarted(roller: Roller) -> None:
     roller.machines.does_nothing = True
     with pytest.raises(RollStoppedError, match="runs as it did: it was not restarted yet"):
@@ -261,7 +273,7 @@ def _paused(roller: Roller, last: FakeBroker) -> None:
 @pytest.mark.parametrize(
     ("trouble", "words"),
     [
-        (_silent, r"does not answer"),
+        (_silent, r"cannot be given bundles: HTTP 503"),
         (_gone, r"is not there"),
         (_paused, r"an incident"),
     ],

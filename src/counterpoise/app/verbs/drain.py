@@ -129,7 +129,7 @@ def _messages_out(drain: BrokerDrain, plan: Round) -> float:
 def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction = NOT_KEPT) -> None:
     silent, bound = _read(drain)
     for broker, why in sorted(silent.items()):
-        say(f"{broker} does not answer, and is given nothing ({why})")
+        say(f"{broker} is given nothing: {why}")
     for move in plan.moves:
         say(sentence(move))
     for each in plan.rejections:

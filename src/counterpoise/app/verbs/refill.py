@@ -100,7 +100,7 @@ async def _plan(
         ),
         now_ms,
         options=AdviceOptions(rounds=1, rules=rules, moved_before=moved),
-        notes=tuple(f"{each} does not answer ({why})" for each, why in snapshot.silent.items()),
+        notes=tuple(f"{each} is given nothing: {why}" for each, why in snapshot.silent.items()),
     )
 
 

@@ -56,7 +56,7 @@ class FillBrokers:
             if target not in known:
                 return f"{target} is no broker of this cluster: it has {', '.join(known) or 'none'}"
             if why := snapshot.silent.get(target):
-                return f"{target} does not answer: {why}"
+                return f"{target} cannot be given bundles: {why}"
         if not {*snapshot.owned} - {*self.targets}:
             return "there is no other broker whose bundles could be moved"
         return ""

@@ -29,7 +29,7 @@ from counterpoise.pipeline.collect.admin import (
 )
 from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
-from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, lookup_fault
+from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, channel_fault, lookup_fault
 from counterpoise.pipeline.collect.where import is_broker, web_address
 from counterpoise.pipeline.collect.words import line, said
 
@@ -92,17 +92,20 @@ class Collector:
         except ClusterUnreachableError as error:
             return await self._rows(poll_id, str(error), [])
         self._known = {name: known for name, known in self._known.items() if name in brokers}
-        self._in_use = self._name_in_use()
+        self._in_use = in_use = self.name_in_use()
         self._beside.keep(brokers)
         those = self._in_turn(broker for broker in brokers if broker not in self._beside)
         seen = await asyncio.gather(*(self._seen(broker, self._admin) for broker in those))
         fetched = await self._beside.answers(began)
         for broker, answer in zip(those, seen, strict=True):
             fetched.append(self._answered(broker, answer))
+        if not in_use and (found := self.name_in_use()):
+            # The first poll: what has load was not known when these brokers were asked.
+            fetched = await asyncio.gather(*(self._checked(each, found) for each in fetched))
         fetched.sort(key=lambda one: one.broker)
         return await self._rows(poll_id, "", fetched)
 
-    def _name_in_use(self) -> str:
+    def name_in_use(self) -> str:
         """A topic name in a loaded bundle, under the extensible manager; empty if none is known.
 
         The bundle has an owner, or clients are looking for one: a lookup changes nothing for them.
@@ -180,6 +183,13 @@ class Collector:
         return Fetched(
             broker, at_ms, measured, fresh, known.taken.reported_ms or known.taken.taken_ms
         )
+
+    async def _checked(self, seen: Fetched, in_use: str) -> Fetched:
+        """What a broker said; that its bundle state channel has not started, where it has not."""
+        if isinstance(seen.answer, Gap):
+            return seen
+        fault = await channel_fault(self._admin, self._address(seen.broker), in_use)
+        return Fetched(seen.broker, seen.at_ms, Gap(fault)) if fault else seen
 
     def _answered(self, broker: str, seen: Fetched | Hung) -> Fetched:
         return self._beside.hung(broker, seen) if isinstance(seen, Hung) else seen

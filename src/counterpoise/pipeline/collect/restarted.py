@@ -28,8 +28,11 @@ class BrokerHealth:
         return bool(self.started_ms or self.version)
 
 
-async def health_of(admin: Admin, address: str, broker: str) -> BrokerHealth:
-    """Ask a broker for its health; never raises for its responses."""
+async def health_of(admin: Admin, address: str, broker: str, in_use: str) -> BrokerHealth:
+    """Ask a broker for its health; never raises for its responses.
+
+    ``in_use`` is as `lookup_fault` takes it.
+    """
     try:
         found = _STARTED.search(await admin.get(f"{address}/metrics/", of_itself=True))
         started_ms = round(float(found[1]) * 1000) if found else 0
@@ -39,6 +42,6 @@ async def health_of(admin: Admin, address: str, broker: str) -> BrokerHealth:
     trouble = ""
     if not version:
         trouble = f"{broker} does not say its version"
-    elif fault := await lookup_fault(admin, address, broker):
+    elif fault := await lookup_fault(admin, address, broker, in_use):
         trouble = f"{broker}: {fault}"
     return BrokerHealth(started_ms, version, trouble)

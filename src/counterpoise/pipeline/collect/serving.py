@@ -14,12 +14,11 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.where import lookup_url
 
 SERVES_NO_LOOKUPS: Final = (
-    "it answers, and serves no lookups: it reads nothing from its metadata store until it is "
-    "restarted"
+    "it serves no lookups: it reads nothing from its metadata store until it is restarted"
 )
 CHANNEL_NOT_STARTED: Final = (
-    "it answers, and serves no lookups: its bundle state channel (loadbalancer-service-unit-state) "
-    "has not started; if that lasts for minutes, restart it"
+    "it serves no lookups: its bundle state channel (loadbalancer-service-unit-state) has not "
+    "started; if that lasts for minutes, restart it"
 )
 LOOKUP_FAULTS: Final = frozenset({SERVES_NO_LOOKUPS, CHANNEL_NOT_STARTED})
 PROBE: Final = "counterpoise-asks-"
@@ -42,9 +41,16 @@ async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = ""
         return SERVES_NO_LOOKUPS
     except UNREADABLE:
         return ""  # it is the report that says why the broker cannot be read
-    if in_use:
-        with suppress(*UNREADABLE):  # a bundle that is just being moved keeps a lookup waiting
-            reply = await admin.ask(lookup_url(address, in_use))
-            if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR and _NOT_STARTED in reply.body:
-                return CHANNEL_NOT_STARTED
+    return await channel_fault(admin, address, in_use) if in_use else ""
+
+
+async def channel_fault(admin: Admin, address: str, in_use: str) -> str:
+    """`CHANNEL_NOT_STARTED` where a broker says so of itself; empty if it does not.
+
+    ``in_use`` is a topic name of a bundle that has load.
+    """
+    with suppress(*UNREADABLE):  # a bundle that is just being moved keeps a lookup waiting
+        reply = await admin.ask(lookup_url(address, in_use))
+        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR and _NOT_STARTED in reply.body:
+            return CHANNEL_NOT_STARTED
     return ""

@@ -25,7 +25,7 @@ from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import UNREADABLE
 from counterpoise.pipeline.collect.leader import leader_by
-from counterpoise.pipeline.collect.restarted import BrokerHealth, health_of
+from counterpoise.pipeline.collect.restarted import BrokerHealth
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
     ActionTrail,
@@ -147,7 +147,7 @@ class RollingRestart:
     async def _one(self, state: RollState, rolled: RolledBroker) -> RollState:
         if rolled.stage is RestartStage.WAITING:
             await self._all_well(state)
-        broker, health = rolled.broker, await self._health(rolled.broker)
+        broker, health = rolled.broker, await self._reader.health(rolled.broker)
         if rolled.stage is RestartStage.WAITING:
             rolled = replace(rolled, started_ms=health.started_ms)
             stage = RestartStage.DRAINING
@@ -207,7 +207,7 @@ class RollingRestart:
         except CannotSeeError as error:
             return str(error)
         for broker, why in sorted(reading.snapshot.silent.items()):
-            return f"{broker} does not answer: {why}"
+            return f"{broker} cannot be given bundles: {why}"
         there = reading.snapshot.brokers
         for each in state.brokers:
             if each.broker not in there:
@@ -254,7 +254,7 @@ class RollingRestart:
         clock = asyncio.get_running_loop().time
         began, away, said = clock(), False, ""
         while True:
-            health = await self._health(rolled.broker)
+            health = await self._reader.health(rolled.broker)
             away = away or not health.answers
             reason = health.trouble
             restarted = _has_restarted(rolled, health) or (away and not rolled.started_ms)
@@ -325,13 +325,10 @@ class RollingRestart:
 
     async def _is_done(self, broker: str) -> bool:
         wanted = self._options.to_version
-        return bool(wanted) and (await self._health(broker)).version == wanted
+        return bool(wanted) and (await self._reader.health(broker)).version == wanted
 
     def _is_wanted(self, health: BrokerHealth) -> bool:
         return self._options.to_version in ("", health.version)
-
-    async def _health(self, broker: str) -> BrokerHealth:
-        return await health_of(self._reader.admin, self._reader.where(broker), broker)
 
     async def _leader(self, brokers: Sequence[str]) -> str:
         """The leader; empty if no broker names one."""

@@ -19,6 +19,7 @@ from counterpoise.pipeline.collect.admin import (
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.poll_log import trouble
+from counterpoise.pipeline.collect.restarted import BrokerHealth, health_of
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, facts_of
@@ -62,6 +63,11 @@ class SnapshotReader:
         if reason := trouble(reading.rows):
             raise CannotSeeError(reason)
         return reading
+
+    async def health(self, broker: str) -> BrokerHealth:
+        """Whether a broker was restarted, and serves; never raises."""
+        in_use = self._collector.name_in_use()
+        return await health_of(self.admin, self.where(broker), broker, in_use)
 
     async def read(self, broker: str, *, all_groups: bool = False) -> ClusterSnapshot:
         """The cluster as it is now, with policies; raises `CannotSeeError`.

@@ -1,4 +1,4 @@
-"""One connection with a bookie: requests and their answers, by asyncio."""
+"""One connection to a bookie, on asyncio."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from counterpoise.bookkeeper.errors import BookieError
 
 
 class AnswerListener(Protocol):
-    """What is notified of the answers to requests, on the event loop."""
+    """Is notified of responses to requests, on the event loop."""
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """The bookie answered, an error perhaps."""
+        """The bookie responded, perhaps with an error."""
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """The bookie did not answer and will not; it may have done what was asked."""
+        """The bookie did not respond and will not; it may have done what was asked."""
 
 
 class _InFlight:
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     __slots__ = ("listener", "request", "sent_s")
 
@@ -37,12 +37,12 @@ class _InFlight:
 
 
 class BookieConnection(asyncio.Protocol):
-    """Sends requests and finds which listener each answer is for; any number at once.
+    """Sends any number of concurrent requests, and matches responses to their listeners.
 
-    The protocol has no numbers of requests: an answer names operation, ledger and entry. Equal
-    requests are answered in turn. A bookie that does not answer within ``timeout_s`` is taken for
-    silent: the connection ends, and with it every request in flight. What is sent in one turn of
-    the event loop leaves as one write.
+    The protocol has no request numbers: a response names operation, ledger and entry. Equal
+    requests are matched in order. If a bookie does not respond within ``timeout_s``, the connection
+    ends, and with it every request in flight. Everything sent in one turn of the event loop leaves
+    as one write.
     """
 
     def __init__(self, bookie: str, frame_max: int, timeout_s: float) -> None:
@@ -77,7 +77,7 @@ class BookieConnection(asyncio.Protocol):
             self._watch = self._loop.call_at(now + self._timeout_s, self._look)
 
     def close(self, why: str) -> None:
-        """End the connection; what waits fails with ``why``."""
+        """End the connection; requests in flight fail with ``why``."""
         self._failure = self._failure or why
         if self._transport is not None:
             self._transport.abort()
@@ -118,7 +118,7 @@ class BookieConnection(asyncio.Protocol):
         listener.answered(self._bookie, answer)
 
     def _look(self) -> None:
-        """Whether the request that waits longest has waited too long."""
+        """Check whether the oldest request has timed out."""
         self._watch = None
         oldest = next(iter(self._in_flight.values()), None)
         if oldest is None:

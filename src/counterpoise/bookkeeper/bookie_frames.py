@@ -56,7 +56,7 @@ class BadFrame(ValueError):
 
 
 class BookieRequest(NamedTuple):
-    """A request; the answer to it has the same operation, ledger and entry."""
+    """A request; its response has the same operation, ledger and entry."""
 
     operation: int
     ledger: int
@@ -66,7 +66,7 @@ class BookieRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BookieAnswer:
-    """What a bookie answered; ``stored`` is empty unless an entry was read."""
+    """A bookie's response; ``stored`` is empty unless an entry was read."""
 
     operation: int
     code: int
@@ -88,7 +88,7 @@ def read_request(ledger: int, entry: int) -> BookieRequest:
 
 
 def fencing_read_request(ledger: int, entry: int, master_key: bytes) -> BookieRequest:
-    """A READ after which the bookie takes entries of this ledger from a recovery only."""
+    """A READ after which the bookie accepts entries of this ledger only from a recovery."""
     size = _READ_REQUEST.size - _LENGTH.size + MASTER_KEY_SIZE
     flags = _DO_FENCING | _HIGH_PRIORITY
     frame = _READ_REQUEST.pack(size, _VERSION, READ, flags, ledger, entry) + master_key
@@ -100,7 +100,7 @@ def add_request(
 ) -> BookieRequest:
     """An ADD of a stored entry: its ``head`` and its payload.
 
-    With ``recovery`` a bookie takes it although the ledger is fenced.
+    With ``recovery`` a bookie accepts it although the ledger is fenced.
     """
     size = _HEADER.size - _LENGTH.size + MASTER_KEY_SIZE + len(head) + len(payload)
     flags = _RECOVERY_ADD | _HIGH_PRIORITY if recovery else 0
@@ -109,7 +109,7 @@ def add_request(
 
 
 class AnswerDecoder:
-    """Cuts what a connection receives into answers; never holds more than one frame's bytes."""
+    """Parses responses from received bytes; never buffers more than one frame."""
 
     def __init__(self, frame_max: int = FRAME_MAX) -> None:
         self._frame_max = frame_max

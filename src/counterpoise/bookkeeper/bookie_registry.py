@@ -1,4 +1,4 @@
-"""Which bookies there are, whether they take writes, and where they listen."""
+"""The registered bookies: whether they accept writes, and their addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORT_MAX: Final = 65535
 
 
 class BookieState(enum.Enum):
-    """What a bookie does at the moment."""
+    """The state of a bookie."""
 
     READ_WRITE = "read-write"
     READ_ONLY = "read-only"
@@ -45,13 +45,13 @@ class BookieRegistry:
     """Those that were ever part of it: each has a cookie, also one that is gone."""
 
     def state_of(self, bookie: str) -> BookieState:
-        """What a bookie that some ledger names does."""
+        """The state of a bookie that a ledger names."""
         found = self.registered.get(bookie)
         return BookieState.GONE if found is None else found.state
 
 
 async def read_registry(store: MetadataReader, root: str) -> BookieRegistry:
-    """Ask the metadata store for the bookies of the cluster whose ledgers are below ``root``."""
+    """Read the bookies of the cluster whose ledgers are below ``root``."""
     available, read_only = f"{root}/available", f"{root}/available/{_READ_ONLY_NODE}"
     writable, reading, known = await asyncio.gather(
         *map(store.children, (available, read_only, f"{root}/cookies"))
@@ -72,7 +72,7 @@ async def read_registry(store: MetadataReader, root: str) -> BookieRegistry:
 
 
 def address(bookie: str, value: bytes) -> tuple[str, int]:
-    """Host and port by a bookie's node, or by its id where an old bookie left the node empty."""
+    """Host and port from a bookie's node, or from its id if an old bookie left the node empty."""
     try:
         info = BookieServiceInfoFormat.FromString(value)
     except DecodeError:

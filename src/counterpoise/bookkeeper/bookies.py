@@ -1,4 +1,4 @@
-"""All bookies of a cluster: connections on demand, and which are asked last."""
+"""All bookies of a cluster: connections on demand, failing ones last."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from counterpoise.bookkeeper.errors import BookieError, MissingEntry
 
 @dataclass(frozen=True, slots=True)
 class BookieReadOptions:
-    """How bookies are asked."""
+    """Limits on requests to bookies."""
 
     speculative_s: float = 2.0
     """After so long without an answer the next bookie is asked as well."""
@@ -39,7 +39,7 @@ class BookieReadOptions:
 
 
 class _AwaitedAnswer:
-    """The listener of a coroutine, which may give up before it is notified."""
+    """The listener for a coroutine, which may be cancelled before it is notified."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ class _AwaitedAnswer:
 
 
 class Bookies:
-    """Asks registered bookies. Close it at the end."""
+    """Sends requests to registered bookies. Close it at the end."""
 
     def __init__(
         self, registered: Mapping[str, RegisteredBookie], options: BookieReadOptions
@@ -73,7 +73,7 @@ class Bookies:
         self._opening: set[asyncio.Task[None]] = set()
 
     async def read(self, bookie: str, ledger: int, entry: int) -> bytes:
-        """An entry as a bookie has it; raises `BookieError`, `MissingEntry` where it has none."""
+        """An entry from a bookie; raises `BookieError`, `MissingEntry` if it has none."""
         slots = self._slots.setdefault(bookie, asyncio.Semaphore(self.options.at_once))
         async with slots:
             connection = await self._connected(bookie)
@@ -108,13 +108,13 @@ class Bookies:
             task.add_done_callback(self._opening.discard)
 
     def in_order(self, bookies: Sequence[str]) -> list[str]:
-        """The same, with those last that failed or were slow a moment ago, latest last."""
+        """The same bookies; those that failed or were slow recently come last, latest last."""
         return sorted(
             bookies, key=lambda each: self._avoided[each] if self.is_avoided(each) else 0.0
         )
 
     def is_avoided(self, bookie: str) -> bool:
-        """Whether it failed or was slow a moment ago."""
+        """Whether it failed or was slow recently."""
         return self._avoided.get(bookie, 0.0) > asyncio.get_running_loop().time()
 
     def avoid(self, bookie: str) -> None:

@@ -1,4 +1,4 @@
-"""What Pulsar's brokers may store before an entry: metadata of their own (PIP-70)."""
+"""The metadata that Pulsar's brokers may store before an entry (PIP-70)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ METADATA_BEGIN: Final = len(_MARK) + 4
 
 
 def entry_begin(payload: bytes) -> int:
-    """Where the entry that its producer sent begins: 0 where no metadata are before it.
+    """Where the producer's entry begins: 0 without broker metadata.
 
-    Beyond the end of the payload where the metadata are cut.
+    Beyond the end of the payload if the metadata is cut off.
     """
     if not payload.startswith(_MARK):
         return 0

@@ -13,7 +13,7 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 
 
 class LedgerOver(BookKeeperError):
-    """A ledger takes no more entries, whatever the reason.
+    """A ledger accepts no more entries, whatever the reason.
 
     It was fenced, too few bookies are left, its metadata cannot be changed, or it was closed. Being
     fenced proves nothing about who owns a topic: BookKeeper's auto-recovery fences, too.
@@ -21,25 +21,25 @@ class LedgerOver(BookKeeperError):
 
 
 class EntryTooLarge(BookKeeperError):
-    """Bookies would end the connection if this entry were sent. The ledger goes on without it."""
+    """Bookies would end the connection for this entry. The ledger continues without it."""
 
 
 class LedgerListener(Protocol):
-    """What the writer of a ledger is notified of, on its event loop."""
+    """Is notified by a ledger's writer, on its event loop."""
 
     def confirmed(self, last: int) -> None:
-        """Every entry up to and including ``last`` is on an ack quorum of bookies, for good."""
+        """Every entry up to and including ``last`` is on an ack quorum of bookies."""
 
     def ended(self, error: BookKeeperError) -> None:
-        """No entry above the last confirmed one is acknowledged any more. Called once at most.
+        """No entry after the last confirmed one will be acknowledged. Called at most once.
 
-        Not called for a `LedgerWriter.close` of its owner's. Some of them may be on bookies all the
-        same: the ledger's recovery decides.
+        Not called for the owner's own `LedgerWriter.close`. Some of the entries may be on bookies
+        all the same: the ledger's recovery decides.
         """
 
 
 class LedgerWriter(Protocol):
-    """A ledger that its only writer has open."""
+    """A ledger that is open for its only writer."""
 
     @property
     def ledger(self) -> int:
@@ -47,7 +47,7 @@ class LedgerWriter(Protocol):
 
     @property
     def last_confirmed(self) -> int:
-        """The last confirmed entry; -1 while there is none."""
+        """The last confirmed entry; -1 if there is none."""
 
     @property
     def length(self) -> int:
@@ -57,15 +57,14 @@ class LedgerWriter(Protocol):
         """Send an entry and return its id; raises `LedgerOver`, `EntryTooLarge`. Never blocks."""
 
     async def close(self) -> None:
-        """Fail what is not confirmed, and record the ledger as closed at `last_confirmed`.
+        """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`.
 
-        Raises `BookKeeperError` where that cannot be recorded, or where another client recorded
-        another end.
+        Raises `BookKeeperError` if that cannot be recorded, or another client recorded another end.
         """
 
 
 class LedgerReader(Protocol):
-    """A ledger to read from."""
+    """A ledger that can be read."""
 
     @property
     def ledger(self) -> int:
@@ -73,7 +72,7 @@ class LedgerReader(Protocol):
 
     @property
     def last_entry(self) -> int:
-        """The last entry that may be read; -1 where there is none."""
+        """The last readable entry; -1 if there is none."""
 
     @property
     def length(self) -> int:
@@ -82,27 +81,27 @@ class LedgerReader(Protocol):
     async def read(self, first: int, last: int) -> list[bytes]:
         """The payloads of entries ``first`` to ``last``, both included.
 
-        Raises `EntryUnreadable`, with `lost` set where no bookie will ever give the entry.
+        Raises `EntryUnreadable`, with `lost` set if no bookie will ever return the entry.
         """
 
 
 class LedgerClient(Protocol):
-    """One client of a BookKeeper cluster. Raises `BookKeeperError` for whatever goes wrong."""
+    """One client of a BookKeeper cluster. Every error is a `BookKeeperError`."""
 
     async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> LedgerWriter:
         """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner."""
 
     async def recover(self, ledger: int) -> LedgerReader:
-        """Fence the ledger's writer, decide its last entry, close it; harmless when it is closed.
+        """Fence the ledger's writer, decide its last entry, close it; idempotent.
 
-        Raises `NoSuchLedger` where it was deleted or never existed.
+        Raises `NoSuchLedger` if it was deleted or never existed.
         """
 
     async def read_open(self, writer: LedgerWriter) -> LedgerReader:
-        """Read what this client's own writer has confirmed, up to now and from now on."""
+        """Read what this client's own writer has confirmed, including what it confirms later."""
 
     async def delete(self, ledger: int) -> None:
-        """Delete the ledger's metadata; bookies then drop its entries. No-op when it is gone."""
+        """Delete the ledger's metadata; bookies then drop its entries. Ignored if it is gone."""
 
     async def close(self) -> None:
         """Close the connections. Writers must have been closed."""

@@ -1,4 +1,4 @@
-"""Unpacks what Pulsar compresses: messages, and nodes of managed ledgers and cursors."""
+"""Decompresses Pulsar's messages, and nodes of managed ledgers and cursors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CODECS: Final[Mapping[str, str]] = {"LZ4": "lz4_raw", "ZSTD": "zstd", "SNAPPY":
 
 
 def unpack(kind: str, packed: bytes, size: int) -> bytes:
-    """The bytes that were compressed by ``kind`` (Pulsar's name); raises ValueError.
+    """Decompress bytes of the compression ``kind`` (Pulsar's name); raises ValueError.
 
-    ``size`` is what its header says; a result of another size is an error.
+    ``size`` is from their header; a result of another size is an error.
     """
     if not 0 <= size <= UNPACKED_MAX:
         raise ValueError(f"{size} bytes of compressed data, at most {UNPACKED_MAX} are unpacked")

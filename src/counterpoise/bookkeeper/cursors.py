@@ -1,4 +1,4 @@
-"""Cursors: how far each subscription of a topic has come, and what it has still to get."""
+"""Cursors: how far each subscription of a topic has come, and its backlog."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CursorPositions:
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """What the metadata store has of a cursor."""
+    """A cursor's node in the metadata store."""
 
     name: str
     ledger: int
@@ -77,7 +77,7 @@ class CursorNode:
 
 @dataclass(frozen=True, slots=True)
 class CursorReading:
-    """A cursor's state as it was last stored; a broker writes it down within a minute."""
+    """A cursor's last stored state; a broker stores it within a minute."""
 
     node: CursorNode
     positions: CursorPositions
@@ -93,7 +93,7 @@ async def cursor_names(store: MetadataReader, managed_ledger: str) -> list[str]:
 async def read_cursor_node(
     store: MetadataReader, managed_ledger: str, name: str
 ) -> CursorNode | None:
-    """A cursor's node, None where there is none; raises `UnreadableNode`."""
+    """A cursor's node, None if there is none; raises `UnreadableNode`."""
     path = f"{ROOT}/{managed_ledger}/{name}"
     node = await store.get(path)
     return None if node is None else parse_cursor_node(path, node.value)
@@ -147,8 +147,8 @@ def write_positions(positions: CursorPositions) -> bytes:
 def write_cursor_node(path: str, value: bytes, node: CursorNode, active_ms: int) -> bytes:
     """The value of a cursor's node, made from the one it replaces, or from b"".
 
-    The node of a cursor that has a ledger says only how far all is acknowledged. ``active_ms``:
-    when the cursor was used last. Raises `UnreadableNode`.
+    The node of a cursor with a ledger has only the mark-delete position. ``active_ms``: when the
+    cursor was used last. Raises `UnreadableNode`.
     """
     made = parse_node(pb.ManagedCursorInfo, path, value) if value else pb.ManagedCursorInfo()
     positions = node.positions
@@ -246,7 +246,7 @@ async def _last_state(bookies: Bookies, ledger: LedgerMetadata) -> CursorPositio
 
 
 class EntryCount:
-    """Numbers the entries of a topic through, by its ledgers in order and the entries of each."""
+    """Numbers the entries of a topic across its ledgers."""
 
     def __init__(self, ledgers: Sequence[tuple[int, int]]) -> None:
         self._ledgers = [ledger for ledger, _ in ledgers]
@@ -257,11 +257,11 @@ class EntryCount:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of entries."""
         return self._before[-1]
 
     def up_to(self, position: Position) -> int:
-        """How many there are up to and with a position; it may lie in a ledger that is gone."""
+        """The number of entries up to and including a position, even of a deleted ledger."""
         at = bisect_left(self._ledgers, position.ledger_id)
         if at == len(self._ledgers) or self._ledgers[at] != position.ledger_id:
             return self._before[at]
@@ -269,7 +269,7 @@ class EntryCount:
         return self._before[at] + min(max(position.entry_id + 1, 0), entries)
 
     def acknowledged(self, positions: CursorPositions) -> int:
-        """How many a cursor has acknowledged one by one, beyond its mark-delete position."""
+        """The number of entries acknowledged singly, after the mark-delete position."""
         marked = self.up_to(positions.mark_delete)
         found = sum(
             max(0, self.up_to(last) - max(self.up_to(before), marked))
@@ -283,6 +283,6 @@ class EntryCount:
         return found
 
     def backlog(self, positions: CursorPositions) -> int:
-        """How many entries a cursor has still to get acknowledged."""
+        """The number of entries that a cursor has not acknowledged."""
         after = self.total - self.up_to(positions.mark_delete)
         return max(0, after - self.acknowledged(positions))

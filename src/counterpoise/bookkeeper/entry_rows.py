@@ -25,7 +25,7 @@ AHEAD = 16
 
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One message, or one entry that holds none that can be shown."""
+    """One message, or one entry without any that can be shown."""
 
     ledger: int
     entry: int

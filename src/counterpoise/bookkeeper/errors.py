@@ -1,4 +1,4 @@
-"""What can go wrong when BookKeeper is read, each as a sentence."""
+"""Errors of reading and writing BookKeeper, each a sentence."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 class BookKeeperError(Exception):
-    """The root of this room's errors."""
+    """The base of this room's errors."""
 
 
 class UnreadableNode(BookKeeperError):
-    """A metadata node whose bytes are not what BookKeeper or Pulsar writes there."""
+    """A metadata node has other content than BookKeeper or Pulsar writes there."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")
@@ -19,11 +19,11 @@ class UnreadableNode(BookKeeperError):
 
 
 class NotThisCluster(BookKeeperError):
-    """The metadata store has no BookKeeper or no Pulsar where they are looked for."""
+    """The metadata store has no BookKeeper or no Pulsar at this place."""
 
 
 class NoSuchLedger(BookKeeperError):
-    """A ledger that was deleted, or never existed."""
+    """A ledger was deleted, or never existed."""
 
     def __init__(self, ledger: int) -> None:
         super().__init__(f"there is no ledger {ledger}")
@@ -31,7 +31,7 @@ class NoSuchLedger(BookKeeperError):
 
 
 class BookieError(BookKeeperError):
-    """A bookie did not give an entry: it cannot be reached, is silent, or answered an error."""
+    """A bookie returned no entry: it cannot be reached, does not respond, or returned an error."""
 
     def __init__(self, bookie: str, why: str) -> None:
         super().__init__(f"bookie {bookie}: {why}")
@@ -46,9 +46,9 @@ class BadStoredEntry(BookKeeperError):
 
 
 class EntryUnreadable(BookKeeperError):
-    """No bookie of the write set gave the entry.
+    """No bookie of the write set returned the entry.
 
-    ``lost``: every one of them answered that it has none, or gave one that is damaged. Otherwise
+    ``lost``: every one of them responded that it has none, or returned a damaged one. Otherwise
     some bookie could not be asked, and may still have it.
     """
 

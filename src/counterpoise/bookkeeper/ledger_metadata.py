@@ -34,7 +34,7 @@ class LedgerState(enum.Enum):
 
 
 class DigestType(enum.Enum):
-    """What a ledger's entries are checked by."""
+    """How a ledger's entries are checked."""
 
     CRC32 = LedgerMetadataFormat.CRC32
     HMAC = LedgerMetadataFormat.HMAC
@@ -52,7 +52,7 @@ class LedgerSegment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """One ledger. ``length`` and ``last_entry`` count only when it is closed."""
+    """One ledger. ``length`` and ``last_entry`` count only if it is closed."""
 
     ledger: int
     state: LedgerState
@@ -77,11 +77,11 @@ class LedgerMetadata:
 
     @property
     def ensemble_size(self) -> int:
-        """On how many bookies each segment is."""
+        """The number of bookies of each segment."""
         return len(self.segments[0].ensemble)
 
     def write_set(self, entry: int) -> tuple[str, ...]:
-        """The bookies that an entry is on, in the order in which they are asked for it.
+        """The bookies that have an entry, in the order in which to ask them.
 
         Java's ``RoundRobinDistributionSchedule``: entry e is on members (e + i) mod E.
         """

@@ -1,4 +1,4 @@
-"""Whose a ledger is, by what its application wrote into its metadata (``LedgerMetadataUtils``)."""
+"""The owner of a ledger, from its custom metadata (``LedgerMetadataUtils``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_APPLICATION: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class LedgerOwner:
-    """Whose a ledger is, as far as its metadata says it."""
+    """A ledger's owner, as far as its metadata says."""
 
     application: str
     kind: str
@@ -58,7 +58,7 @@ def schema_topic(schema: str) -> str:
 
 
 def namespace_of(topic: str) -> str:
-    """``tenant/namespace`` of a topic; empty where the text is none."""
+    """``tenant/namespace`` of a topic; empty if the text is no topic."""
     _, mark, rest = topic.partition("://")
     parts = rest.split("/")
     return "/".join(parts[:2]) if mark and len(parts) >= 3 else ""

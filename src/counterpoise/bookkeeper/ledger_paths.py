@@ -1,4 +1,4 @@
-"""Where a ledger's metadata is in the metadata store (``HierarchicalLedgerManager``)."""
+"""The paths of ledgers' metadata in the metadata store (``HierarchicalLedgerManager``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ledger_path(root: str, ledger: int) -> str:
 
 
 def ledger_at(root: str, path: str) -> int | None:
-    """The ledger whose node this is; None for any other node."""
+    """The ledger of a node; None for other nodes."""
     below = path.removeprefix(f"{root}/")
     found = _SHORT.fullmatch(below) or _LONG.fullmatch(below)
     if found is None:

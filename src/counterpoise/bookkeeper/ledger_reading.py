@@ -1,4 +1,4 @@
-"""Reads of one ledger without recovery: its entries, and how far an open one has come."""
+"""Reads one ledger without recovering it: its entries, and the end of an open one."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class LedgerEnd:
 
 
 async def read_entry(bookies: Bookies, ledger: LedgerMetadata, entry: int) -> StoredEntry:
-    """One entry, from the first bookie of its write set that gives it undamaged.
+    """One entry, from the first bookie of its write set that returns it undamaged.
 
-    A bookie that fails, has none, or gives a damaged one is followed by the next at once, a slow
-    one after ``speculative_s``. Raises `EntryUnreadable`.
+    If a bookie fails, has none, or returns a damaged one, the next is asked at once; after a slow
+    one, after ``speculative_s``. Raises `EntryUnreadable`.
     """
     digest = EntryDigest(ledger.digest, ledger.password)
     left = bookies.in_order(ledger.write_set(entry))
@@ -70,10 +70,10 @@ async def read_entry(bookies: Bookies, ledger: LedgerMetadata, entry: int) -> St
 
 
 async def ledger_end(bookies: Bookies, ledger: LedgerMetadata) -> LedgerEnd:
-    """How far a ledger goes: by its metadata when it is closed, else by what bookies have of it.
+    """The end of a ledger: by its metadata if it is closed, else by what bookies have of it.
 
-    Asks every bookie of the last segment but those that failed a moment ago, and takes what those
-    say that answer. Raises `EntryUnreadable` where none does.
+    Asks every bookie of the last segment except those that failed recently, and uses the responses
+    that arrive. Raises `EntryUnreadable` if none does.
     """
     if ledger.closed:
         return LedgerEnd(ledger.last_entry, ledger.last_entry, ledger.length)

@@ -25,7 +25,7 @@ GONE = "gone"
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """One ledger, as a person sees it."""
+    """One ledger as a row."""
 
     ledger: int
     kind: str
@@ -50,7 +50,7 @@ class LedgerRow:
 
 @dataclass(slots=True)
 class ReadCounts:
-    """How far the reading of a cluster has come; its text is for a person who waits."""
+    """The progress of reading a cluster; its text is for a person who waits."""
 
     topics: int = 0
     ledgers: int = 0
@@ -64,7 +64,7 @@ class ReadCounts:
 
 @dataclass(slots=True)
 class LedgerCluster:
-    """What reading ledgers takes: the metadata store, the bookies, and where ledgers are."""
+    """What reading ledgers needs: the metadata store, the bookies, and the ledgers' root."""
 
     store: MetadataReader
     bookies: Bookies
@@ -75,7 +75,7 @@ class LedgerCluster:
     counts: ReadCounts = field(default_factory=ReadCounts)
 
     async def metadata(self, ledger: int) -> LedgerMetadata | None:
-        """A ledger's metadata, None where there is no such ledger; raises `UnreadableNode`."""
+        """A ledger's metadata, None if there is no such ledger; raises `UnreadableNode`."""
         path = ledger_path(self.root, ledger)
         node = await self.store.get(path)
         if node is None:
@@ -83,14 +83,14 @@ class LedgerCluster:
         return read_ledger_metadata(ledger, path, node.value, node.created_ms)
 
     async def readable(self, ledger: int) -> LedgerMetadata | UnreadableNode | None:
-        """The same, with the error as a value."""
+        """As `metadata`, with the error as a value."""
         try:
             return await self.metadata(ledger)
         except UnreadableNode as error:
             return error
 
     async def end_of(self, ledger: LedgerMetadata) -> LedgerEnd | str:
-        """How far a ledger goes, or why that is not known."""
+        """The end of a ledger, or why it is unknown."""
         if not (ledger.closed or self.ask_bookies):
             return "open"
         try:
@@ -110,7 +110,7 @@ class LedgerCluster:
 
 
 def date(ms: int) -> str:
-    """A moment in UTC, in ISO 8601 with milliseconds; empty for 0."""
+    """A time in UTC, in ISO 8601 with milliseconds; empty for 0."""
     if ms <= 0:
         return ""
     try:

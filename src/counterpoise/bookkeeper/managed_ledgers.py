@@ -1,4 +1,4 @@
-"""The nodes of managed ledgers, one for each topic: which BookKeeper ledgers hold its messages."""
+"""The nodes of managed ledgers, one for each topic: the ledgers that hold its messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ M = TypeVar("M", bound=Message)
 class ListedLedger:
     """A ledger in the list of a managed ledger.
 
-    Entries, bytes and the time of closing are 0 for the one that is written, as Pulsar keeps them.
+    Entries, bytes and the time of closing are 0 for the one being written, as in Pulsar.
     """
 
     ledger: int
@@ -43,7 +43,7 @@ class ListedLedger:
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedger:
-    """What the metadata store has of a topic's messages."""
+    """A topic's managed ledger in the metadata store."""
 
     name: str
     """``tenant/namespace/persistent/topic``, the topic encoded, as its node is called."""
@@ -60,7 +60,7 @@ def managed_ledger_name(topic: TopicName) -> str:
 
 
 def topic_of(name: str) -> str:
-    """The topic whose managed ledger has this name; the name itself where it is no topic's."""
+    """The topic of a managed ledger; the name itself if it is no topic's."""
     tenant, namespace, *rest = [*name.split("/", 3), "", ""][:4]
     if rest[0] != PERSISTENT or not rest[1]:
         return name
@@ -68,7 +68,7 @@ def topic_of(name: str) -> str:
 
 
 async def read_managed_ledger(store: MetadataReader, name: str) -> ManagedLedger | None:
-    """The managed ledger of this name, None where there is none; raises `UnreadableNode`."""
+    """The managed ledger of this name, None if there is none; raises `UnreadableNode`."""
     path = f"{ROOT}/{name}"
     node = await store.get(path)
     return None if node is None else parse_managed_ledger(name, node.value)
@@ -98,9 +98,9 @@ def parse_managed_ledger(name: str, value: bytes) -> ManagedLedger:
 
 
 def with_ledgers(name: str, value: bytes, ledgers: Sequence[ListedLedger]) -> bytes:
-    """The value of a managed ledger's node with another list; all else in it stays.
+    """The value of a managed ledger's node with another list; the rest stays.
 
-    What a ledger that stays listed has beside these fields stays, too. Raises `UnreadableNode`.
+    Ledgers that stay listed keep their other fields. Raises `UnreadableNode`.
     """
     found = parse_node(pb.ManagedLedgerInfo, f"{ROOT}/{name}", value)
     former = {each.ledgerId: each for each in found.ledgerInfo}
@@ -120,7 +120,7 @@ def with_ledgers(name: str, value: bytes, ledgers: Sequence[ListedLedger]) -> by
 def with_topic(
     name: str, value: bytes, properties: Mapping[str, str], terminated: Position | None
 ) -> bytes:
-    """The value of a managed ledger's node with other properties of its topic, or with its end."""
+    """The value of a managed ledger's node with other topic properties, or with its end."""
     found = parse_node(pb.ManagedLedgerInfo, f"{ROOT}/{name}", value)
     del found.properties[:]
     for key, text in properties.items():
@@ -133,9 +133,9 @@ def with_topic(
 
 
 def parse_node(kind: type[M], path: str, value: bytes) -> M:
-    """Parse what Pulsar may have compressed: magic 0x4778, size of a header, header, bytes.
+    """Parse a value that Pulsar may have compressed: magic 0x4778, header size, header, bytes.
 
-    Bytes that begin alike and are no such thing are taken as they are, as Pulsar does.
+    Bytes that start alike without being compressed are taken as they are, as in Pulsar.
     """
     try:
         return parsed(kind, _unpacked(value))
@@ -148,7 +148,7 @@ def parse_node(kind: type[M], path: str, value: bytes) -> M:
 
 
 def parsed(kind: type[M], value: bytes) -> M:
-    """A message with all that it must have; raises ValueError or `DecodeError`."""
+    """A message with all required fields; raises ValueError or `DecodeError`."""
     found = kind.FromString(value)
     if not found.IsInitialized():
         raise ValueError("a field that each has is missing")

@@ -1,4 +1,4 @@
-"""What Pulsar's entries say: the messages in one, unpacked from batch and compression."""
+"""Decodes Pulsar's entries into messages, unpacked from batch and compression."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def decode_entry(payload: bytes) -> list[DecodedMessage]:
 
 
 def _without_broker_metadata(payload: bytes) -> bytes:
-    """The entry as the producer sent it: brokers may have put their own metadata before it."""
+    """The producer's entry, without metadata that brokers may have put before it."""
     begin = entry_begin(payload)
     if not begin:
         return payload
@@ -156,5 +156,5 @@ def _notes(metadata: MessageMetadata) -> list[str]:
 
 
 def _text(value: str | bytes) -> str:
-    """A text of the metadata; protobuf gives bytes where that was no UTF-8."""
+    """A text of the metadata; protobuf returns bytes if it was no UTF-8."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""Orphan ledgers: Pulsar's by their metadata, and nothing refers to them any more.
+"""Orphan ledgers: Pulsar's by their metadata, with nothing that refers to them.
 
-A broker drops a ledger from a topic's list, then deletes it. One that dies in between leaves the
-ledger behind, and its space is never freed. References are read before ledgers, and
-those of each candidate once more at the end: what is called an orphan was unreferenced twice.
+A broker drops a ledger from a topic's list, then deletes it. If it dies in between, the ledger
+stays, and its space is never freed. References are read before ledgers, and those of each candidate
+once more at the end: an orphan was found unreferenced twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COMPACTION_GRACE_MS: Final = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class OrphanRow:
-    """A ledger of Pulsar's that nothing refers to."""
+    """One orphan ledger."""
 
     ledger: int
     verdict: str
@@ -60,7 +60,7 @@ class OrphanRow:
 
 @dataclass(slots=True)
 class UnreferencedCounts:
-    """How many ledgers nothing of Pulsar refers to, and why some are not judged."""
+    """The number of unreferenced ledgers, and why some are not judged."""
 
     pulsar: int = 0
     referenced: int = 0

@@ -1,4 +1,4 @@
-"""Which ledgers Pulsar refers to: by topics, cursors, schemas, compaction and delayed messages."""
+"""The ledgers to which Pulsar refers: topics, cursors, schemas, compaction, delayed messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AT_ONCE: Final = 128
 
 
 class LedgerReferences:
-    """The ledgers that something refers to, eight bytes for each; and what could not be read.
+    """Referenced ledgers, eight bytes for each; and what could not be read.
 
     A topic in `unknown` may refer to any ledger that names it.
     """
@@ -44,7 +44,7 @@ class LedgerReferences:
         """Topics (schemas by theirs) whose references could not be read, and why."""
 
     def add(self, ledgers: Iterable[int]) -> None:
-        """Take more of them."""
+        """Add ledgers."""
         self._found.extend(ledgers)
 
     def unreferenced(self, ledgers: list[int]) -> list[int]:
@@ -61,7 +61,7 @@ class LedgerReferences:
         return [int(each) for each in asked[self._sorted[at] != asked]]
 
     async def read_topic(self, cluster: LedgerCluster, name: str) -> None:
-        """Take what a managed ledger and its cursors refer to."""
+        """Add what a managed ledger and its cursors refer to."""
         try:
             found = await read_managed_ledger(cluster.store, name)
             if found is not None:
@@ -86,7 +86,7 @@ class LedgerReferences:
         self.add(value for name, value in numbers if name == COMPACTED_LEDGER)
 
     async def read_schema(self, cluster: LedgerCluster, schema: str) -> None:
-        """Take what a schema's node refers to."""
+        """Add what a schema's node refers to."""
         try:
             self.add(await schema_ledgers(cluster.store, schema))
         except UnreadableNode as error:

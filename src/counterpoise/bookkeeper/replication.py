@@ -1,4 +1,4 @@
-"""Copies: what each bookie holds, and which ledgers have lost some."""
+"""Replication: what each bookie holds, and which ledgers have lost copies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BookieRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRow:
-    """One ledger that has fewer copies than it should have."""
+    """One ledger with fewer copies than it should have."""
 
     ledger: int
     topic: str
@@ -61,7 +61,7 @@ class ReplicationRow:
 
 @dataclass(slots=True)
 class BookieSums:
-    """What is added up for one bookie."""
+    """The sums for one bookie."""
 
     ledgers: int = 0
     open_ledgers: int = 0
@@ -71,14 +71,14 @@ class BookieSums:
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicationMark:
-    """What the auditor wrote of a ledger."""
+    """The auditor's mark on a ledger."""
 
     since_ms: int
     missing_on: tuple[str, ...]
 
 
 async def bookie_rows(cluster: LedgerCluster) -> list[BookieRow]:
-    """A row for each bookie that is registered, was ever, or has a segment of a ledger."""
+    """A row for each bookie that is registered, was registered, or has a segment of a ledger."""
     registry = cluster.registry
     sums = {each: BookieSums() for each in {*registry.registered, *registry.known}}
     async for part in cluster.all_metadata():
@@ -158,7 +158,7 @@ def _replication_row(
 
 
 def copies_left(ledger: LedgerMetadata, gone: set[str]) -> int:
-    """How many bookies that are there have those entries that the fewest have."""
+    """The smallest number of remaining bookies that any entry has."""
     last = ledger.last_entry if ledger.closed else 1 << 62
     worst = ledger.write_quorum
     for segment, entries in ledger.spans(last):

@@ -1,4 +1,4 @@
-"""Where Pulsar keeps the versions of schemas: each is an entry of a ledger that a node names."""
+"""The ledgers of schemas: each version is an entry of a ledger that a node names."""
 
 from __future__ import annotations
 

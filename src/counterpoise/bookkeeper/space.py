@@ -1,4 +1,4 @@
-"""Who holds space: ledgers added up by tenant, namespace, topic or kind."""
+"""Space by tenant, namespace, topic or kind of ledger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BY_KIND = "kind"
 
 @dataclass(frozen=True, slots=True)
 class SpaceRow:
-    """What one of them holds."""
+    """The space of one of them."""
 
     name: str
     ledgers: int

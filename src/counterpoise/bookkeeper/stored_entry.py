@@ -29,7 +29,7 @@ _DIGEST_SIZES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """One entry whose digest holds."""
+    """One entry whose digest is correct."""
 
     ledger: int
     entry: int
@@ -41,14 +41,16 @@ class StoredEntry:
 
 
 def master_key(password: bytes) -> bytes:
-    """What a bookie knows the writer of a ledger by: it takes no entries by another key."""
+    """The key by which a bookie recognises a ledger's writer; it accepts no entries with
+    another.
+    """
     # BookKeeper's own choice of algorithm.
     return hashlib.sha1(b"ledger" + password, usedforsecurity=False).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class EntryDigest:
-    """What the entries of one ledger are checked by."""
+    """The digest of one ledger's entries."""
 
     kind: DigestType
     password: bytes = b""
@@ -68,12 +70,12 @@ class EntryDigest:
     def head(
         self, ledger: int, entry: int, last_confirmed: int, length: int, payload: bytes
     ) -> bytes:
-        """What comes before the payload of a stored entry: header and digest."""
+        """What precedes the payload of a stored entry: header and digest."""
         header = HEADER.pack(ledger, entry, last_confirmed, length)
         return header + self.of(header, payload)
 
     def open(self, ledger: int, entry: int | None, stored: bytes) -> StoredEntry:
-        """Check what a bookie gave for an entry; ``entry`` None takes any of the ledger.
+        """Check a bookie's bytes for an entry; ``entry`` None accepts any of the ledger.
 
         Raises `BadStoredEntry`.
         """

@@ -1,4 +1,4 @@
-"""Deletes nodes of the metadata store that nothing waits for."""
+"""Deletes metadata nodes in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bookies of a cluster, as its metadata store lists them, and which a ledger is put on."""
+"""The bookies of a cluster by its metadata store, and the choice of those for a ledger."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NO_RACK: Final = frozenset({"", "/", "/default-rack", "/default-region/default-
 
 
 class NotEnoughBookies(BookKeeperError):
-    """Fewer bookies take writes than a ledger needs."""
+    """Fewer bookies accept writes than a ledger needs."""
 
 
 class BookieDirectory:
-    """Reads the list again when a notification says that it changed. Call `close` at the end."""
+    """Reads the list again after a notification of change. Call `close` at the end."""
 
     def __init__(self, store: MetadataStore, root: str, rng: Random) -> None:
         self.registered: dict[str, RegisteredBookie] = {}
@@ -41,12 +41,12 @@ class BookieDirectory:
         )
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
     async def warn_of_racks(self) -> None:
-        """Log where Pulsar knows racks of bookies: they are ignored here."""
+        """Log a warning if Pulsar knows racks of bookies, which are ignored here."""
         found = await self._store.get(_RACKS)
         racks = _racks(found.value) if found is not None else set()
         if racks:
@@ -58,9 +58,9 @@ class BookieDirectory:
             )
 
     async def refresh(self) -> None:
-        """Read the list if it may have changed; what is known is used while the store is away.
+        """Read the list if it may have changed; while the store is away the known list is used.
 
-        Raises `MetadataError` where nothing is known.
+        Raises `MetadataError` if none is known.
         """
         if not self._stale:
             return
@@ -79,9 +79,9 @@ class BookieDirectory:
         self.registered.update(registry.registered)
 
     async def choose(self, count: int, bookies: Bookies) -> list[str]:
-        """Different bookies that take writes, at random; those that failed a moment ago last.
+        """Different writable bookies, at random; those that failed recently last.
 
-        Gives fewer where there are not as many. Raises `MetadataError`.
+        Returns fewer if there are not enough. Raises `MetadataError`.
         """
         await self.refresh()
         return bookies.in_order(self._writable())[:count]
@@ -89,9 +89,9 @@ class BookieDirectory:
     async def replace(
         self, ensemble: Sequence[str], failed: Collection[str], bookies: Bookies
     ) -> list[str]:
-        """The ensemble with others in the places of failed bookies, as far as there are others.
+        """The ensemble with failed bookies replaced, as far as there are others.
 
-        None that failed a moment ago: two such would take each other's place for ever.
+        Never by one that failed recently: two such would replace each other for ever.
         """
         await self.refresh()
         spare = (
@@ -119,7 +119,7 @@ class BookieDirectory:
 
 
 def _racks(value: bytes) -> set[str]:
-    """The racks in Pulsar's map of groups to bookies; none where it cannot be read."""
+    """The racks in Pulsar's map of groups to bookies; none if it is unreadable."""
     try:
         groups = json.loads(value or b"{}")
         racks = {

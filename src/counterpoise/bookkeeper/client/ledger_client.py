@@ -34,7 +34,7 @@ from counterpoise.metadata.port import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class LedgerClientOptions:
-    """How ledgers are made and bookies asked; the defaults are Pulsar's."""
+    """How ledgers are created and bookies asked; the defaults are Pulsar's."""
 
     root: str = DEFAULT_ROOT
     ensemble_size: int = 2
@@ -52,7 +52,7 @@ class LedgerClientOptions:
     """How long a change of a ledger's metadata waits for a store that is not within reach."""
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` where the sizes contradict each other."""
+        """Raise `ValueError` if the sizes contradict each other."""
         if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:
             raise ValueError(
                 f"ensemble {self.ensemble_size}, write quorum {self.write_quorum} and ack quorum "

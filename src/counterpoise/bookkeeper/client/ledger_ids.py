@@ -21,7 +21,7 @@ _ID: Final = "ID-"
 
 
 class LedgerIdGenerator:
-    """Takes ids from the cluster whose ledgers are below ``root``."""
+    """Takes ids in the cluster whose ledgers are below ``root``."""
 
     def __init__(self, store: MetadataStore, root: str) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class LedgerIdGenerator:
             await self._make_high(high + 1)
 
     async def _next(self, parent: str) -> int | None:
-        """The next number of this node; None when there is none left."""
+        """The next number of this node; None if there is none left."""
         path = await self._store.put_next(f"{parent}/{_ID}", b"", ephemeral=True)
         # The node goes with this session at the latest.
         self._deletes.start([path])

@@ -1,4 +1,4 @@
-"""Ledgers' metadata in the metadata store: created, read, changed and deleted."""
+"""Creates, reads, changes and deletes ledgers' metadata in the metadata store."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LedgerNodes:
     def __init__(
         self, store: MetadataStore, root: str, rng: Random, *, unavailable_s: float
     ) -> None:
-        """``unavailable_s``: how long a change waits for a store that is not within reach."""
+        """``unavailable_s``: how long a change waits for a store that cannot be reached."""
         self._store = store
         self._root = root
         self._rng = rng
@@ -57,7 +57,7 @@ class LedgerNodes:
         self._deletes = BackgroundDeletes(store)
 
     async def create(self, wanted: LedgerMetadata) -> VersionedMetadata:
-        """Write the metadata of a new ledger, whose id is chosen here.
+        """Write the metadata of a new ledger, with an id chosen here.
 
         Raises `MetadataError`: there may be a ledger without entries then that nothing refers to.
         """
@@ -88,10 +88,10 @@ class LedgerNodes:
     async def change(
         self, ledger: int, change: MetadataChange, known: VersionedMetadata | None = None
     ) -> VersionedMetadata:
-        """Make a change, whatever others change meanwhile; gives the metadata afterwards.
+        """Make a change despite concurrent changes; returns the metadata afterwards.
 
-        Raises what the change raises, and as `read` does; `StoreUnavailable` when the store stays
-        out of reach: the change may have been made then.
+        Raises what the change raises, and as `read` does; `StoreUnavailable` if the store cannot be
+        reached in time: the change may have been made then.
         """
         steps = change_metadata(change, known)
         answer: VersionedMetadata | None = None
@@ -112,7 +112,7 @@ class LedgerNodes:
         raise BookKeeperError(f"the metadata of ledger {ledger} was changed {_ROUNDS} times by now")
 
     async def delete(self, ledger: int) -> None:
-        """Delete a ledger's metadata, then parents without children; no-op where it is gone."""
+        """Delete a ledger's metadata, then parents without children; ignored if it is gone."""
         path = ledger_path(self._root, ledger)
         with contextlib.suppress(NotFound):
             await self._store.delete(path)
@@ -157,5 +157,5 @@ class LedgerNodes:
 
 
 def as_bookkeeper_error(error: MetadataError) -> BookKeeperError:
-    """The same for callers that know BookKeeper alone."""
+    """A metadata error as a `BookKeeperError`."""
     return BookKeeperError(str(error))

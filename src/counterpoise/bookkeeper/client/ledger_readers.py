@@ -1,4 +1,4 @@
-"""Readers of ledgers whose end is known: closed ones, and one that this client writes."""
+"""Readers of closed ledgers, and of one that this client is writing."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry, maste
 
 
 class RecoveryFailed(BookKeeperError):
-    """Too few bookies answered to decide where a ledger ends. It can be tried again."""
+    """Too few bookies responded to decide where a ledger ends. It can be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +50,19 @@ class RecoveredEnd:
 
 
 class LedgerRecoveryActions(Protocol):
-    """What the recovery of a ledger has done for it."""
+    """What a recovery asks its caller to do."""
 
     def send(self, bookie: str, request: BookieRequest) -> None:
-        """Send a request. Its answer comes later, or `LedgerRecovery.unanswered`."""
+        """Send a request. Its response follows, or `LedgerRecovery.unanswered`."""
 
     def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
-        """Find bookies to take the places of failed ones, then call `LedgerRecovery.replaced`."""
+        """Find bookies to replace failed ones, then call `LedgerRecovery.replaced`."""
 
     def recovered(self, end: RecoveredEnd) -> None:
-        """It is known where the ledger ends; the metadata has to be closed there."""
+        """The ledger's end is known; its metadata has to be closed there."""
 
     def failed(self, error: RecoveryFailed) -> None:
-        """Nothing is decided."""
+        """Nothing could be decided."""
 
 
 class _Phase(enum.Enum):
@@ -75,7 +75,7 @@ class _Phase(enum.Enum):
 
 
 class LedgerRecovery:
-    """One ledger's, whose metadata says that it is in recovery."""
+    """The recovery of one ledger, whose metadata says that it is in recovery."""
 
     def __init__(self, found: LedgerMetadata, actions: LedgerRecoveryActions) -> None:
         self._metadata = found
@@ -110,7 +110,7 @@ class LedgerRecovery:
             self._actions.send(bookie, request)
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """A bookie answered."""
+        """A bookie responded."""
         if not self._waits_for(answer.operation, answer.entry):
             return
         if answer.code == UNAUTHORISED:
@@ -121,12 +121,12 @@ class LedgerRecovery:
             self._on_read(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, why: str) -> None:
-        """A bookie did not answer and will not."""
+        """A bookie did not respond and will not."""
         if self._waits_for(request.operation, request.entry):
             self._without(bookie, why)
 
     def replaced(self, ensemble: Sequence[str]) -> None:
-        """Entries go to these bookies from now on; failed ones stay where there is no other."""
+        """Entries go to these bookies from now on; failed ones stay if they cannot be replaced."""
         if self._phase is not _Phase.WRITE or self._written is None:
             return
         before, self._target = self._target, LedgerSegment(self._entry, tuple(ensemble))
@@ -230,7 +230,7 @@ class LedgerRecovery:
             self._fail(f"entry {self._entry} cannot be read: {'; '.join(self._reasons.values())}")
 
     def _write(self, stored: StoredEntry) -> None:
-        """Have an entry on an ack quorum, whatever bookies have it already."""
+        """Write an entry to an ack quorum, whatever bookies have it already."""
         self._phase = _Phase.WRITE
         self._length = stored.length
         self._answered, self._reasons = set(), {}

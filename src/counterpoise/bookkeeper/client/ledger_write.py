@@ -25,18 +25,18 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
 
 
 class LedgerWriteActions(Protocol):
-    """What the writer of a ledger has done for it."""
+    """What a ledger's writer asks its caller to do."""
 
     def send(self, bookie: str, request: BookieRequest) -> None:
-        """Send an entry to a bookie. Its answer comes later, or `LedgerWrite.bookie_failed`."""
+        """Send an entry to a bookie. Its response follows, or `LedgerWrite.bookie_failed`."""
 
     def confirmed(self, last: int) -> None:
         """Entries up to this one are acknowledged."""
 
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
-        """Write a segment from ``first`` on without the failed bookies into the metadata.
+        """Write a segment from ``first`` on, without the failed bookies, into the metadata.
 
-        Then call `LedgerWrite.ensemble_changed`; `LedgerWrite.end` where that is impossible.
+        Then call `LedgerWrite.ensemble_changed`, or `LedgerWrite.end` if that is impossible.
         """
 
     def ended(self, error: LedgerOver) -> None:
@@ -57,7 +57,7 @@ class _PendingAdd:
 
 
 class LedgerWrite:
-    """One ledger's; it has just been created."""
+    """The writer of one ledger that has just been created."""
 
     def __init__(self, created: LedgerMetadata, actions: LedgerWriteActions) -> None:
         self.ledger = created.ledger
@@ -83,7 +83,7 @@ class LedgerWrite:
         """Why it takes no more entries."""
 
     def add(self, payload: bytes) -> int:
-        """Send an entry; gives its id. Raises `LedgerOver`."""
+        """Send an entry; returns its id. Raises `LedgerOver`."""
         if self._over:
             raise LedgerOver(self._over)
         entry = self._next
@@ -101,7 +101,7 @@ class LedgerWrite:
         return entry
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """A bookie answered to an entry."""
+        """A bookie responded to an entry."""
         if self._over:
             return
         if answer.code == OK:
@@ -112,7 +112,7 @@ class LedgerWrite:
             self.bookie_failed(bookie)
 
     def bookie_failed(self, bookie: str) -> None:
-        """A bookie did not take an entry, or did not answer; it may have the entry all the same."""
+        """A bookie refused an entry, or did not respond; it may have the entry all the same."""
         if self._over or bookie not in self._places:
             return
         self._failed.add(bookie)
@@ -120,7 +120,7 @@ class LedgerWrite:
             self._replace_failed()
 
     def ensemble_changed(self, segment: LedgerSegment) -> None:
-        """The metadata has this segment now. What failed bookies had does not count any more."""
+        """The metadata has this segment now. What failed bookies had no longer counts."""
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}
@@ -144,7 +144,7 @@ class LedgerWrite:
             self._actions.ended(LedgerOver(why))
 
     def stop(self, why: str) -> None:
-        """The same, for an owner that needs no notification."""
+        """As `end`, without notification."""
         self._over = self._over or why
         self._pending.clear()
 
@@ -160,7 +160,7 @@ class LedgerWrite:
             self._confirm()
 
     def _confirm(self) -> None:
-        """Acknowledge what can be, in order."""
+        """Acknowledge what is complete, in order."""
         if self._failed:
             return
         last = self.last_confirmed

@@ -63,7 +63,7 @@ class BookieLedgerWriter:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """Where its entries are."""
+        """The ledger's metadata."""
         return self._known.metadata
 
     def add(self, payload: bytes) -> int:

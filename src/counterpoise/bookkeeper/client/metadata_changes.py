@@ -1,8 +1,8 @@
-"""Changes of a ledger's metadata: each decides on what it finds, and is written if nothing changed.
+"""Changes of a ledger's metadata, each decided on what it finds and written by compare-and-set.
 
 Every change is a compare-and-set on the version of the ledger's node (Java's
-``MetadataUpdateLoop``). A conflict, and a write whose answer was lost, mean: read, decide again.
-A ledger's state goes from open to in recovery to closed, or from open to closed.
+``MetadataUpdateLoop``). After a conflict, or a write whose response was lost, it reads and decides
+again. A ledger's state goes from open to in recovery to closed, or from open to closed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class MetadataChange(Protocol):
     """One change of a ledger's metadata."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
-        """What to write; None where all is as it has to be. Raises `BookKeeperError`."""
+        """The metadata to write; None if nothing has to change. Raises `BookKeeperError`."""
 
 
 def change_metadata(
     change: MetadataChange, known: VersionedMetadata | None
 ) -> Generator[VersionedMetadata | None, VersionedMetadata | None, VersionedMetadata]:
-    """The steps of a change; returns the metadata as it stands afterwards.
+    """The steps of a change; returns the resulting metadata.
 
-    Yields None to read, and metadata to write where the node still has that version. To be sent:
-    what was read; what was written with its new version; None for a conflict, or for a write of
-    which it is not known whether it happened.
+    Yields None to read, and metadata to write if the node still has that version. Send it: what was
+    read; what was written with its new version; None for a conflict, or for a write of which it is
+    unknown whether it happened.
     """
     while True:
         if known is None:
@@ -75,7 +75,7 @@ class EnsembleChange:
 
 @dataclass(frozen=True, slots=True)
 class WriterClose:
-    """The end of a ledger by its writer."""
+    """The close of a ledger by its writer."""
 
     last_entry: int
     length: int
@@ -96,7 +96,7 @@ class WriterClose:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryStart:
-    """From now on a writer cannot change the ledger's bookies any more."""
+    """The start of a recovery: a writer cannot change the ledger's bookies any more."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
         """See `MetadataChange`."""
@@ -107,7 +107,7 @@ class RecoveryStart:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryClose:
-    """The end of a ledger by its recovery. What another recovery decided before stands."""
+    """The close of a ledger by its recovery. What another recovery decided before stands."""
 
     before: LedgerSegment
     """The last segment that the recovery knew."""
@@ -129,13 +129,13 @@ class RecoveryClose:
 
 
 def closed(found: LedgerMetadata, last_entry: int, length: int) -> LedgerMetadata:
-    """The same, closed."""
+    """The metadata, closed."""
     return replace(found, state=LedgerState.CLOSED, last_entry=last_entry, length=length)
 
 
 def with_segments(
     segments: Sequence[LedgerSegment], more: Sequence[LedgerSegment]
 ) -> tuple[LedgerSegment, ...]:
-    """Segments and later ones, which take the place of one that begins where they do."""
+    """Segments with later ones, which replace one that begins at the same entry."""
     by_first = {each.first: each for each in (*segments, *more)}
     return tuple(by_first[first] for first in sorted(by_first))

@@ -40,7 +40,7 @@ async def recover_ledger(
 
 
 class _Recovering:
-    """What `LedgerRecovery` acts by, and the listener of its requests."""
+    """The actions of a `LedgerRecovery`, and the listener of its requests."""
 
     def __init__(
         self, metadata: LedgerMetadata, bookies: Bookies, directory: BookieDirectory

@@ -120,7 +120,7 @@ async def test_top_names_brokers_that_do_not_list_their_limits_and_claims_nothin
     async with server(answers) as broker, aiohttp.ClientSession():
         url = str(broker.make_url("")).rstrip("/")
         names.append(url.removeprefix("http://"))
-        found, complaints, answered = await limits_of([url])
+        found, complaints, answered = await limits_of(["http://127.0.0.1:1", url])
     (complaint,) = complaints
     assert names[0] in complaint
     assert "html" not in complaint.lower()

@@ -135,7 +135,6 @@ class LocalBookies:
                 ],
                 is_ready=lambda line: READY_MARK in line,
                 log=self.home / f"{name}.log",
-                ready_within_s=120.0,
                 on_ended=None if on_ended is None else lambda status: on_ended(name, status),
             )
         )

@@ -36,7 +36,7 @@ class ChildSpec:
     """Where its output (both streams) goes."""
     environment: Mapping[str, str] | None = None
     """Variables to add to our own environment."""
-    ready_within_s: float = 60.0
+    ready_within_s: float = 120.0
     stop_within_s: float = 10.0
     """How long it may take to end after SIGTERM before SIGKILL follows."""
     on_ended: Callable[[int], None] | None = None

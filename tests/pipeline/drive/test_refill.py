@@ -45,13 +45,17 @@ async def test_it_is_shown_then_done_and_kept(
     assert await refill(grown, "--execute") == 2
     assert "--execute needs --history URI" in capsys.readouterr().err
     assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
-    assert "4 of 4 moved and verified" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "4 of 4 moved and verified" in said.out
+    assert said.err.count(f"nothing is kept in {tmp_path} yet") == 1
     assert set(grown.throughputs().values()) == {4000.0}
     outcomes = kept(tmp_path, JournalKind.OUTCOME)
     assert [(row["status"], row["owner"]) for row in outcomes] == [("moved", grown.names[2])] * 4
     grown.report_time += 1
     assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
-    assert "nothing is moved" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "nothing is moved" in said.out
+    assert "nothing is kept" not in said.err
 
 
 async def test_rules_hold_and_are_part_of_the_plan(

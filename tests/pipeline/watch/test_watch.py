@@ -182,6 +182,7 @@ def test_a_mistake_is_a_sentence_and_status_two(
     base = ["watch", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path)]
     assert main([*base, *words]) == 2
     assert said in capsys.readouterr().err
+    assert "--once" not in words or not [*tmp_path.iterdir()], "no history of nothing is begun"
 
 
 def test_health_says_since_when_nothing_was_seen() -> None:

@@ -59,7 +59,7 @@ async def limits_of(
     complaints, answered = [], 0
     async with http_session(security) as session:
         admin = Admin(session, AdminOptions(timeout_s=TIMEOUT_S))
-        for broker in await _get(admin, f"{urls[0]}/admin/v2/brokers"):
+        for broker in await _brokers(admin, urls):
             path = "/admin/v2/broker-stats/throttling"
             try:
                 limits = json.loads(await admin.get(web_address(broker, urls) + path))
@@ -74,11 +74,15 @@ async def limits_of(
     return found, complaints, answered
 
 
-async def _get(admin: Admin, url: str) -> Any:
-    try:
-        return json.loads(await admin.get(url))
-    except (*UNREADABLE, ValueError) as error:
-        raise UserError(f"{url} cannot be asked: {said(error)}") from None
+async def _brokers(admin: Admin, urls: Sequence[str]) -> Any:
+    """What the first of the addresses that answers lists; raises `UserError` if none does."""
+    refusals = []
+    for url in urls:
+        try:
+            return json.loads(await admin.get(f"{url}/admin/v2/brokers"))
+        except (*UNREADABLE, ValueError) as error:
+            refusals.append(f"{url}/admin/v2/brokers cannot be asked: {said(error)}")
+    raise UserError("; ".join(refusals))
 
 
 def screen(

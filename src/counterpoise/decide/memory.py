@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 
 class Memory(Protocol):
@@ -22,6 +22,36 @@ class NoMemory:
 
 
 NO_MEMORY: Final = NoMemory()
+
+
+class ReadableMemory(Memory, Protocol):
+    """A memory whose class reads its JSON; without arguments it is that before the first call."""
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "") -> Self:
+        """The memory that `to_json` wrote; raises ``LoadDataError``."""
+
+
+M = TypeVar("M", bound=ReadableMemory)
+
+
+class Remembering(Generic[M]):
+    """What a strategy answers about its memory: inherit it, and name the class of the memory."""
+
+    remembers: type[M]
+
+    def initial_memory(self) -> M:
+        """What it remembers before the first call: nothing."""
+        return self.remembers()
+
+    def memory_from_json(self, value: Any) -> M:
+        """The memory that `Memory.to_json` wrote; raises ``LoadDataError``."""
+        return self.remembers.from_json(value, "memory")
+
+    def forget(self, memory: M, active: Collection[str]) -> M:
+        """Nothing: most of Pulsar's classes keep what they know of brokers that left."""
+        del active
+        return memory
 
 
 class Memoryless:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.fields import ReportJson
+from counterpoise.load.fields import JsonObject
 from counterpoise.load.rates import Floats
 
 SHORT_TERM_SAMPLES: Final = 10
@@ -46,7 +46,7 @@ NO_SAMPLES: Final = TimeAverageMessageData()
 
 
 @dataclass(frozen=True, slots=True)
-class BundleData(ReportJson):
+class BundleData(JsonObject):
     """What is remembered of one bundle: a short and a long average, and its number of topics."""
 
     short_term_data: TimeAverageMessageData = NO_SAMPLES

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from counterpoise.load.fields import ReportJson
+from counterpoise.load.fields import JsonObject
 from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class TimeAverageBrokerData(ReportJson):
+class TimeAverageBrokerData(JsonObject):
     """Short- and long-term throughput (bytes/s) and rate (messages/s) of one broker."""
 
     short_term_msg_throughput_in: float = 0.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.fields import ReportJson, json_name
+from counterpoise.load.fields import JsonObject, json_name
 from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import NO_USAGE, ResourceUsage, percent_of, weighted_max
 
@@ -13,7 +13,7 @@ _NO_HEAP = np.array([1.0, np.nan, 1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerLoadData(ReportJson):
+class BrokerLoadData(JsonObject):
     """A broker's load: resources, traffic, and the exponential averages that strategies compare.
 
     Usages are fractions (0.85), times milliseconds since the epoch; ``updated_at`` is 0 until the
@@ -97,7 +97,7 @@ class BundleLoadData:
 
 
 @dataclass(frozen=True, slots=True)
-class TopBundlesLoadData(ReportJson):
+class TopBundlesLoadData(JsonObject):
     """A broker's busiest bundles, the least busy of them first."""
 
     top_bundles_load_data: tuple[BundleLoadData, ...] = ()

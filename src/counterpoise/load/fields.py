@@ -1,6 +1,6 @@
-"""Read and write Pulsar's load reports as JSON, field by field, with errors that name the field.
+"""Read and write JSON field by field, with errors that name the field: load reports, memories.
 
-A report is a frozen dataclass. Its JSON names are its attribute names in camel case, in the order
+Each is a frozen dataclass. Its JSON names are its attribute names in camel case, in the order
 of declaration (:func:`json_name` overrides one); a field that is missing takes the dataclass's
 default, as Jackson does for Pulsar's classes, and an unknown one is ignored. Numbers that JSON
 cannot write travel as Jackson writes them: the strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
@@ -10,7 +10,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from functools import cache
 from typing import Any, Self, TypeVar, cast
@@ -139,6 +139,9 @@ def _reader(hint: Any) -> _Reader:
         return lambda value, path: {
             key: element(item, f"{path}[{key!r}]") for key, item in read_object(value, path).items()
         }
+    if isinstance(hint, type) and issubclass(hint, tuple):
+        parts = [_reader(each) for each in typing.get_type_hints(hint).values()]
+        return lambda value, path: hint(*_read_parts(value, path, parts))
     if dataclasses.is_dataclass(hint):
         return lambda value, path: from_json(hint, value, path)  # type: ignore[arg-type]
     return lambda value, _path: value
@@ -150,9 +153,16 @@ def _read_list(value: object, path: str, each: _Reader) -> tuple[Any, ...]:
     return tuple(each(item, f"{path}[{i}]") for i, item in enumerate(value))
 
 
+def _read_parts(value: object, path: str, parts: Sequence[_Reader]) -> Iterator[Any]:
+    """The fields of a named tuple, which is an array."""
+    if not isinstance(value, (list, tuple)) or len(value) != len(parts):
+        raise LoadDataError(path, f"an array of {len(parts)}", value)
+    return (parts[i](item, f"{path}[{i}]") for i, item in enumerate(value))
+
+
 @cache
 def _layout(cls: Hashable) -> tuple[tuple[str, str, _Reader, bool], ...]:
-    """(attribute, JSON name, reader, required) of each field of a report class."""
+    """(attribute, JSON name, reader, required) of each field of a class."""
     kind = cast("type[Any]", cls)
     hints = typing.get_type_hints(kind)
     rows = []
@@ -169,7 +179,7 @@ def _camel(name: str) -> str:
 
 
 def from_json(cls: type[T], value: object, path: str = "") -> T:
-    """Build the report class ``cls`` from a parsed JSON object.
+    """Build the dataclass ``cls`` from a parsed JSON object.
 
     Raises :class:`LoadDataError` naming the field and what was expected.
     """
@@ -185,7 +195,7 @@ def from_json(cls: type[T], value: object, path: str = "") -> T:
 
 
 def to_json(value: Any) -> Any:
-    """The JSON form of a report: Pulsar's names in Pulsar's order, empty optionals left out."""
+    """The JSON form of a dataclass: its fields in their order, empty optionals left out."""
     if isinstance(value, float):
         return write_number(value)
     if dataclasses.is_dataclass(value):
@@ -201,17 +211,35 @@ def to_json(value: Any) -> Any:
     return value
 
 
-class ReportJson:
-    """What report classes have in common: Pulsar's JSON form."""
+class JsonObject:
+    """What these dataclasses have in common: their JSON form, Pulsar's for its load reports."""
 
     __slots__ = ()
 
     @classmethod
     def from_json(cls, value: object, path: str = "") -> Self:
-        """Read Pulsar's JSON form; raises ``LoadDataError`` naming the field."""
+        """Read the JSON form; raises ``LoadDataError`` naming the field."""
         return from_json(cls, value, path or cls.__name__)
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON form."""
+        """The JSON form."""
         written: dict[str, Any] = to_json(self)
         return written
+
+
+class JsonMapping(JsonObject):
+    """The same of a dataclass with one field, a mapping, which is all of its JSON form."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "") -> Self:
+        """Read the JSON form; raises ``LoadDataError`` naming the field."""
+        ((attribute, _, reader, _),) = _layout(cast("Hashable", cls))
+        return cls(**{attribute: reader(value, path or cls.__name__)})
+
+    def to_json(self) -> dict[str, Any]:
+        """The mapping."""
+        (written,) = super().to_json().values()
+        mapping: dict[str, Any] = written
+        return mapping

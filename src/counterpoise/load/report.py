@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from counterpoise.load.fields import ReportJson, to_json
+from counterpoise.load.fields import JsonObject, to_json
 from counterpoise.load.rates import sequential_sum
 from counterpoise.load.usage import NO_USAGE, ResourceUsage, max_usage
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceBundleStats(ReportJson):
+class NamespaceBundleStats(JsonObject):
     """What a broker counted for one bundle: messages/s, bytes/s, clients, topics, cached bytes."""
 
     msg_rate_in: float = 0.0
@@ -35,7 +35,7 @@ class SystemResourceUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalBrokerData(ReportJson):
+class LocalBrokerData(JsonObject):
     """Everything one broker says about itself (``LocalBrokerData`` of Pulsar 4.0.7).
 
     Times are milliseconds since the epoch, rates messages/s, throughputs bytes/s; ``bundles`` are

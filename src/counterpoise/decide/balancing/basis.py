@@ -1,9 +1,9 @@
 """What a move rests on: the bundle's average and its age, beside what is measured now."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from counterpoise.load.fields import JsonObject
 from counterpoise.names.units import bytes_text
 
 
@@ -21,7 +21,7 @@ class Measurement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MoveBasis:
+class MoveBasis(JsonObject):
     """The figures behind one move when it was decided."""
 
     average: float
@@ -48,14 +48,3 @@ class MoveBasis:
     def to_json(self) -> dict[str, Any]:
         """The figures as a JSON object."""
         return asdict(self)
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "MoveBasis":
-        """The reverse of `to_json`."""
-        measured, source, destination = (
-            None if value.get(name) is None else Measurement(*value[name])
-            for name in ("measured", "source", "destination")
-        )
-        return MoveBasis(
-            float(value["average"]), int(value["samples"]), measured, source, destination
-        )

@@ -10,6 +10,7 @@ from typing import Any, Final
 from counterpoise.decide.balancing.basis import MoveBasis
 from counterpoise.decide.balancing.thrash import Hop, Trails, trailed
 from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.load.fields import JsonObject, json_name
 from counterpoise.load.store_of_reports import Ema
 from counterpoise.load.view import ClusterView
 
@@ -134,7 +135,7 @@ class MoveOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundMemory:
+class RoundMemory(JsonObject):
     """What one round passes to the next, as JSON, so that it survives a change of leader.
 
     `shedder` and `placement` are the strategies' own memories as JSON.
@@ -144,8 +145,8 @@ class RoundMemory:
     placement: Any = None
     recently_unloaded: Mapping[str, int] = field(default_factory=dict)
     """When each bundle was last moved, milliseconds since 1970."""
-    decided_at_ms: int = 0
-    settled_at_ms: int = 0
+    decided_at_ms: int = json_name("decidedAt", 0)
+    settled_at_ms: int = json_name("settledAt", 0)
     """When the last move ended: polls before that show the cluster as it was."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
     """What each broker that took part in the last moves reported before them (`due.py`)."""
@@ -210,38 +211,6 @@ class RoundMemory:
                 self.decided_at_ms,
                 self.decided_at_ms + 1 if span_ms is None else span_ms,
             ),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
-        return {
-            "shedder": self.shedder,
-            "placement": self.placement,
-            "recentlyUnloaded": dict(self.recently_unloaded),
-            "decidedAt": self.decided_at_ms,
-            "settledAt": self.settled_at_ms,
-            "trafficBefore": dict(self.traffic_before),
-            "loads": {broker: list(ema) for broker, ema in self.loads.items()},
-            "unloadedBrokers": dict(self.unloaded_brokers),
-            "trails": {bundle: [list(hop) for hop in hops] for bundle, hops in self.trails.items()},
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "RoundMemory":
-        """The reverse of `to_json`."""
-        return RoundMemory(
-            value["shedder"],
-            value["placement"],
-            value["recentlyUnloaded"],
-            value["decidedAt"],
-            value["settledAt"],
-            value.get("trafficBefore", {}),
-            {
-                bundle: tuple(Hop(*hop) for hop in hops)
-                for bundle, hops in value.get("trails", {}).items()
-            },
-            {broker: Ema(*ema) for broker, ema in value.get("loads", {}).items()},
-            value.get("unloadedBrokers", {}),
         )
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from counterpoise.decide.memory import NO_MEMORY, Memory, NoMemory
+from counterpoise.decide.memory import NO_MEMORY, Memory, NoMemory, Remembering
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, no_candidate
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
-from counterpoise.load.fields import read_number, read_object, write_number
+from counterpoise.load.fields import JsonMapping
 from counterpoise.load.rates import Floats, sum_in_order
 from counterpoise.load.view import ClusterView
 
@@ -24,17 +24,13 @@ _MARGIN = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
 
 
 @dataclass(frozen=True, slots=True)
-class UsageMemory:
+class UsageMemory(JsonMapping):
     """Remembered usage of each broker, as a share (0.85, not 85)."""
 
     usage: Mapping[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Usage by broker."""
-        return {name: write_number(share) for name, share in self.usage.items()}
 
-
-class LeastResourceUsageWithWeight:
+class LeastResourceUsageWithWeight(Remembering[UsageMemory]):
     """The modular manager's: below the average by ``…AverageResourceUsageDifferenceThreshold…``.
 
     Usage is smoothed: ``loadBalancerHistoryResourcePercentage`` of what is remembered stays, unless
@@ -47,10 +43,7 @@ class LeastResourceUsageWithWeight:
 
     name = "LeastResourceUsageWithWeight"
     options = PlacementOptions
-
-    def initial_memory(self) -> UsageMemory:
-        """No broker seen yet."""
-        return UsageMemory()
+    remembers = UsageMemory
 
     def place(
         self,
@@ -82,15 +75,6 @@ class LeastResourceUsageWithWeight:
         """Keep the active brokers' usage (``onActiveBrokersChange``)."""
         kept = set(active)
         return UsageMemory({name: share for name, share in memory.usage.items() if name in kept})
-
-    def memory_from_json(self, value: Any) -> UsageMemory:
-        """Usage by broker."""
-        return UsageMemory(
-            {
-                name: read_number(share, f"memory[{name!r}]")
-                for name, share in read_object(value, "memory").items()
-            }
-        )
 
 
 def place_by_store_usage(

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
+from counterpoise.decide.memory import Remembering
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, no_candidate
-from counterpoise.load.fields import read_object, read_text
+from counterpoise.load.fields import JsonMapping
 from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTargets:
+class PlannedTargets(JsonMapping):
     """Broker by `load_key` of the bundle: what was planned, and what was picked since."""
 
     targets: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Target by load."""
-        return dict(self.targets)
 
 
 _UNSEEN_RATES = (50.0, 50.0, 50000.0, 50000.0)
@@ -49,7 +45,7 @@ def load_key(view: ClusterView, bundle: str) -> str:
     )
 
 
-class AvgShedderPlacement:
+class AvgShedderPlacement(Remembering[PlannedTargets]):
     """The planned target while it is a candidate; otherwise any candidate, remembered from then on.
 
     Shares its memory with the AvgShedder that shed the bundle (PIP-364). Parity: ``AvgShedder`` of
@@ -58,10 +54,7 @@ class AvgShedderPlacement:
 
     name = "AvgShedder"
     options = PlacementOptions
-
-    def initial_memory(self) -> PlannedTargets:
-        """Nothing planned."""
-        return PlannedTargets()
+    remembers = PlannedTargets
 
     def place(
         self,
@@ -89,19 +82,6 @@ class AvgShedderPlacement:
             else f"the planned target {planned} is no candidate; any candidate will do"
         )
         return Placement(chosen, names, "unplanned", reason, after)
-
-    def forget(self, memory: PlannedTargets, active: Collection[str]) -> PlannedTargets:
-        """Nothing: Pulsar keeps every entry."""
-        return memory
-
-    def memory_from_json(self, value: Any) -> PlannedTargets:
-        """Target by load."""
-        return PlannedTargets(
-            {
-                key: read_text(broker, f"memory[{key!r}]")
-                for key, broker in read_object(value, "memory").items()
-            }
-        )
 
 
 def _least_used(names: Sequence[str], view: ClusterView, options: PlacementOptions) -> str:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
+from counterpoise.decide.memory import Remembering
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, no_candidate
-from counterpoise.load.fields import read_integer, read_object, read_texts
+from counterpoise.load.fields import JsonObject
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class RotationMemory:
+class RotationMemory(JsonObject):
     """Whose turn it is: a running count, and the brokers it counts through."""
 
     count: int = 0
     order: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Count and order."""
-        return {"count": self.count, "order": list(self.order)}
 
-
-class RoundRobinBrokerSelector:
+class RoundRobinBrokerSelector(Remembering[RotationMemory]):
     """Candidates in turn, in the order they had when their number last changed.
 
     Parity: ``RoundRobinBrokerSelector`` of 4.0.7. Quirk kept: the remembered order is renewed only
@@ -35,10 +31,7 @@ class RoundRobinBrokerSelector:
 
     name = "RoundRobinBrokerSelector"
     options = PlacementOptions
-
-    def initial_memory(self) -> RotationMemory:
-        """The first candidate's turn."""
-        return RotationMemory()
+    remembers = RotationMemory
 
     def place(
         self,
@@ -61,15 +54,3 @@ class RoundRobinBrokerSelector:
         chosen = order[index]
         reason = f"it is its turn, number {index + 1} of {len(asked)}"
         return Placement(chosen, (chosen,), "in_turn", reason, RotationMemory(count, order))
-
-    def forget(self, memory: RotationMemory, active: Collection[str]) -> RotationMemory:
-        """Nothing: a broker that is gone is noticed when its turn comes."""
-        return memory
-
-    def memory_from_json(self, value: Any) -> RotationMemory:
-        """Count and order."""
-        fields = read_object(value, "memory")
-        return RotationMemory(
-            read_integer(fields.get("count", 0), "memory.count"),
-            read_texts(fields.get("order", ()), "memory.order"),
-        )

@@ -1,23 +1,23 @@
 """AvgShedder (PIP-364): pair the busiest broker with the idlest, and move between the two."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.memory import Remembering
 from counterpoise.decide.placement.planned import load_key
 from counterpoise.decide.plan import Decision, StrategyPlan
 from counterpoise.decide.shedding.avg_moves import PROMISED, Moves, reasons
 from counterpoise.decide.shedding.avg_pairs import Hits
 from counterpoise.decide.shedding.options import AvgOptions
-from counterpoise.load.fields import read_integer, read_object, read_text
+from counterpoise.load.fields import JsonObject
 from counterpoise.load.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class AvgMemory:
+class AvgMemory(JsonObject):
     """How often each broker was in an uneven pair, and where bundles were promised to go.
 
     ``destinations`` is what the placement half of the strategy heeds: the broker that a moved
@@ -30,16 +30,8 @@ class AvgMemory:
     high_hits: Mapping[str, int] = field(default_factory=dict)
     destinations: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
-        return {
-            "lowHits": dict(self.low_hits),
-            "highHits": dict(self.high_hits),
-            "destinations": dict(self.destinations),
-        }
 
-
-class AvgShedder:
+class AvgShedder(Remembering[AvgMemory]):
     """Pulsar's ``AvgShedder``, decision for decision of 4.2.4's class.
 
     Brokers are sorted by score (weighted use times 100) and paired from the outside in. A pair
@@ -61,28 +53,7 @@ class AvgShedder:
     name = "AvgShedder"
     options = AvgOptions
     view = ClusterView
-
-    def initial_memory(self) -> AvgMemory:
-        """No hits, no promises."""
-        return AvgMemory()
-
-    def memory_from_json(self, value: Any) -> AvgMemory:
-        """The memory that ``to_json`` wrote."""
-        fields = read_object(value, "memory")
-        low, high, destinations = (
-            read_object(fields.get(name, {}), f"memory.{name}")
-            for name in ("lowHits", "highHits", "destinations")
-        )
-        return AvgMemory(
-            {name: read_integer(hits, f"memory.lowHits[{name!r}]") for name, hits in low.items()},
-            {name: read_integer(hits, f"memory.highHits[{name!r}]") for name, hits in high.items()},
-            {n: read_text(to, f"memory.destinations[{n!r}]") for n, to in destinations.items()},
-        )
-
-    def forget(self, memory: AvgMemory, active: Collection[str]) -> AvgMemory:
-        """Nothing: Pulsar's class keeps the counts of brokers that left."""
-        del active
-        return memory
+    remembers = AvgMemory
 
     def plan(
         self,

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from counterpoise.decide.memory import Remembering
 from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
 from counterpoise.decide.shedding.options import ThresholdOptions
-from counterpoise.load.fields import read_number, read_object, write_number
+from counterpoise.load.fields import JsonObject
 from counterpoise.load.rates import Floats, Indices, sum_in_order
 from counterpoise.load.view import ClusterView
 
@@ -38,14 +39,10 @@ _BELOW = (
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdMemory:
+class ThresholdMemory(JsonObject):
     """The running usage of each broker ever seen, as a fraction."""
 
     usage: Mapping[str, float] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
-        return {"usage": {name: write_number(value) for name, value in self.usage.items()}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +64,7 @@ class _Cluster:
         return ~(self.usage < self.average + self.threshold)
 
 
-class ThresholdShedder:
+class ThresholdShedder(Remembering[ThresholdMemory]):
     """Pulsar's ``ThresholdShedder``, decision for decision.
 
     Each call moves every broker's running usage one step; a broker at or above the average plus
@@ -85,17 +82,7 @@ class ThresholdShedder:
     name = "ThresholdShedder"
     options = ThresholdOptions
     view = ClusterView
-
-    def initial_memory(self) -> ThresholdMemory:
-        """No broker seen yet."""
-        return ThresholdMemory()
-
-    def memory_from_json(self, value: Any) -> ThresholdMemory:
-        """The memory that ``to_json`` wrote."""
-        usage = read_object(read_object(value, "memory").get("usage", {}), "memory.usage")
-        return ThresholdMemory(
-            {name: read_number(each, f"memory.usage[{name!r}]") for name, each in usage.items()}
-        )
+    remembers = ThresholdMemory
 
     def forget(self, memory: ThresholdMemory, active: Collection[str]) -> ThresholdMemory:
         """Drop the brokers that left."""

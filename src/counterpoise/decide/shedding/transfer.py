@@ -1,11 +1,11 @@
 """TransferShedder (PIP-192): even out the most and the least loaded broker, pair by pair."""
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from counterpoise.decide.memory import Remembering
 from counterpoise.decide.plan import Rejection, StrategyPlan
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer_exchange import Exchange, divide
@@ -16,12 +16,12 @@ from counterpoise.decide.shedding.transfer_explain import (
     why_uneven,
 )
 from counterpoise.decide.shedding.transfer_spread import Spread, Stop, measure
-from counterpoise.load.fields import read_integer, read_object
+from counterpoise.load.fields import JsonObject
 from counterpoise.load.store_view import LoadStoreView
 
 
 @dataclass(frozen=True, slots=True)
-class TransferMemory:
+class TransferMemory(JsonObject):
     """How many calls in a row found the cluster uneven, and what the last call noticed.
 
     ``cooled`` are the brokers whose cool-down the last call found to be over: the keeper of
@@ -32,11 +32,11 @@ class TransferMemory:
     cooled: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
+        """The memory as a JSON object; the next call does not need what the last one noticed."""
         return {"hits": self.hits}
 
 
-class TransferShedder:
+class TransferShedder(Remembering[TransferMemory]):
     """Pulsar's ``TransferShedder``, decision for decision.
 
     When the loads' standard deviation is above the target (or a broker is far below the average,
@@ -53,21 +53,7 @@ class TransferShedder:
     name = "TransferShedder"
     options = TransferOptions
     view = LoadStoreView
-
-    def initial_memory(self) -> TransferMemory:
-        """The memory before the first round: no round has found the load uneven yet."""
-        return TransferMemory()
-
-    def memory_from_json(self, value: Any) -> TransferMemory:
-        """The memory that ``to_json`` wrote."""
-        return TransferMemory(
-            read_integer(read_object(value, "memory").get("hits", 0), "memory.hits")
-        )
-
-    def forget(self, memory: TransferMemory, active: Collection[str]) -> TransferMemory:
-        """Nothing: it keeps nothing by broker."""
-        del active
-        return memory
+    remembers = TransferMemory
 
     def plan(
         self,

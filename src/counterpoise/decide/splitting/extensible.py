@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
 from counterpoise.decide.splitting.limits import (
@@ -25,6 +24,7 @@ from counterpoise.decide.splitting.modular import (
 )
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints
+from counterpoise.load.fields import JsonMapping
 from counterpoise.names.bundle import BundleName, range_of
 from counterpoise.names.errors import InvalidName
 
@@ -33,19 +33,10 @@ PER_CYCLE = "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
 
 
 @dataclass(frozen=True, slots=True)
-class SplitMemory:
+class SplitMemory(JsonMapping):
     """How many checks in a row each bundle has been above a limit."""
 
-    hits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-
-    def to_json(self) -> dict[str, Any]:
-        """Hits by bundle."""
-        return dict(self.hits)
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> SplitMemory:
-        """Hits by bundle."""
-        return SplitMemory(MappingProxyType({name: int(count) for name, count in value.items()}))
+    hits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,30 @@ class Rejection(NamedTuple):
         }
 
 
+class Rule(NamedTuple):
+    """Why something is left as it is, as far as that is the same each time.
+
+    ``name`` is a short label, ``template`` what is said, and ``setting`` the option that moves the
+    limit, empty when none does.
+    """
+
+    name: str
+    template: str
+    setting: str = ""
+
+    def refuses(
+        self,
+        subject: str,
+        value: float | None = None,
+        limit: float | None = None,
+        **figures: object,
+    ) -> Rejection:
+        """The rejection of something by this rule."""
+        return Rejection(
+            subject, self.name, value, limit, self.setting, self.template, figures or NO_FIGURES
+        )
+
+
 _DECIMALS = re.compile(r"\{(\w+):(\.\d+[%f])\}")
 _DECIMALS_MOST = 6
 

@@ -12,7 +12,7 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
 from counterpoise.decide.placement.selection import Chooser, Passed, choose_modular, pass_modular
 from counterpoise.decide.placement.strategy import Candidates, Placement
-from counterpoise.decide.plan import Decision, Rejection
+from counterpoise.decide.plan import Decision, Rule
 from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
@@ -20,6 +20,11 @@ from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 ASKED = "the strategy chose it"
 SILENT = "does not answer"
 LEFT_LATELY = "gave it away lately (--thrash-span)"
+_NOWHERE = Rule("nowhere-to-go", "{subject} stays: no other broker may have it ({why})")
+_NOT_THERE = Rule(
+    "not-allowed",
+    "{subject} stays: {wanted}, which the strategy chose, may not have it ({why})",
+)
 
 
 class Destinations:
@@ -124,12 +129,18 @@ class _FilteredDestinations:
         chosen = choose_modular(bundle, left.passed, chooser, memory)
         if served and served.get(chosen.broker or "", 0) >= served.get(source, 0) > 0:
             closer = f"{chosen.broker} serves its anti-affinity group as much"
-            return chosen.placement._replace(broker=None, rejections=(_nowhere(bundle, closer),))
+            return chosen.placement._replace(
+                broker=None, rejections=(_NOWHERE.refuses(bundle, why=closer),)
+            )
         if chosen.broker is not None or chosen.placement.rejections:
             return chosen.placement
         about = "" if wanted is None else _reasons(left.passed, wanted.__eq__)
         reasons = about or left.why_none or chosen.placement.reason
-        why = _nowhere(bundle, reasons) if wanted is None else _not_there(bundle, wanted, reasons)
+        why = (
+            _NOWHERE.refuses(bundle, why=reasons)
+            if wanted is None
+            else _NOT_THERE.refuses(bundle, wanted=wanted, why=reasons)
+        )
         return chosen.placement._replace(rejections=(why,))
 
     def enter(self, decision: Decision) -> None:
@@ -188,14 +199,3 @@ def _reasons(passed: Passed, about: Callable[[str], bool]) -> str:
     """What the filters say about these brokers."""
     dropped = [each for outcome in passed.outcomes for each in outcome.dropped]
     return "; ".join(dict.fromkeys(each.sentence for each in dropped if about(each.subject)))
-
-
-def _nowhere(bundle: str, why: str) -> Rejection:
-    template = "{subject} stays: no other broker may have it ({why})"
-    return Rejection(bundle, "nowhere-to-go", None, None, "", template, {"why": why})
-
-
-def _not_there(bundle: str, wanted: str, why: str) -> Rejection:
-    template = "{subject} stays: {wanted}, which the strategy chose, may not have it ({why})"
-    figures = {"wanted": wanted, "why": why}
-    return Rejection(bundle, "not-allowed", None, None, "", template, figures)

@@ -9,10 +9,19 @@ clients a pause, and the next one undoes it.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rule
 
 MOVES_MOST = 3
 """A bundle that moved so often within the span stays, wherever it has been."""
+_MOVED_OFTEN = Rule(
+    "thrash",
+    "{subject} {why} within {span:.0f} minutes: it stays for {minutes:.0f} more (--thrash-span)",
+)
+_GOING_BACK = Rule(
+    "thrash",
+    "{subject} stays: it left {brokers} within the last {span:.0f} minutes, and does not go back "
+    "(--thrash-span)",
+)
 
 
 class Hop(NamedTuple):
@@ -41,15 +50,9 @@ def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]
             continue
         why = f"came back to {back.destination}" if back else f"moved {len(hops)} times"
         minutes = (hops[-1].at_ms + span_ms - now_ms) / 60_000
-        left_alone[bundle] = Rejection(
-            bundle,
-            "thrash",
-            float(len(hops)),
-            float(MOVES_MOST),
-            "",
-            "{subject} {why} within {span:.0f} minutes: it stays for {minutes:.0f} more "
-            "(--thrash-span)",
-            {"why": why, "span": span_ms / 60_000, "minutes": minutes},
+        figures = {"why": why, "span": span_ms / 60_000, "minutes": minutes}
+        left_alone[bundle] = _MOVED_OFTEN.refuses(
+            bundle, float(len(hops)), float(MOVES_MOST), **figures
         )
     return left_alone
 
@@ -65,16 +68,8 @@ def left_lately(now_ms: int, trails: Trails, span_ms: int) -> dict[str, frozense
 
 def going_back(bundle: str, brokers: Collection[str], span_ms: int) -> Rejection:
     """The rejection of a bundle whose only destination would be a broker that it left."""
-    return Rejection(
-        bundle,
-        "thrash",
-        None,
-        None,
-        "",
-        "{subject} stays: it left {brokers} within the last {span:.0f} minutes, and does not go "
-        "back (--thrash-span)",
-        {"brokers": " and ".join(sorted(brokers)), "span": span_ms / 60_000},
-    )
+    left = " and ".join(sorted(brokers))
+    return _GOING_BACK.refuses(bundle, brokers=left, span=span_ms / 60_000)
 
 
 def _return(hops: Sequence[Hop]) -> Hop | None:

@@ -6,11 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rule
 from counterpoise.names.options import INT32_MAX
 
 NAME = "anti_affinity"
 DEFAULT_DOMAIN = "default"
+_SERVES_MORE = Rule(NAME, "{subject} already serves {value} of the group, others only {limit}")
+_SERVING_DOMAIN = Rule(
+    "failure_domain",
+    "{subject} is in a failure domain that serves the group {value} times, others {limit}",
+    "failureDomainsEnabled",
+)
+_NO_TAKER = Rule(
+    NAME, "{subject} stays: there is no broker to take a bundle of its anti-affinity group"
+)
+_SERVED_ALIKE = Rule(
+    NAME, "{subject} stays: every candidate serves its anti-affinity group as much, {limit} times"
+)
 
 
 def same_group(left: str | None, right: str | None) -> bool:
@@ -73,16 +85,7 @@ def spread(
 
     def judge(broker: str) -> Rejection | None:
         count = counts.get(broker, 0)
-        if count == least:
-            return None
-        return Rejection(
-            broker,
-            "anti_affinity",
-            count,
-            least,
-            "",
-            "{subject} already serves {value} of the group, others only {limit}",
-        )
+        return None if count == least else _SERVES_MORE.refuses(broker, count, least)
 
     outcome = applied(NAME, left, judge, f"the group is served {least} times where least")
     return FilterOutcome(
@@ -97,20 +100,9 @@ def _least_domains(
     for broker in brokers:
         sums[domains.get(broker, DEFAULT_DOMAIN)] += counts.get(broker, 0)
     least = min(sums.values(), default=0)
-    kept = [each for each in brokers if sums[domains.get(each, DEFAULT_DOMAIN)] == least]
-    lost = [
-        Rejection(
-            each,
-            "failure_domain",
-            sums[domains.get(each, DEFAULT_DOMAIN)],
-            least,
-            "failureDomainsEnabled",
-            "{subject} is in a failure domain that serves the group {value} times, others {limit}",
-        )
-        for each in brokers
-        if sums[domains.get(each, DEFAULT_DOMAIN)] != least
-    ]
-    return kept, lost
+    served = {each: sums[domains.get(each, DEFAULT_DOMAIN)] for each in brokers}
+    lost = [_SERVING_DOMAIN.refuses(b, n, least) for b, n in served.items() if n != least]
+    return [each for each in brokers if served[each] == least], lost
 
 
 def may_unload(
@@ -130,14 +122,4 @@ def may_unload(
     current = counts.get(broker, 0) if broker in candidates else 0
     if least == 0 or current > least or any(each != least for each in served):
         return None
-    if not served:
-        sentence = "{subject} stays: there is no broker to take a bundle of its anti-affinity group"
-        return Rejection(bundle, "anti_affinity", None, None, "", sentence)
-    return Rejection(
-        bundle,
-        "anti_affinity",
-        current,
-        least,
-        "",
-        "{subject} stays: every candidate serves its anti-affinity group as much, {limit} times",
-    )
+    return _SERVED_ALIKE.refuses(bundle, current, least) if served else _NO_TAKER.refuses(bundle)

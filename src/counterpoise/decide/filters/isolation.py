@@ -8,12 +8,15 @@ from typing import Any
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts, broker_host
 from counterpoise.decide.filters.outcome import FilterOutcome, applied
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rule
 from counterpoise.load.fields import LoadDataError, read_object, read_text, read_texts
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.patterns import compile_pattern, matches_any
 
 NAME = "isolation_policies"
+_NOT_NEEDED = Rule("secondary_not_needed", "{subject} is a secondary of policy {policy}, and {why}")
+_NOT_AMONG = Rule("not_in_isolation_policy", "{subject} is no broker of isolation policy {policy}")
+_RESERVED = Rule("reserved", "{subject} is reserved by isolation policy {policy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +98,12 @@ def isolate(
     def judge(broker: str) -> Rejection | None:
         if broker in primaries:
             return None
-        secondary = matches(policy.secondary, broker_host(broker))
-        if secondary and short:
+        if not matches(policy.secondary, broker_host(broker)):
+            return _NOT_AMONG.refuses(broker, policy=repr(name))
+        if short:
             return None
-        return Rejection(
-            broker,
-            "secondary_not_needed" if secondary else "not_in_isolation_policy",
-            len(primaries) if secondary else None,
-            policy.min_limit if secondary else None,
-            "",
-            "{subject} is a secondary of policy " + _quoted(name) + f", and {limit}"
-            if secondary
-            else "{subject} is no broker of isolation policy " + _quoted(name),
-        )
+        there = len(primaries)
+        return _NOT_NEEDED.refuses(broker, there, policy.min_limit, policy=repr(name), why=limit)
 
     reason = f"policy {name!r} governs {namespace}; {limit}" + (
         ", so secondaries join" if short and policy.secondary else ""
@@ -134,16 +130,10 @@ def _shared(
             return Rejection(broker, "topic_domain", None, None, setting, sentence)
         for name in sorted(policies):
             if matches(policies[name].primary, broker_host(broker)):
-                sentence = "{subject} is reserved by isolation policy " + _quoted(name)
-                return Rejection(broker, "reserved", None, None, "", sentence)
+                return _RESERVED.refuses(broker, policy=repr(name))
         return None
 
     return applied(NAME, brokers, judge, "no isolation policy governs the namespace")
-
-
-def _quoted(name: str) -> str:
-    """A policy's name inside a template, braces kept."""
-    return repr(name).replace("{", "{{").replace("}", "}}")
 
 
 def _read_patterns(value: object, path: str) -> tuple[str, ...]:

@@ -6,9 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
 from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rule
 
 _MAX_TOPICS = "loadBalancerBrokerMaxTopics"
+_OTHER_MANAGER = Rule(
+    "load_manager",
+    "{subject} runs another load manager than this broker ({setting})",
+    "loadManagerClassName",
+)
+_MORE_BUNDLES = Rule(
+    "even_distribution",
+    "{subject} has {value} bundles of the namespace, others {limit} ({setting})",
+    "loadBalancerDistributeBundlesEvenlyEnabled",
+)
+_DRAINING = Rule("draining", "{subject} is being emptied")
+_BARRED = Rule("barred", "{subject} {why}")
 
 
 def below_max_topics(
@@ -63,8 +75,7 @@ def same_load_manager(
     def judge(broker: str) -> Rejection | None:
         if broker not in facts or facts[broker].load_manager_class == wanted:
             return None
-        sentence = "{subject} runs another load manager than this broker ({setting})"
-        return Rejection(broker, "load_manager", None, None, "loadManagerClassName", sentence)
+        return _OTHER_MANAGER.refuses(broker)
 
     return applied("load_manager", brokers, judge, f"runs {wanted.rpartition('.')[2]}")
 
@@ -77,17 +88,16 @@ def fewest_of_namespace(
     Parity: ``LoadManagerShared.removeMostServicingBrokersForNamespace`` of 4.0.7. On by default,
     it decides before any load is looked at.
     """
-    name, setting = "even_distribution", "loadBalancerDistributeBundlesEvenlyEnabled"
+    name = _MORE_BUNDLES.name
     if not enabled:
-        return unchanged(name, FilterStatus.OFF, brokers, f"{setting} is false")
+        return unchanged(name, FilterStatus.OFF, brokers, f"{_MORE_BUNDLES.setting} is false")
     least = min((counts.get(broker, 0) for broker in brokers), default=0)
 
     def judge(broker: str) -> Rejection | None:
         count = counts.get(broker, 0)
         if count == least:
             return None
-        sentence = "{subject} has {value} bundles of the namespace, others {limit} ({setting})"
-        return Rejection(broker, "even_distribution", count, least, setting, sentence)
+        return _MORE_BUNDLES.refuses(broker, count, least)
 
     return applied(name, brokers, judge, f"{least} bundles of the namespace is the fewest")
 
@@ -98,9 +108,7 @@ def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOut
         return unchanged("draining", FilterStatus.OFF, brokers, "no broker is being emptied")
 
     def judge(broker: str) -> Rejection | None:
-        if broker not in draining:
-            return None
-        return Rejection(broker, "draining", None, None, "", "{subject} is being emptied")
+        return _DRAINING.refuses(broker) if broker in draining else None
 
     return applied("draining", brokers, judge, f"{len(draining)} brokers are being emptied")
 
@@ -111,9 +119,6 @@ def not_barred(brokers: Sequence[str], barred: Mapping[str, str]) -> FilterOutco
         return unchanged("barred", FilterStatus.OFF, brokers, "no broker is barred")
 
     def judge(broker: str) -> Rejection | None:
-        if broker not in barred:
-            return None
-        figures = {"why": barred[broker]}
-        return Rejection(broker, "barred", None, None, "", "{subject} {why}", figures)
+        return _BARRED.refuses(broker, why=barred[broker]) if broker in barred else None
 
     return applied("barred", brokers, judge, f"{len(barred)} brokers are not to have it")

@@ -10,11 +10,14 @@ import numpy as np
 from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, known_candidates, no_candidate, pick
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rule
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.view import ClusterView
 
 _LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
+_OVERLOADED = Rule(
+    "overloaded", "{subject} uses {value:.4g} %, above {limit} % ({setting})", _LIMIT
+)
 
 
 class LeastLongTermMessageRate(Memoryless):
@@ -65,14 +68,7 @@ class LeastLongTermMessageRate(Memoryless):
             rule = "no_rate"
             reason = "no candidate below the limit has a message rate that is a number; any will do"
         rejections = [
-            Rejection(
-                names[i],
-                "overloaded",
-                float(usage[i]) * 100,
-                limit,
-                _LIMIT,
-                "{subject} uses {value:.4g} %, above {limit} % ({setting})",
-            )
+            _OVERLOADED.refuses(names[i], float(usage[i]) * 100, limit)
             for i in np.flatnonzero(overloaded).tolist()
         ]
         admissible = best or names

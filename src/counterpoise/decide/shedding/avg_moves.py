@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, DecisionKind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, Rule
 from counterpoise.decide.shedding.avg_pairs import Pair
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates
@@ -36,6 +36,28 @@ PROMISED = _UNEVEN + (
     "them by these"
 )
 """Of a decision whose destination is not the partner of its source."""
+_EVEN = Rule(
+    "even",
+    "the busiest and the idlest broker are {value:.1f} points apart, less than the {limit:.0f} "
+    "from which a pair counts ({setting})",
+    _LOW,
+)
+_IDLE = Rule("idle-bundles", "none of the bundles of {subject} that may move carries any {unit}")
+_NO_PART = Rule(
+    "nothing-to-give",
+    "{subject} gives up no part of what it has more than {partner} ({setting} is 0)",
+    _MAX,
+)
+_NO_MORE = Rule(
+    "nothing-to-give",
+    "{subject} has neither more messages/s than {partner} to give, nor more B/s",
+)
+_WORTH = (
+    "{subject} would give up {value:,.0f} {unit}, not more than the {limit:,.0f} {unit} that are "
+    "worth an unload ({setting})"
+)
+_TOO_FEW_MESSAGES = Rule("below-minimum", _WORTH, _MIN_RATE)
+_TOO_FEW_BYTES = Rule("below-minimum", _WORTH, _MIN_THROUGHPUT)
 
 
 class Quota(NamedTuple):
@@ -150,15 +172,7 @@ def reasons(
     elif not pairs:
         scores = moves.scores
         gap = float(scores.max()) - float(scores.min())
-        yield Rejection(
-            "cluster",
-            "even",
-            gap,
-            float(options.low_threshold),
-            _LOW,
-            "the busiest and the idlest broker are {value:.1f} points apart, less than the "
-            "{limit:.0f} from which a pair counts ({setting})",
-        )
+        yield _EVEN.refuses("cluster", gap, float(options.low_threshold))
     waiting = set(pairs) - set(ripe)
     for pair in pairs:
         if pair in waiting:
@@ -203,10 +217,8 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
     if not len(values):
         return no_candidates(view, pair.high)
     busy = values[values > 0]
-    unit = {"unit": quota.unit}
     if not len(busy):
-        template = "none of the bundles of {subject} that may move carries any {unit}"
-        return Rejection(broker, "idle-bundles", 0.0, quota.amount, "", template, unit)
+        return _IDLE.refuses(broker, 0.0, quota.amount, unit=quota.unit)
     # All that the two are apart is the most that can be asked for.
     enough = float(busy.min()) <= quota.amount / moves.options.limits.max_unload_percentage
     template = (
@@ -215,40 +227,28 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
     )
     if enough:
         template += ", or raise {setting}"
-    setting = _MAX if enough else ""
-    return Rejection(broker, "too-big", float(busy.min()), quota.amount, setting, template, unit)
+    rule = Rule("too-big", template, _MAX if enough else "")
+    return rule.refuses(broker, float(busy.min()), quota.amount, unit=quota.unit)
 
 
 def _too_little(moves: Moves, pair: Pair) -> Rejection:
     """What the pair would move, in the unit in which it is nearer to being worth it."""
-    limits, broker = moves.options.limits, moves.view.brokers[pair.high]
+    limits, names = moves.options.limits, moves.view.brokers
+    broker, partner = names[pair.high], names[pair.low]
     if not limits.max_unload_percentage:
-        template = "{subject} gives up no part of what it has more than {partner} ({setting} is 0)"
-        figures = {"partner": moves.view.brokers[pair.low]}
-        return Rejection(broker, "nothing-to-give", 0.0, 0.0, _MAX, template, figures)
+        return _NO_PART.refuses(broker, 0.0, 0.0, partner=partner)
     rate, throughput = moves.amounts(pair)
     by_rate = rate / (limits.min_unload_message or 1) > throughput / (
         limits.min_unload_throughput or 1
     )
-    amount, limit, setting, unit = (
-        (rate, limits.min_unload_message, _MIN_RATE, "messages/s")
+    amount, limit, rule, unit = (
+        (rate, limits.min_unload_message, _TOO_FEW_MESSAGES, "messages/s")
         if by_rate
-        else (throughput, limits.min_unload_throughput, _MIN_THROUGHPUT, "B/s")
+        else (throughput, limits.min_unload_throughput, _TOO_FEW_BYTES, "B/s")
     )
     if not amount > 0:
-        template = "{subject} has neither more messages/s than {partner} to give, nor more B/s"
-        figures = {"partner": moves.view.brokers[pair.low]}
-        return Rejection(broker, "nothing-to-give", 0.0, 0.0, "", template, figures)
-    return Rejection(
-        broker,
-        "below-minimum",
-        amount,
-        float(limit),
-        setting,
-        "{subject} would give up {value:,.0f} {unit}, not more than the {limit:,.0f} {unit} that "
-        "are worth an unload ({setting})",
-        {"unit": unit},
-    )
+        return _NO_MORE.refuses(broker, 0.0, 0.0, partner=partner)
+    return rule.refuses(broker, amount, float(limit), unit=unit)
 
 
 def movable_bundles(view: ClusterView) -> Masks:

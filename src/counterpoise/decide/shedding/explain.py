@@ -5,13 +5,27 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.decide.plan import Decision, DecisionKind, Rejection
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, Rule
 from counterpoise.decide.shedding.candidates import Ranked
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.usage import RESOURCES
 from counterpoise.load.view import ClusterView
 
 GRACE_PERIOD = "loadBalancerSheddingGracePeriodMinutes"
+
+_NO_BROKER = Rule("no-broker", "no broker has sent a load report")
+_ONE_BUNDLE = Rule(
+    "single-bundle",
+    "{subject} would shed, but has only one bundle: moving it would move the problem; split it",
+)
+_NO_BUNDLE = Rule(
+    "single-bundle", "{subject} would shed, but has no bundle: its load is not Pulsar's traffic"
+)
+_NONE_MOVABLE = Rule(
+    "no-movable-bundle",
+    "{subject} would shed, but none of its {limit:.0f} bundles can move: no data yet, or bound to "
+    "the broker (heartbeat, SLA monitor)",
+)
 
 
 def scarcest(view: ClusterView, brokers: Indices, weights: Floats) -> list[str]:
@@ -54,18 +68,14 @@ def unload(
 
 def no_broker() -> Rejection:
     """There is no broker to shed."""
-    return Rejection("cluster", "no-broker", 0.0, 1.0, "", "no broker has sent a load report")
+    return _NO_BROKER.refuses("cluster", 0.0, 1.0)
 
 
 def lone_bundle(view: ClusterView, broker: int) -> Rejection:
     """A broker that would shed but has one bundle or none."""
     count = int(view.broker.bundle_count[broker])
-    template = (
-        "{subject} would shed, but has only one bundle: moving it would move the problem; split it"
-        if count
-        else "{subject} would shed, but has no bundle: its load is not Pulsar's traffic"
-    )
-    return Rejection(view.brokers[broker], "single-bundle", float(count), 2.0, "", template)
+    rule = _ONE_BUNDLE if count else _NO_BUNDLE
+    return rule.refuses(view.brokers[broker], float(count), 2.0)
 
 
 def no_candidates(view: ClusterView, broker: int) -> Rejection:
@@ -77,20 +87,9 @@ def no_candidates(view: ClusterView, broker: int) -> Rejection:
     if recent:
         which = "{value:.0f} of its {limit:.0f} bundles" if recent < count else "all its bundles"
         rest = " and the others cannot move" if recent < count else ""
-        return Rejection(
-            name,
-            "recently-unloaded",
-            float(recent),
-            float(count),
-            GRACE_PERIOD,
-            f"{{subject}} would shed, but {which} moved a moment ago{rest}; it waits ({{setting}})",
+        why = (
+            f"{{subject}} would shed, but {which} moved a moment ago{rest}; it waits ({{setting}})"
         )
-    return Rejection(
-        name,
-        "no-movable-bundle",
-        0.0,
-        float(count),
-        "",
-        "{subject} would shed, but none of its {limit:.0f} bundles can move: no data yet, or "
-        "bound to the broker (heartbeat, SLA monitor)",
-    )
+        rule = Rule("recently-unloaded", why, GRACE_PERIOD)
+        return rule.refuses(name, float(recent), float(count))
+    return _NONE_MOVABLE.refuses(name, 0.0, float(count))

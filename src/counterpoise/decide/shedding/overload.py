@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from counterpoise.decide.memory import Memoryless, NoMemory
-from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
+from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import (
     lone_bundle,
@@ -29,6 +29,14 @@ _BECAUSE = (
     "{source} uses {usage:.1%} of its {resource}{weighted}, and sheds from {limit:.0%} on "
     f"({_SETTING}): its busiest bundles go until "
     "{need:,.0f} B/s have left; {bundle} carries {throughput:,.0f} B/s"
+)
+
+_NO_USAGE = Rule("no-usage", "{subject} reports no usage that is a number")
+_BELOW = Rule(
+    "below-threshold",
+    "{subject} uses {value:.1%} of its scarcest resource, below {limit:.0%}, where shedding begins "
+    "({setting})",
+    _SETTING,
 )
 
 
@@ -95,18 +103,9 @@ def _rejections(
         yield no_broker()
     for index, broker in enumerate(view.brokers):
         if usage[index] == -np.inf:
-            sentence = "{subject} reports no usage that is a number"
-            yield Rejection(broker, "no-usage", None, limit, "", sentence)
+            yield _NO_USAGE.refuses(broker, None, limit)
         elif usage[index] < limit:
-            yield Rejection(
-                broker,
-                "below-threshold",
-                float(usage[index]),
-                limit,
-                _SETTING,
-                "{subject} uses {value:.1%} of its scarcest resource, below {limit:.0%}, where "
-                "shedding begins ({setting})",
-            )
+            yield _BELOW.refuses(broker, float(usage[index]), limit)
         elif view.broker.bundle_count[index] <= 1:
             yield lone_bundle(view, index)
         elif broker not in chosen:

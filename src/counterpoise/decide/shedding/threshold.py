@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from counterpoise.decide.memory import Remembering
-from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
+from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
 from counterpoise.decide.shedding.options import ThresholdOptions
@@ -35,6 +35,35 @@ _BELOW = (
     "at {usage:.1%} the busiest with more than one bundle, gives up {need:,.0f} B/s "
     f"({_LOWER}); "
     "{bundle} carries {throughput:,.0f} B/s"
+)
+_BELOW_AVERAGE = Rule(
+    "below-average", "{subject} averages {value:.1%}, below the cluster's average of {limit:.1%}"
+)
+_BELOW_THRESHOLD = Rule(
+    "below-threshold",
+    "{subject} averages {value:.1%}, below {limit:.1%}, the cluster's average plus {setting}",
+    _THRESHOLD,
+)
+_TOO_LITTLE = Rule(
+    "below-minimum-throughput",
+    "{subject} would shed {value:,.0f} B/s, less than the {limit:,.0f} B/s that are worth an "
+    "unload ({setting}, in MiB/s)",
+    _MIN_THROUGHPUT,
+)
+_NO_LOAD = Rule("no-usage", "the cluster's average usage is 0: there is nothing to even out")
+_NO_RELIEF = Rule(
+    "no-broker-to-relieve",
+    "no broker above {limit:.1%} has more than one bundle to give to the idle ones ({setting})",
+    _LOWER,
+)
+_NONE_BELOW = Rule(
+    "no-broker-below", "no broker is below the cluster's average, so none has to be filled"
+)
+_NONE_FAR_BELOW = Rule(
+    "no-broker-below",
+    "the idlest broker is {value:.1%} below the cluster's average, and has to be more than "
+    "{limit:.1%} below it ({setting})",
+    _THRESHOLD,
 )
 
 
@@ -107,7 +136,8 @@ class ThresholdShedder(Remembering[ThresholdMemory]):
         latest = view.weighted_usage(options.weights.modular)
         memory, cluster = _step(view, memory, latest, options)
         if cluster.average == 0:
-            return StrategyPlan((), tuple(_idle(view)), memory)
+            idle = _NO_LOAD.refuses("cluster", 0.0, 0.0) if view.brokers else no_broker()
+            return StrategyPlan((), (idle,), memory)
         decisions = _above(cluster)
         if decisions or not options.lower_boundary:
             chosen = frozenset(decision.source for decision in decisions)
@@ -168,20 +198,11 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
         return [], [_none_below(cluster)]
     eligible = (view.broker.bundle_count > 1) & (cluster.usage > bound)
     if not eligible.any():
-        return [], [
-            _lower_stop(
-                "no-broker-to-relieve",
-                None,
-                bound,
-                _LOWER,
-                "no broker above {limit:.1%} has more than one bundle to give to the idle ones "
-                "({setting})",
-            )
-        ]
+        return [], [_NO_RELIEF.refuses("cluster", None, bound)]
     broker = int(np.argmax(np.where(eligible, cluster.usage, -np.inf)))
     needs = view.broker.traffic.throughput() * cluster.threshold * LOWER_BOUNDARY_SHARE
     if cluster.floor > needs[broker]:
-        return [], [_too_little(view.brokers[broker], float(needs[broker]), cluster.floor)]
+        return [], [_TOO_LITTLE.refuses(view.brokers[broker], float(needs[broker]), cluster.floor)]
     chosen = np.array([broker], dtype=np.intp)
     decisions = _unload(cluster, chosen, needs.tolist(), "LowerBoundary", _BELOW)
     return decisions, [] if decisions else [no_candidates(view, broker)]
@@ -190,42 +211,8 @@ def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
 def _none_below(cluster: _Cluster) -> Rejection:
     below = cluster.average - float(np.fmin.reduce(cluster.usage))
     if not below > 0:
-        template = "no broker is below the cluster's average, so none has to be filled"
-        return _lower_stop("no-broker-below", 0.0, cluster.threshold, "", template)
-    return _lower_stop(
-        "no-broker-below",
-        below,
-        cluster.threshold,
-        _THRESHOLD,
-        "the idlest broker is {value:.1%} below the cluster's average, and has to be more than "
-        "{limit:.1%} below it ({setting})",
-    )
-
-
-def _lower_stop(
-    rule: str, value: float | None, limit: float, setting: str, template: str
-) -> Rejection:
-    return Rejection("cluster", rule, value, limit, setting, template)
-
-
-def _too_little(broker: str, need: float, floor: float) -> Rejection:
-    return Rejection(
-        broker,
-        "below-minimum-throughput",
-        need,
-        floor,
-        _MIN_THROUGHPUT,
-        "{subject} would shed {value:,.0f} B/s, less than the {limit:,.0f} B/s that are worth an "
-        "unload ({setting}, in MiB/s)",
-    )
-
-
-def _idle(view: ClusterView) -> Iterable[Rejection]:
-    if not view.brokers:
-        yield no_broker()
-        return
-    template = "the cluster's average usage is 0: there is nothing to even out"
-    yield Rejection("cluster", "no-usage", 0.0, 0.0, "", template)
+        return _NONE_BELOW.refuses("cluster", 0.0, cluster.threshold)
+    return _NONE_FAR_BELOW.refuses("cluster", below, cluster.threshold)
 
 
 def _rejections(cluster: _Cluster, chosen: frozenset[str]) -> Iterable[Rejection]:
@@ -235,26 +222,11 @@ def _rejections(cluster: _Cluster, chosen: frozenset[str]) -> Iterable[Rejection
         if broker in chosen:
             continue
         if cluster.usage[index] < cluster.average:
-            yield Rejection(
-                broker,
-                "below-average",
-                float(cluster.usage[index]),
-                cluster.average,
-                "",
-                "{subject} averages {value:.1%}, below the cluster's average of {limit:.1%}",
-            )
+            yield _BELOW_AVERAGE.refuses(broker, float(cluster.usage[index]), cluster.average)
         elif cluster.usage[index] < limit:
-            yield Rejection(
-                broker,
-                "below-threshold",
-                float(cluster.usage[index]),
-                limit,
-                _THRESHOLD,
-                "{subject} averages {value:.1%}, below {limit:.1%}, the cluster's average plus "
-                "{setting}",
-            )
+            yield _BELOW_THRESHOLD.refuses(broker, float(cluster.usage[index]), limit)
         elif cluster.need[index] < cluster.floor:
-            yield _too_little(broker, float(cluster.need[index]), cluster.floor)
+            yield _TOO_LITTLE.refuses(broker, float(cluster.need[index]), cluster.floor)
         elif view.broker.bundle_count[index] <= 1:
             yield lone_bundle(view, index)
         else:

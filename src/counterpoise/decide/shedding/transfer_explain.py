@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rule
 from counterpoise.decide.shedding.explain import GRACE_PERIOD
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer_spread import DEVIATING, FULL, IDLE, Cause, Stop
@@ -53,6 +53,26 @@ _STOPS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
+_HIT_COUNT: Final = "HitCount"
+"""Pulsar's label for a call that moves nothing, whatever the reason."""
+_NO_TURN = Rule(
+    _HIT_COUNT, "the cluster is uneven, but {setting} = {limit:.0f} lets no broker shed", _CAP
+)
+_ALONE = Rule(
+    _HIT_COUNT, "the cluster is uneven, but there is only one broker: nowhere to move anything"
+)
+_EVEN = Rule(
+    _HIT_COUNT,
+    "the brokers' loads deviate by {value:.3f} from their average, and {limit:g} is fine "
+    "({setting})",
+    _STD,
+)
+_WAITING = Rule(
+    _HIT_COUNT,
+    "the cluster is uneven for {value:.0f} calls in a row; after {limit:.0f} something moves "
+    "({setting})",
+    _HITS,
+)
 
 
 class Uneven(NamedTuple):
@@ -112,10 +132,8 @@ def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
     """Why no broker had its turn although the cluster is uneven; Java counts it as HitCount."""
     cap = options.max_brokers_per_cycle
     if cap <= 0:
-        template = "the cluster is uneven, but {setting} = {limit:.0f} lets no broker shed"
-        return Rejection("cluster", "HitCount", 0.0, float(cap), _CAP, template)
-    template = "the cluster is uneven, but there is only one broker: nowhere to move anything"
-    return Rejection("cluster", "HitCount", float(brokers), 2.0, "", template)
+        return _NO_TURN.refuses("cluster", 0.0, float(cap))
+    return _ALONE.refuses("cluster", float(brokers), 2.0)
 
 
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
@@ -131,25 +149,10 @@ def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
         )
         if uneven.stale:
             template += "; {stale} published theirs more than {ttl:,.0f} s ago ({setting})"
-        figures = {"stale": uneven.stale, "ttl": options.load_data_ttl_s}
-        return Rejection("cluster", "HitCount", 0.0, options.target_std, setting, template, figures)
+        rule = Rule(_HIT_COUNT, template, setting)
+        stale, ttl = uneven.stale, options.load_data_ttl_s
+        return rule.refuses("cluster", 0.0, options.target_std, stale=stale, ttl=ttl)
     if not uneven.hits:
-        return Rejection(
-            "cluster",
-            "HitCount",
-            uneven.std,
-            options.target_std,
-            _STD,
-            "the brokers' loads deviate by {value:.3f} from their average, and {limit:g} is fine "
-            "({setting})",
-        )
-    return Rejection(
-        "cluster",
-        "HitCount",
-        float(uneven.hits),
-        float(options.hit_count_threshold),
-        _HITS,
-        "the cluster is uneven for {value:.0f} calls in a row; after {limit:.0f} something moves "
-        "({setting})",
-        {"std": uneven.std},
-    )
+        return _EVEN.refuses("cluster", uneven.std, options.target_std)
+    hits, limit = float(uneven.hits), float(options.hit_count_threshold)
+    return _WAITING.refuses("cluster", hits, limit, std=uneven.std)

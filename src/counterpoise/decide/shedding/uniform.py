@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from counterpoise.decide.memory import Memoryless, NoMemory
-from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
+from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
 from counterpoise.decide.shedding import java_int
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
@@ -48,6 +48,27 @@ _RATE_EVEN = (
 _THROUGHPUT_EVEN = (
     "the busiest broker handles {most:,.0f} B/s and the idlest {idlest}; more than "
     "{limit:,.10g} times that would be too much ({setting})"
+)
+
+_NO_TRAFFIC = Rule("no-traffic", "no broker reports traffic that is a number")
+_WORTH = (
+    "{subject} would give up {value:,.0f} {unit}, less than the {limit:,.0f} {unit} that are worth "
+    "an unload ({setting})"
+)
+_TOO_FEW_MESSAGES = Rule("below-minimum", _WORTH, _MIN_RATE)
+_TOO_FEW_BYTES = Rule("below-minimum", _WORTH, _MIN_THROUGHPUT)
+_NO_UNLOADS = Rule("bundle-limit", "{setting} = 0 allows no unload", _MAX_BUNDLES)
+_OVERFLOWS = Rule(
+    "too-big",
+    "what {subject} should give up does not fit into 32 bits, and Pulsar then moves nothing; "
+    "lower {setting}",
+    _MAX,
+)
+_TOO_BIG = Rule(
+    "too-big",
+    "even the smallest bundle of {subject} carries {value:,.0f} {unit}, more than the "
+    "{limit:,.0f} {unit} to give up; split it, or raise {setting}",
+    _MAX,
 )
 
 
@@ -101,7 +122,9 @@ class UniformLoadShedder(Memoryless):
     ) -> StrategyPlan[NoMemory]:
         """Decide what the busiest broker gives up; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
-        rate, throughput = _rate_gap(view, options), _throughput_gap(view, options)
+        traffic = view.broker.traffic
+        rate = _gap(traffic.rate(), options, by_messages=True)
+        throughput = _gap(traffic.throughput(), options, by_messages=False)
         gap = rate if rate.exceeded else throughput
         stops = _stops(view, gap, rate, throughput)
         if stops or gap.source is None:
@@ -137,34 +160,19 @@ def _idlest(least: float, counted: float) -> str:
     return f"{least:,.0f}" if least == counted else "0 (counted as 1)"
 
 
-def _rate_gap(view: ClusterView, options: UniformOptions) -> _Gap:
-    source, most, least = _extremes(view.broker.traffic.rate())
+def _gap(values: Floats, options: UniformOptions, *, by_messages: bool) -> _Gap:
+    """The gap in messages/s, or in bytes/s."""
+    source, most, least = _extremes(values)
     counted = 1.0 if -EPSILON <= least <= EPSILON else least
-    return _Gap(
-        source,
-        most,
-        counted,
-        _idlest(least, counted),
-        (most - counted) * 100 / counted,
-        options.rate_threshold_percentage,
-        java_int.cast((most - counted) * options.limits.max_unload_percentage),
-        options.limits.min_unload_message,
-    )
-
-
-def _throughput_gap(view: ClusterView, options: UniformOptions) -> _Gap:
-    source, most, least = _extremes(view.broker.traffic.throughput())
-    counted = 1.0 if -EPSILON <= least <= EPSILON else least
-    return _Gap(
-        source,
-        most,
-        counted,
-        _idlest(least, counted),
-        most / counted,
-        options.throughput_threshold_ratio,
-        java_int.cast((most - counted) * options.limits.max_unload_percentage),
-        options.limits.min_unload_throughput,
-    )
+    limits = options.limits
+    if by_messages:
+        difference = (most - counted) * 100 / counted
+        limit, minimum = options.rate_threshold_percentage, limits.min_unload_message
+    else:
+        difference = most / counted
+        limit, minimum = options.throughput_threshold_ratio, limits.min_unload_throughput
+    need = java_int.cast((most - counted) * limits.max_unload_percentage)
+    return _Gap(source, most, counted, _idlest(least, counted), difference, limit, need, minimum)
 
 
 def _take(ranked: Ranked, need: int, max_bundles: int) -> Ranked:
@@ -202,8 +210,7 @@ def _stops(view: ClusterView, gap: _Gap, rate: _Gap, throughput: _Gap) -> tuple[
     if not view.brokers:
         return (no_broker(),)
     if gap.source is None:
-        why = "no broker reports traffic that is a number"
-        return (Rejection("cluster", "no-traffic", 0.0, 0.0, "", why),)
+        return (_NO_TRAFFIC.refuses("cluster", 0.0, 0.0),)
     if not gap.exceeded:
         return (
             _even("rate-gap", rate, _RATE, _RATE_EVEN),
@@ -213,19 +220,8 @@ def _stops(view: ClusterView, gap: _Gap, rate: _Gap, throughput: _Gap) -> tuple[
     if view.broker.bundle_count[gap.source] <= 1:
         return (lone_bundle(view, gap.source),)
     if gap.need < gap.minimum:
-        unit = "messages/s" if gap is rate else "B/s"
-        return (
-            Rejection(
-                broker,
-                "below-minimum",
-                float(gap.need),
-                float(gap.minimum),
-                _MIN_RATE if gap is rate else _MIN_THROUGHPUT,
-                "{subject} would give up {value:,.0f} {unit}, less than the {limit:,.0f} {unit} "
-                "that are worth an unload ({setting})",
-                {"unit": unit},
-            ),
-        )
+        rule, unit = (_TOO_FEW_MESSAGES, "messages/s") if gap is rate else (_TOO_FEW_BYTES, "B/s")
+        return (rule.refuses(broker, float(gap.need), float(gap.minimum), unit=unit),)
     return ()
 
 
@@ -255,18 +251,9 @@ def _leftovers(
         return
     broker = view.brokers[source]
     if options.max_bundles == 0:
-        yield Rejection(
-            broker, "bundle-limit", 0.0, 0.0, _MAX_BUNDLES, "{setting} = 0 allows no unload"
-        )
+        yield _NO_UNLOADS.refuses(broker, 0.0, 0.0)
         return
     smallest = float(ranked.values[-1])
     limit = java_int.add(gap.need, SLACK)
-    template = (
-        "what {subject} should give up does not fit into 32 bits, and Pulsar then moves nothing; "
-        "lower {setting}"
-        if limit < 0
-        else "even the smallest bundle of {subject} carries {value:,.0f} {unit}, more than the "
-        "{limit:,.0f} {unit} to give up; split it, or raise {setting}"
-    )
-    unit = {"unit": "messages/s" if by_messages else "B/s"}
-    yield Rejection(broker, "too-big", smallest, float(limit), _MAX, template, unit)
+    unit = "messages/s" if by_messages else "B/s"
+    yield (_OVERFLOWS if limit < 0 else _TOO_BIG).refuses(broker, smallest, float(limit), unit=unit)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
+from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
-    SplitLimit,
     first_reasons,
     limits_of,
     nearest_to_limits,
@@ -30,6 +29,24 @@ from counterpoise.names.errors import InvalidName
 
 HIT_COUNT = "loadBalancerNamespaceBundleSplitConditionHitCountThreshold"
 PER_CYCLE = "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
+
+_NOT_OURS = Rule(
+    "not_owned", "{subject} is above a limit, but this broker does not own it any more"
+)
+_NEIGHBOUR = Rule("neighbour_splitting", "{subject} waits: {other} is splitting")
+_FAILURE = Rule("failure", "{subject} cannot be split: {why}")
+_NEXT_TIME = Rule(
+    "splits_per_cycle",
+    "{subject} is above a limit, and was not looked at: {limit} are split already, as many as may "
+    "be at once ({setting})",
+    PER_CYCLE,
+)
+_TOO_FEW_HITS = Rule(
+    "hit_count",
+    "{subject} has been above a limit {value} times in a row; it is split when that is more than "
+    "{limit} ({setting})",
+    HIT_COUNT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +97,11 @@ def find_own_bundles_to_split(
         if loads.topics[row] < MIN_TOPICS:
             continue
         if bundle not in ownership.owned:
-            refused += [_not_ours(bundle)] if row in reasons else []
+            refused += [_NOT_OURS.refuses(bundle)] if row in reasons else []
             continue
         name = _splittable(bundle)
         if name is None:
-            refused.append(_failure(bundle, "it is too narrow to be split"))
+            refused.append(_FAILURE.refuses(bundle, why="it is too narrow to be split"))
             continue
         limit = reasons.get(row)
         if limit is None:
@@ -92,7 +109,7 @@ def find_own_bundles_to_split(
             continue
         hits[bundle] = hits.get(bundle, 0) + 1
         if hits[bundle] <= options.hit_count_threshold:
-            refused.append(_too_few_hits(bundle, hits[bundle], options))
+            refused.append(_TOO_FEW_HITS.refuses(bundle, hits[bundle], options.hit_count_threshold))
             continue
         stopped = _stopped(name, ownership, taken, options)
         points = None if stopped else cut(name)
@@ -107,26 +124,16 @@ def find_own_bundles_to_split(
         taken[str(name.namespace)] += 1
         del hits[bundle]
         if len(chosen) == options.max_splits_per_cycle:
-            refused += [_next_time(loads.bundles[each], options) for each in reasons if each > row]
+            refused += [
+                _NEXT_TIME.refuses(loads.bundles[each], None, options.max_splits_per_cycle)
+                for each in reasons
+                if each > row
+            ]
             break
-    explain = _explanation(loads, limits, refused, nothing_above=not reasons)
-    return StrategyPlan(tuple(chosen), tuple(explain()), SplitMemory(MappingProxyType(hits)))
-
-
-def _explanation(
-    loads: BundleLoads,
-    limits: tuple[SplitLimit, ...],
-    refused: Sequence[Rejection],
-    *,
-    nothing_above: bool,
-) -> Callable[[], Iterator[Rejection]]:
-    def explain() -> Iterator[Rejection]:
-        yield from refused
-        yield from single_topic(loads, limits)
-        if nothing_above:
-            yield from nearest_to_limits(loads, limits)
-
-    return explain
+    refused += single_topic(loads, limits)
+    if not reasons:
+        refused += nearest_to_limits(loads, limits)
+    return StrategyPlan(tuple(chosen), tuple(refused), SplitMemory(MappingProxyType(hits)))
 
 
 def _splittable(bundle: str) -> BundleName | None:
@@ -151,14 +158,7 @@ def _stopped(
     for other in ownership.splitting:
         bounds = range_of(other)
         if other.startswith(namespace) and (bounds.startswith(lower) or bounds.endswith(upper)):
-            return Rejection(
-                str(bundle),
-                "neighbour_splitting",
-                None,
-                None,
-                "",
-                "{subject} waits: " + other.replace("{", "{{").replace("}", "}}") + " is splitting",
-            )
+            return _NEIGHBOUR.refuses(str(bundle), other=other)
     return None
 
 
@@ -169,41 +169,8 @@ def _unusable(bundle: BundleName, points: SplitPoints) -> Rejection | None:
         what = (
             f"{len(found)} boundaries instead of one" if found else f"no boundary: {points.reason}"
         )
-        return _failure(str(bundle), f"the algorithm answers {what}")
+        return _FAILURE.refuses(str(bundle), why=f"the algorithm answers {what}")
     if not bundle.range.lower < found[0] < bundle.range.upper:
-        return _failure(str(bundle), "the algorithm's boundary is the bundle's own edge")
+        edge = "the algorithm's boundary is the bundle's own edge"
+        return _FAILURE.refuses(str(bundle), why=edge)
     return None
-
-
-def _failure(bundle: str, why: str) -> Rejection:
-    sentence = "{subject} cannot be split: " + why.replace("{", "{{").replace("}", "}}")
-    return Rejection(bundle, "failure", None, None, "", sentence)
-
-
-def _not_ours(bundle: str) -> Rejection:
-    template = "{subject} is above a limit, but this broker does not own it any more"
-    return Rejection(bundle, "not_owned", None, None, "", template)
-
-
-def _next_time(bundle: str, options: SplitOptions) -> Rejection:
-    return Rejection(
-        bundle,
-        "splits_per_cycle",
-        None,
-        options.max_splits_per_cycle,
-        PER_CYCLE,
-        "{subject} is above a limit, and was not looked at: {limit} are split already, as many as "
-        "may be at once ({setting})",
-    )
-
-
-def _too_few_hits(bundle: str, hits: int, options: SplitOptions) -> Rejection:
-    return Rejection(
-        bundle,
-        "hit_count",
-        hits,
-        options.hit_count_threshold,
-        HIT_COUNT,
-        "{subject} has been above a limit {value} times in a row; it is split when that is more "
-        "than {limit} ({setting})",
-    )

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.decide.plan import Rejection
+from counterpoise.decide.plan import Rejection, Rule
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
 from counterpoise.load.view import Masks
 
 MIN_TOPICS = 2
 """A bundle with fewer topics is never split: a cut could not divide its load."""
+_TOO_FEW_TOPICS = Rule(
+    "too_few_topics",
+    "{subject} is above a limit but holds {held}; a cut could not divide its load, only more "
+    "partitions can",
+)
+_NO_FIGURE = "no bundle is above {limit:.0f} ({setting}): none reports a figure that is a number"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,22 +111,15 @@ def nearest_to_limits(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Ite
         if not len(each.values) or not each.active or bool(each.exceeded.any()):
             continue
         if np.isnan(each.values).all():
-            yield _no_figure(each)
+            rule = Rule("below_limit", _NO_FIGURE, each.setting)
+            yield rule.refuses("cluster", None, float(each.limit))
             continue
         row = int(np.nanargmax(each.values))
-        yield Rejection(
-            loads.bundles[row],
-            "below_limit",
-            float(each.values[row]),
-            float(each.limit),
-            each.setting,
-            "no bundle is above it; {subject} comes closest with " + each.shown + " ({setting})",
+        closest = (
+            f"no bundle is above it; {{subject}} comes closest with {each.shown} ({{setting}})"
         )
-
-
-def _no_figure(limit: SplitLimit) -> Rejection:
-    template = "no bundle is above {limit:.0f} ({setting}): none reports a figure that is a number"
-    return Rejection("cluster", "below_limit", None, float(limit.limit), limit.setting, template)
+        rule = Rule("below_limit", closest, each.setting)
+        yield rule.refuses(loads.bundles[row], float(each.values[row]), float(each.limit))
 
 
 def single_topic(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator[Rejection]:
@@ -129,12 +128,5 @@ def single_topic(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator
     above = np.logical_or.reduce([each.exceeded for each in limits]) & few
     for row in np.flatnonzero(above).tolist():
         held = "one topic" if loads.topics[row] == 1 else "no topic"
-        yield Rejection(
-            loads.bundles[row],
-            "too_few_topics",
-            int(loads.topics[row]),
-            MIN_TOPICS,
-            "",
-            "{subject} is above a limit but holds " + held + "; a cut could not divide its load,"
-            " only more partitions can",
-        )
+        count = int(loads.topics[row])
+        yield _TOO_FEW_TOPICS.refuses(loads.bundles[row], count, MIN_TOPICS, held=held)

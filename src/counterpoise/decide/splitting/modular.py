@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection, Rule, StrategyPlan
 from counterpoise.decide.splitting.limits import (
     MIN_TOPICS,
     SplitLimit,
@@ -19,6 +19,12 @@ from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.bundle import namespace_of
 
 MAXIMUM_BUNDLES = "loadBalancerNamespaceMaximumBundles"
+_UNKNOWN = Rule("failure", "{subject} is above a limit, but its namespace's bundles are not known")
+_AT_MAXIMUM = Rule(
+    "maximum_bundles",
+    "{subject} is above a limit, but its namespace has{now} {value} bundles of {limit} ({setting})",
+    MAXIMUM_BUNDLES,
+)
 
 
 def find_bundles_to_split(
@@ -54,13 +60,10 @@ def find_bundles_to_split(
         taken[namespace] += 1
         chosen[bundle] = split_decision(bundle, loads.brokers[row], limit, limits, row)
 
-    def explain() -> Iterator[Rejection]:
-        yield from refused
-        yield from single_topic(loads, limits)
-        if not chosen:
-            yield from nearest_to_limits(loads, limits)
-
-    return StrategyPlan(tuple(chosen.values()), tuple(explain()), None)
+    refused += single_topic(loads, limits)
+    if not chosen:
+        refused += nearest_to_limits(loads, limits)
+    return StrategyPlan(tuple(chosen.values()), tuple(refused), None)
 
 
 def split_decision(
@@ -87,18 +90,9 @@ def split_decision(
 def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Rejection:
     """Why a bundle of a namespace with enough bundles, those ``taken`` just now counted, stays."""
     now = ", with those that are split now," if taken else ""
-    return Rejection(
-        bundle,
-        "maximum_bundles",
-        count + taken,
-        options.maximum_bundles,
-        MAXIMUM_BUNDLES,
-        "{subject} is above a limit, but its namespace has" + now + " {value} bundles of {limit} "
-        "({setting})",
-    )
+    return _AT_MAXIMUM.refuses(bundle, count + taken, options.maximum_bundles, now=now)
 
 
 def of_unknown_namespace(bundle: str) -> Rejection:
     """Why a bundle is not split if the bundles of its namespace are not known."""
-    template = "{subject} is above a limit, but its namespace's bundles are not known"
-    return Rejection(bundle, "failure", None, None, "", template)
+    return _UNKNOWN.refuses(bundle)

@@ -29,8 +29,7 @@ from counterpoise.pipeline.tables.history import TablesWriter, take_over
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land
-from counterpoise.pipeline.tables.rows_codec import rows_to_arrow
-from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, REPORTS
+from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, REPORTS, rows_to_arrow
 from counterpoise.pipeline.tables.views import sql
 
 BROKERS, BUNDLES = 100, 10_000

@@ -23,8 +23,7 @@ from counterpoise.pipeline.tables.data_files import write_file
 from counterpoise.pipeline.tables.history import TablesWriter, take_over
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import LANDED, ReportSlice, land
-from counterpoise.pipeline.tables.rows_codec import rows_to_arrow
-from counterpoise.pipeline.tables.schema import REPORTS, day_of
+from counterpoise.pipeline.tables.schema import REPORTS, day_of, rows_to_arrow
 from counterpoise.pipeline.tables.states import commit_states
 
 EVERY_MS, EACH = 5_000, 720

@@ -41,8 +41,7 @@ from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.tables.data_files import read_file
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.rows_codec import columns_of
-from counterpoise.pipeline.tables.schema import REPORTS
+from counterpoise.pipeline.tables.schema import REPORTS, columns_of
 
 UNLOAD = re.compile(r"Unloading bundle: (\S+) from broker (\S+)(?: to dest broker (\S+))?")
 STAYED = re.compile(

@@ -20,9 +20,9 @@ from counterpoise.pipeline.tables.control import Control, Wish, read_control, wr
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
-from counterpoise.pipeline.tables.journal_rows import outcome_of
+from counterpoise.pipeline.tables.journal import outcome_of
 from counterpoise.pipeline.tables.reports import read_reports
-from counterpoise.pipeline.tables.rows_codec import columns_of
+from counterpoise.pipeline.tables.schema import columns_of
 from counterpoise.pipeline.tables.schema import JournalKind
 
 LOADS = ["poll_id", "broker", *RATES]

@@ -15,8 +15,7 @@ from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.reports import read_reports
-from counterpoise.pipeline.tables.rows_codec import columns_of
-from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.tables.schema import JournalKind, columns_of
 from counterpoise.pipeline.tables.states import current_states, read_state
 from tests.load.test_fold import assert_same
 

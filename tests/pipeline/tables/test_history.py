@@ -24,8 +24,7 @@ from counterpoise.pipeline.tables.journal import Journal, JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land, newest_poll, read_reports
-from counterpoise.pipeline.tables.rows_codec import rows_to_arrow
-from counterpoise.pipeline.tables.schema import REPORTS, TABLES
+from counterpoise.pipeline.tables.schema import REPORTS, TABLES, rows_to_arrow
 from counterpoise.pipeline.tables.states import commit_states, current_states, write_parts
 from tests.load.story import START, poll
 

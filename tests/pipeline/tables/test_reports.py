@@ -20,8 +20,7 @@ from counterpoise.pipeline.tables.reports import (
     read_reports,
     read_shard,
 )
-from counterpoise.pipeline.tables.rows_codec import ADDED, rows_to_arrow
-from counterpoise.pipeline.tables.schema import REPORTS
+from counterpoise.pipeline.tables.schema import ADDED, REPORTS, rows_to_arrow
 from counterpoise.pipeline.tables.states import (
     commit_states,
     current_states,

@@ -29,7 +29,7 @@ from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import read_reports
-from counterpoise.pipeline.tables.rows_codec import completed
+from counterpoise.pipeline.tables.schema import completed
 
 PLAYED = ("poll_id", "kind", "broker", "bundle", "fresh", "topics", "load_average", *RATES, *USAGE)
 """The columns of `reports` that a trace is made of."""

@@ -18,10 +18,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
 from counterpoise.pipeline.spark.frames import spark_schema, spark_type
-from counterpoise.pipeline.tables.data_files import new_file
 from counterpoise.pipeline.tables.delta_table import create_table, find_table, open_table, trouble
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import new_file
 from counterpoise.pipeline.tables.schema import DAY
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, RATES, RE
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.pipeline.prometheus.piece import ClusterPiece, Pair
-from counterpoise.pipeline.tables.rows_codec import MOMENT, MOMENTS, REPORTS_SCHEMA
+from counterpoise.pipeline.tables.schema import MOMENT, MOMENTS, REPORTS_SCHEMA
 
 NO_FIGURES: Final = "Prometheus has no figures of this time"
 NO_SERIES: Final = "Prometheus has no series of this broker at this time"

@@ -21,8 +21,7 @@ from counterpoise.pipeline.tables.delta_table import find_table
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.row_groups import of_polls
-from counterpoise.pipeline.tables.rows_codec import completed
-from counterpoise.pipeline.tables.schema import DAY, SCHEMAS, day_of
+from counterpoise.pipeline.tables.schema import DAY, SCHEMAS, completed, day_of
 from counterpoise.pipeline.tables.views import VIEWS, TableView
 
 if TYPE_CHECKING:

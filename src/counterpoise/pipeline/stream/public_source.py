@@ -25,7 +25,7 @@ from counterpoise.names.options import from_conf
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.spark.frames import spark_schema, spark_type
-from counterpoise.pipeline.tables.rows_codec import REPORTS_SCHEMA, rows_to_arrow
+from counterpoise.pipeline.tables.schema import REPORTS_SCHEMA, rows_to_arrow
 from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 

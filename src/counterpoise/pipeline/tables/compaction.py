@@ -19,8 +19,14 @@ from counterpoise.pipeline.tables.data_files import (
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, BY_SLOT, NO_BUNDLES, rows_of
-from counterpoise.pipeline.tables.rows_codec import completed
-from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, SCHEMAS, TABLES, day_of
+from counterpoise.pipeline.tables.schema import (
+    FOLD_STATE,
+    REPORTS,
+    SCHEMAS,
+    TABLES,
+    completed,
+    day_of,
+)
 
 ROWS_MOST = 1_000_000
 """Rows of a compacted file, at most (but a file stays whole)."""

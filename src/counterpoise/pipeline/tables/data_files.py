@@ -5,12 +5,10 @@ driver. A file that no commit names counts for nothing, and goes with the next v
 """
 
 import contextlib
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +17,7 @@ import pyarrow.parquet as pq
 from counterpoise.load.rows import BUNDLE
 from counterpoise.pipeline.tables.faults import damaged, is_out_of_reach, unreadable, unwritable
 from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.plain_files import new_file
 from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, day_of
 
 SLOTS = 16
@@ -166,42 +165,6 @@ def reading_file(location: Location, name: str) -> Iterator[pq.ParquetFile]:
         if is_out_of_reach(error):
             raise unreadable(location.where(name), error) from error
         raise damaged(location.where(name), location.address, error) from error
-
-
-def sync_path(path: Path) -> None:
-    """Make a local file or directory survive a loss of power."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def make_directories(path: Path) -> None:
-    """Create a local directory and its parents, so that their names survive a crash."""
-    if path.is_dir():
-        return
-    make_directories(path.parent)
-    path.mkdir(exist_ok=True)
-    sync_path(path.parent)
-
-
-@contextlib.contextmanager
-def new_file(location: Location, name: str) -> Iterator[BinaryIO]:
-    """A new file by its name below the root; durable when the block ends."""
-    if (root := location.local) is None:
-        buffer = pa.BufferOutputStream()
-        yield buffer
-        with location.filesystem.open_output_stream(location.path(name)) as whole:
-            whole.write(buffer.getvalue())
-        return
-    path = root / name
-    make_directories(path.parent)
-    with path.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    sync_path(path.parent)
 
 
 def _groups(table: str, rows: pa.Table) -> Iterator[pa.Table]:

@@ -15,6 +15,7 @@ from deltalake.exceptions import (
 
 from counterpoise.pipeline.tables.faults import (
     HistoryFaultError,
+    brief,
     damaged,
     is_out_of_reach,
     unreadable,
@@ -122,7 +123,7 @@ def trouble(location: Location, table: str) -> Iterator[None]:
         raise
     except DeltaProtocolError as error:
         raise HistoryFaultError(
-            f"{location.where(table)} was written by a newer engine ({_short(error)}): run a "
+            f"{location.where(table)} was written by a newer engine ({brief(error)}): run a "
             "newer counterpoise, or name another --history"
         ) from error
     except (pa.ArrowException, OSError, DeltaError, ValueError) as error:
@@ -137,7 +138,3 @@ def _fault(location: Location, table: str, error: Exception) -> HistoryFaultErro
     if isinstance(error, OSError):
         return unwritable(location.where(table), error)
     return damaged(location.where(f"{table}/_delta_log"), location.address, error)
-
-
-def _short(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200]

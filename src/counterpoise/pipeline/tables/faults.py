@@ -61,14 +61,14 @@ def is_out_of_reach(error: Exception) -> bool:
 def unreadable(uri: str, error: Exception) -> OutOfReachError:
     """The error for something that could not be read, and may be whole."""
     remedy = "let this user read there" if isinstance(error, PermissionError) else _LOOK
-    sentence = f"{uri} cannot be read ({_short(error)}): {remedy}, then try again"
+    sentence = f"{uri} cannot be read ({brief(error)}): {remedy}, then try again"
     return (OutageError if _OUTAGE.search(str(error)) else OutOfReachError)(sentence)
 
 
 def damaged(file: str, history: str, error: Exception) -> DamagedError:
     """The error for a file that exists and cannot be read."""
     return DamagedError(
-        f"{file} is damaged ({_short(error)}): `counterpoise history repair {history}` sets such "
+        f"{file} is damaged ({brief(error)}): `counterpoise history repair {history}` sets such "
         "files aside, and the balancer goes on without what they held"
     )
 
@@ -92,7 +92,7 @@ def unwritable(uri: str, error: Exception) -> HistoryFaultError:
         errno.EEXIST: "a file is where a directory is wanted: name another --history",
         errno.ENOTDIR: "a file is where a directory is wanted: name another --history",
         errno.EPERM: "not permitted: let this user write there, or name another --history",
-    }.get(_number(error), _short(error))
+    }.get(_number(error), brief(error))
     sentence = f"{uri} cannot be written, {remedy}; then start again, nothing is lost or done twice"
     return (OutageError if _OUTAGE.search(str(error)) else HistoryFaultError)(sentence)
 
@@ -105,7 +105,8 @@ def _number(error: Exception) -> int:
     return int(found[1]) if found else 0
 
 
-def _short(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """The first line of what an error says."""
     return str(error).partition("\n")[0][:200]
 
 

@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from counterpoise.pipeline.clock import EVER
-from counterpoise.pipeline.tables.data_files import DataFile, level_of, sync_path
+from counterpoise.pipeline.tables.data_files import DataFile, level_of
 from counterpoise.pipeline.tables.delta_table import (
     FILES_KEPT,
     LOG_KEPT,
@@ -37,7 +37,7 @@ from counterpoise.pipeline.tables.delta_table import (
 from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import is_old
-from counterpoise.pipeline.tables.plain_files import read_plain
+from counterpoise.pipeline.tables.plain_files import read_plain, sync_path
 from counterpoise.pipeline.tables.schema import (
     DAY,
     FOLD_STATE,

@@ -7,28 +7,34 @@ are one commit, and so are there together or not at all.
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from counterpoise.decide.balancing.approval import PastMove
-from counterpoise.decide.balancing.moves import MoveOutcome, Round, RoundMemory
+from counterpoise.decide.balancing.basis import MoveBasis
+from counterpoise.decide.balancing.moves import (
+    Move,
+    MoveOutcome,
+    MoveStatus,
+    Round,
+    RoundMemory,
+)
+from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
-from counterpoise.pipeline.tables.journal_rows import (
-    PART,
-    decision_row,
-    move_of,
-    outcome_of,
-    outcome_row,
-    rejection_of,
-    rejection_row,
-)
 from counterpoise.pipeline.tables.row_groups import of_polls
-from counterpoise.pipeline.tables.schema import JOURNAL, SCHEMAS, JournalKind
+from counterpoise.pipeline.tables.schema import JOURNAL, OUTCOME, SCHEMAS, JournalKind
 
+PART = "partOfLoad"
+"""Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""
+BASIS = "basis"
+"""Among them: what the move rests on (`MoveBasis`)."""
+
+_OF_REJECTION = ("subject", "rule", "value", "limit", "setting", "template")
 DECIDED = "counterpoise-round"
 """The application transaction whose version is the poll of the newest round."""
 ENDED = "counterpoise-round-ended"
@@ -208,3 +214,77 @@ def _may_have(file: DataFile, kinds: Sequence[JournalKind]) -> bool:
         return True
     first, last = file.kinds
     return any(first <= kind <= last for kind in kinds)
+
+
+def decision_row(move: Move) -> dict[str, Any]:
+    """The row of a move that was decided."""
+    decision = move.decision
+    return {
+        "kind": JournalKind.DECISION,
+        "id": move.id,
+        "action": decision.kind.value,
+        "bundle": decision.bundle,
+        "source": decision.source,
+        "destination": move.destination,
+        "reason": decision.reason,
+        "sentence": decision.sentence,
+        "template": decision.template,
+        "figures": json.dumps(
+            {**decision.figures, PART: move.part, BASIS: move.basis and move.basis.to_json()}
+        ),
+        "placement": move.placement,
+    }
+
+
+def move_of(row: Mapping[str, Any]) -> Move:
+    """The move of a row."""
+    figures = json.loads(row["figures"])
+    part, written = figures.pop(PART, 0.0), figures.pop(BASIS, None)
+    basis = MoveBasis.from_json(written) if written else None
+    decision = Decision(
+        kind=DecisionKind(row["action"]),
+        bundle=row["bundle"],
+        source=row["source"],
+        destination=row["destination"] or None,
+        reason=row["reason"],
+        template=row["template"],
+        figures=figures,
+    )
+    return Move(
+        row["id"],
+        row["poll_id"],
+        decision,
+        row["placement"],
+        part,
+        basis,
+    )
+
+
+def rejection_row(rejection: Rejection) -> dict[str, Any]:
+    """The row of a rejection."""
+    row = {name: getattr(rejection, name) for name in (*_OF_REJECTION, "sentence")}
+    figures = json.dumps(dict(rejection.figures))
+    return {"kind": JournalKind.REJECTION, **row, "figures": figures}
+
+
+def rejection_of(row: Mapping[str, Any]) -> Rejection:
+    """The rejection of a row."""
+    figures = json.loads(row["figures"])
+    return Rejection(**{name: row[name] for name in _OF_REJECTION}, figures=figures)
+
+
+def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
+    """The row of a move's outcome."""
+    return {
+        "kind": JournalKind.OUTCOME,
+        **{name: getattr(outcome, name, None) for name in OUTCOME},
+        "status": outcome.status.value,
+        "started_at": outcome.started_at_ms,
+        "ended_at": outcome.ended_at_ms,
+    }
+
+
+def outcome_of(row: Mapping[str, Any]) -> MoveOutcome:
+    """The outcome of a row."""
+    known = {each.name: row[each.name] for each in fields(MoveOutcome)}
+    return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})

@@ -18,8 +18,7 @@ from counterpoise.load.rows import BUNDLE, ReportRows, Table
 from counterpoise.pipeline.tables.data_files import read_file, write_file
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.reports import newest_poll
-from counterpoise.pipeline.tables.rows_codec import MOMENT
-from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, SCHEMAS
+from counterpoise.pipeline.tables.schema import MOMENT, OWNERSHIP_CHANGES, SCHEMAS
 
 _REPORTED = ("bundle", "broker", "report_at_ms")
 CHANGES_READ = ("poll_id", "kind", *_REPORTED)

@@ -1,15 +1,53 @@
-"""Small files beside a history's tables, each read and replaced as a whole."""
+"""Files of a history as such: durable once written; small ones are replaced as a whole."""
 
 import contextlib
 import os
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow import fs
 
-from counterpoise.pipeline.tables.data_files import make_directories, sync_path
 from counterpoise.pipeline.tables.faults import unreadable, unwritable
 from counterpoise.pipeline.tables.location import Location
+
+
+def sync_path(path: Path) -> None:
+    """Make a local file or directory survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_directories(path: Path) -> None:
+    """Create a local directory and its parents, so that their names survive a crash."""
+    if path.is_dir():
+        return
+    make_directories(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_path(path.parent)
+
+
+@contextlib.contextmanager
+def new_file(location: Location, name: str) -> Iterator[BinaryIO]:
+    """A new file by its name below the root; durable when the block ends."""
+    if (root := location.local) is None:
+        buffer = pa.BufferOutputStream()
+        yield buffer
+        with location.filesystem.open_output_stream(location.path(name)) as whole:
+            whole.write(buffer.getvalue())
+        return
+    path = root / name
+    make_directories(path.parent)
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    sync_path(path.parent)
 
 
 def read_plain(location: Location, name: str) -> bytes | None:
@@ -27,19 +65,16 @@ def write_plain(location: Location, name: str, data: bytes) -> None:
     """Replace a file atomically; raises `HistoryFaultError`."""
     try:
         if (root := location.local) is None:
-            with location.filesystem.open_output_stream(location.path(name)) as file:
+            with new_file(location, name) as file:
                 file.write(data)
             return
-        make_directories(root)
-        hidden = root / f".{name}.{uuid.uuid4().hex}.tmp"
+        hidden = f".{name}.{uuid.uuid4().hex}.tmp"
         try:
-            with hidden.open("wb") as written:
-                written.write(data)
-                written.flush()
-                os.fsync(written.fileno())
-            hidden.replace(root / name)
+            with new_file(location, hidden) as file:
+                file.write(data)
+            (root / hidden).replace(root / name)
         finally:
-            hidden.unlink(missing_ok=True)
+            (root / hidden).unlink(missing_ok=True)
         sync_path(root)
     except (pa.ArrowException, OSError) as error:
         raise unwritable(location.where(name), error) from error

@@ -23,13 +23,14 @@ from counterpoise.pipeline.tables.data_files import (
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, of_polls, rows_of
-from counterpoise.pipeline.tables.rows_codec import (
+from counterpoise.pipeline.tables.schema import (
+    REPORTS,
     REPORTS_SCHEMA,
+    SCHEMAS,
     columns_of,
     completed,
     rows_to_arrow,
 )
-from counterpoise.pipeline.tables.schema import REPORTS, SCHEMAS
 
 LANDED = "counterpoise-poll"
 """The application transaction whose version is the newest poll."""

@@ -22,14 +22,15 @@ Kinds of the journal:
 | `memory`    | round that was recorded to its end   | `memory`                        |
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from counterpoise.pipeline.tables.rows_codec import MOMENT, REPORTS_SCHEMA
+from counterpoise.load.rows import COLUMNS, TEXT, Column, ReportRows
 
 LAYOUT: Final = 4
 """The version of the tables; 1 to 3 were directories of Parquet without a log."""
@@ -55,6 +56,18 @@ class JournalKind(StrEnum):
 
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_ARROW = {"O": _TEXT, "i": _INT, "f": _FLOAT, "b": _FLAG}
+MOMENT = pa.timestamp("ms", tz="UTC")
+MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
+"""Real timestamps for those who ask the table, and the numbers that they are of."""
+
+ADDED = ("load_average",)
+"""Columns that reports have not had from the beginning: null, to other engines, in older rows."""
+
+REPORTS_SCHEMA = pa.schema(
+    [pa.field(name, _ARROW[dtype.kind], nullable=name in ADDED) for name, dtype in COLUMNS.items()]
+    + [pa.field(name, MOMENT, nullable=False) for name in MOMENTS]
+)
 
 ROUND: Final = ("strategy", "imbalance", "brokers", "bundles", "decisions", "rejections", "memory")
 DECISION: Final = (
@@ -147,3 +160,29 @@ def day_of(poll_id: int) -> str:
 def statistics_of(table: str) -> tuple[str, ...]:
     """The columns whose least and greatest values stand in the log: a commit costs by these."""
     return ("kind", "poll_id") if table == JOURNAL else ("poll_id",)
+
+
+def rows_to_arrow(rows: ReportRows) -> pa.Table:
+    """Report rows as an Arrow table of `REPORTS_SCHEMA`."""
+    arrays = [pa.array(rows[name]) for name in COLUMNS]
+    arrays += [pa.array(rows[name]).cast(MOMENT) for name in MOMENTS.values()]
+    return pa.table(arrays, schema=REPORTS_SCHEMA)
+
+
+def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """These columns of rows; one that came later than the rows is zero in them."""
+    for name in set(names).intersection(ADDED).difference(table.column_names):
+        nothing = pa.repeat(pa.scalar(0, REPORTS_SCHEMA.field(name).type), len(table))
+        table = table.append_column(REPORTS_SCHEMA.field(name), nothing)
+    return table.select(list(names))
+
+
+def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
+    """Arrow columns as NumPy's; one that came later than the rows is zero in them."""
+    table = completed(table, names)
+    return {name: _column(table.column(name)) for name in names}
+
+
+def _column(column: Any) -> Column:
+    values = column.to_numpy()
+    return values.astype(TEXT) if pa.types.is_null(column.type) else np.asarray(values)

@@ -22,8 +22,7 @@ from counterpoise.pipeline.tables.faults import damaged
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.reports import shard_of
-from counterpoise.pipeline.tables.rows_codec import MOMENT, columns_of
-from counterpoise.pipeline.tables.schema import FOLD_STATE, SCHEMAS
+from counterpoise.pipeline.tables.schema import FOLD_STATE, MOMENT, SCHEMAS, columns_of
 
 FOLD = "counterpoise-fold"
 """The application transaction whose version is the poll up to which the stream has folded."""

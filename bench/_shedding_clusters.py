@@ -3,18 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load import (
-    BrokerColumns,
-    BrokerLoadData,
-    BundleColumns,
-    BundleLoadData,
-    ClusterView,
-    LoadStoreView,
-    NamespaceBundleStats,
-    Rates,
-    TopBundlesLoadData,
-    percent_of,
-)
+from counterpoise.load.extensible import BrokerLoadData, BundleLoadData, TopBundlesLoadData
+from counterpoise.load.rates import Rates
+from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.load.store_view import LoadStoreView
+from counterpoise.load.usage import percent_of
+from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
 
 GOLDEN = 0.6180339887498949
 

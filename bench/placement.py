@@ -18,7 +18,9 @@ from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 from tests.conformance.worker import Judge
 
 from bench.figures import Figure
-from counterpoise.decide.placement import PLACEMENTS, PlacementOptions, place_by_store_usage
+from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.load.view import ClusterView
 
 MODULAR = {

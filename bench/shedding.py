@@ -19,8 +19,8 @@ from bench._shedding_clusters import cluster, load_stores
 from bench.figures import Figure
 from counterpoise.app.java import find_java
 from counterpoise.decide.plan import StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS
-from counterpoise.load import LoadStoreView
+from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.load.store_view import LoadStoreView
 
 MODULAR = ("OverloadShedder", "ThresholdShedder", "UniformLoadShedder", "AvgShedder")
 SHEDDERS_TIMED = (*MODULAR, "TransferShedder")

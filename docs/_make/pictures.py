@@ -7,8 +7,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from counterpoise.names import topic_hash
 from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.hashing import topic_hash
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.quota import SECOND_NS, Bucket
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.plan import StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.view import ClusterView
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate

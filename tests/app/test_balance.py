@@ -10,7 +10,7 @@ import pytest
 from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
 from counterpoise.app.times import seconds
-from counterpoise.decide.placement import PLACEMENTS
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.names.properties import Properties
 
 

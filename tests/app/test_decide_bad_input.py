@@ -17,9 +17,9 @@ from counterpoise.app.decide_lines.split import split_line
 from counterpoise.app.errors import UserError
 from counterpoise.app.json_lines import answer_lines
 from counterpoise.app.main import main
-from counterpoise.decide.placement import PLACEMENTS
-from counterpoise.decide.shedding import SHEDDERS
-from counterpoise.decide.splitting import SplitOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.decide.splitting.options import SplitOptions
 from tests.decide.shedding.clusters import broker, bundle, line
 
 BUNDLE = "t/n/0x00000000_0x80000000"

@@ -4,7 +4,8 @@ import pytest
 
 from counterpoise.app.decide_lines.place import place_line
 from counterpoise.decide.memory import NO_MEMORY
-from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 
 
 def answers(strategy, candidates):

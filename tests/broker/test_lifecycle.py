@@ -14,8 +14,8 @@ from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.server_sockets import ServerSocket
-from counterpoise.decide.filters import FilterOptions
-from counterpoise.decide.placement import PlacementOptions
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName

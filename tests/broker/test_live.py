@@ -15,7 +15,7 @@ from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.decide.filters import FilterOptions
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.options import ConfigError, Option, all_options, with_dynamic

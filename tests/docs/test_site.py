@@ -58,7 +58,7 @@ def test_the_reference_names_every_series(site: Path) -> None:
 
 
 def test_no_strategy_is_without_a_description(site: Path) -> None:
-    from counterpoise.decide.shedding import SHEDDERS
+    from counterpoise.decide.shedding.registry import SHEDDERS
 
     text = (site / "strategies" / "index.html").read_text("utf-8")
     assert [name for name in SHEDDERS if f"<h2>{name}<" not in text] == []

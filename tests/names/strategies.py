@@ -2,7 +2,9 @@
 
 from hypothesis import strategies as st
 
-from counterpoise.names import BundleName, BundleRange, NamespaceBundles, NamespaceName, TopicName
+from counterpoise.names.bundle import BundleName, BundleRange, NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 
 FULL = 0xFFFFFFFF
 DOTS = (".", "..")

@@ -2,8 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.names import BundleName, BundleRange, InvalidName, NamespaceBundles, NamespaceName
-from counterpoise.names.bundle import FULL_RANGE, cut, parse_boundary
+from counterpoise.names.bundle import (
+    FULL_RANGE,
+    BundleName,
+    BundleRange,
+    NamespaceBundles,
+    cut,
+    parse_boundary,
+)
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
 
 from .strategies import FULL, bundles, points, ranges, rings, topics
 

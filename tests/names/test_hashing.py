@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.names import murmur3_32, sticky_key_hash, topic_hash
-from counterpoise.names.hashing import topic_at
+from counterpoise.names.hashing import murmur3_32, sticky_key_hash, topic_at, topic_hash
 
 REFERENCE = [
     (b"", 0x00000000),

@@ -1,8 +1,9 @@
 import pytest
 from hypothesis import given
 
-from counterpoise.names import BrokerId, InvalidName, NamespaceName
-from counterpoise.names.namespace import bound_to_broker
+from counterpoise.names.broker import BrokerId
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName, bound_to_broker
 
 from .strategies import namespaces
 

@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.names import InvalidName, NamespaceName, TopicName
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 
 from .strategies import topics
 

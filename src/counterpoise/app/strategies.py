@@ -11,10 +11,12 @@ from counterpoise.app.conf import settings_from
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement import PLACEMENTS, PlacementStrategy
 from counterpoise.decide.placement.least_usage import LeastUsage
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.placement.strategy import PlacementStrategy
 from counterpoise.decide.registry import Registered, Registry
-from counterpoise.decide.shedding import SHEDDERS, Shedder
+from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.decide.shedding.transfer import TransferShedder
 from counterpoise.names.load_managers import is_extensible
 from counterpoise.names.properties import Properties

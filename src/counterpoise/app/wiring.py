@@ -78,7 +78,7 @@ def check_setting(name: str, value: str) -> None:
     started.
     """
     from counterpoise.app.settings.accepted import set_and_unread, warning
-    from counterpoise.decide.shedding import SHEDDERS
+    from counterpoise.decide.shedding.registry import SHEDDERS
 
     if sentence := warning(set_and_unread({name: value})):
         log.warning("dynamic configuration: %s", sentence)

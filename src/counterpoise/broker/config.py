@@ -15,8 +15,8 @@ from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.transactions.options import TransactionOptions
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.ownership.protocols import PROTOCOLS

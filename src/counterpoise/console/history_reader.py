@@ -19,11 +19,9 @@ from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.journal import Journal
-from counterpoise.pipeline.tables.journal import outcome_of
+from counterpoise.pipeline.tables.journal import Journal, outcome_of
 from counterpoise.pipeline.tables.reports import read_reports
-from counterpoise.pipeline.tables.schema import columns_of
-from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.tables.schema import JournalKind, columns_of
 
 LOADS = ["poll_id", "broker", *RATES]
 

@@ -11,7 +11,7 @@ import pytest
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.broker import Broker
-from counterpoise.decide.splitting import SplitOptions
+from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE

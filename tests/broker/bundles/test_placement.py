@@ -15,8 +15,8 @@ from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry, write_report
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.decide.filters import FilterOptions
-from counterpoise.decide.placement import PlacementOptions
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.fold import FoldOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats

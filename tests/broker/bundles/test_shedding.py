@@ -21,8 +21,8 @@ from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.round import Shed, Strategy
 from counterpoise.decide.plan import Rejection, StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.shedding.options import UniformOptions, UnloadLimits
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.extensible import BrokerLoadData, BundleLoadData, TopBundlesLoadData
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.report import NamespaceBundleStats

@@ -12,7 +12,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.decide.plan import Decision, DecisionKind, StrategyPlan
-from counterpoise.decide.splitting import SplitOptions
+from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.metadata import StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.quota import SECOND_NS

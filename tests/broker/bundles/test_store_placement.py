@@ -14,8 +14,8 @@ from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
 from counterpoise.broker.bundles.store_placement import StorePlacer
 from counterpoise.broker.load.registry import BrokerRegistry, read_report, write_lookup_data
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.decide.filters import FilterOptions
-from counterpoise.decide.placement import PlacementOptions
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.metadata import MemoryTree

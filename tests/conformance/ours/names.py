@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from counterpoise.names import InvalidName, NamespaceBundles, NamespaceName, TopicName
-from counterpoise.names.bundle import cut
+from counterpoise.names.bundle import NamespaceBundles, cut
+from counterpoise.names.errors import InvalidName
 from counterpoise.names.hashing import murmur3_32, topic_hash
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 from tests.conformance.suite import Answer, Case
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from counterpoise.app.decide_lines.place import place_line
 from counterpoise.decide.memory import NO_MEMORY
-from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.names.options import from_conf
 from tests.conformance.ours.shedding import conf_text
 from tests.conformance.suite import Answer, Case

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from counterpoise.decide.filters import BrokerFacts, FilterOptions, IsolationPolicy, isolate
 from counterpoise.decide.filters.anti_affinity import may_unload, namespaces_in_group
-from counterpoise.decide.placement import (
-    Chooser,
-    Placement,
-    PlacementOptions,
-    Surroundings,
-    select_modular,
-)
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy, isolate
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.selection import Chooser, Surroundings, select_modular
+from counterpoise.decide.placement.strategy import Placement
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import from_conf
 from tests.conformance.ours.shedding import conf_text

@@ -4,7 +4,7 @@ import json
 from random import Random
 from typing import Any
 
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.names.options import from_conf
 from tests.conformance.suite import Answer, Case
 

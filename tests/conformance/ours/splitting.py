@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 from counterpoise.app.decide_lines.split import split_line
-from counterpoise.decide.splitting import SplitOptions, SplitRequest, algorithm, points_of
+from counterpoise.decide.splitting.algorithms import algorithm
 from counterpoise.decide.splitting.extensible import (
     SplitMemory,
     SplitScope,
@@ -12,7 +12,8 @@ from counterpoise.decide.splitting.extensible import (
 )
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.modular import find_bundles_to_split
-from counterpoise.decide.splitting.request import SplitPoints, TopicLoad
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, TopicLoad, points_of
 from counterpoise.load.average import BundleData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.names.bundle import BundleName, BundleRange

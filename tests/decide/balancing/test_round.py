@@ -11,8 +11,8 @@ from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, 
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy, decide, left_alone
 from counterpoise.decide.balancing.snapshot import newest_poll
-from counterpoise.decide.placement import PLACEMENTS
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import ClusterView

@@ -2,13 +2,14 @@
 
 import pytest
 
-from counterpoise.decide.filters import FilterStatus, spread
 from counterpoise.decide.filters.anti_affinity import (
     bundles_in_group,
     may_unload,
     namespaces_in_group,
     same_group,
+    spread,
 )
+from counterpoise.decide.filters.outcome import FilterStatus
 
 FOUR = ["b1", "b2", "b3", "b4"]
 DOMAINS = {"b1": "d1", "b2": "d1", "b3": "d2", "b4": "d2"}

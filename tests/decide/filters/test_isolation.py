@@ -2,7 +2,9 @@
 
 import pytest
 
-from counterpoise.decide.filters import BrokerFacts, FilterStatus, IsolationPolicy, isolate
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy, isolate
+from counterpoise.decide.filters.outcome import FilterStatus
 from counterpoise.load.fields import LoadDataError
 
 BROKERS = ["broker-1:8080", "broker-2:8080", "broker-3:8080"]

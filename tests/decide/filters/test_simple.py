@@ -4,17 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.filters import (
-    BrokerFacts,
-    FilterStatus,
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.outcome import FilterStatus
+from counterpoise.decide.filters.simple import (
     below_max_topics,
     fewest_of_namespace,
-    latest_version,
     not_draining,
     same_load_manager,
     under_max_topics,
 )
-from counterpoise.decide.filters.versions import Version
+from counterpoise.decide.filters.versions import Version, latest_version
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from counterpoise.decide.memory import Memoryless, NoMemory
-from counterpoise.decide.placement import Placement
+from counterpoise.decide.placement.strategy import Placement
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import option
 

@@ -2,11 +2,14 @@
 
 import pytest
 
-from counterpoise.decide.filters import BrokerFacts, FilterOptions, FilterStatus, IsolationPolicy
-from counterpoise.decide.placement import (
-    PLACEMENTS,
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.filters.outcome import FilterStatus
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.placement.selection import (
     Chooser,
-    PlacementOptions,
     Surroundings,
     select_extensible,
     select_modular,

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.placement import PLACEMENTS, PlacementOptions, place_by_store_usage
+from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.load.view import ClusterView
 from tests.decide.shedding.strategies import lines, odd
 

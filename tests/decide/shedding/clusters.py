@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.plan import StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.usage import ResourceUsage

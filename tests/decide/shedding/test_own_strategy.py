@@ -14,7 +14,8 @@ import pytest
 
 from counterpoise.decide.memory import NoMemory
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection, StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS, Shedder
+from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.load.view import ClusterView
 from counterpoise.names.options import ConfigError, option
 from tests.decide.shedding.clusters import broker, bundle, line, plan

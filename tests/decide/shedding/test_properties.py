@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from tests.decide.shedding import twins
 from tests.decide.shedding.clusters import Line, chosen, plan, run
 from tests.decide.shedding.strategies import lines, odd, shuffled

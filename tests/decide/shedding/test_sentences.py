@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.decide.plan import Decision, Rejection, StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.names.options import Option, all_options, from_conf
 from tests.decide.shedding.clusters import Line, broker, bundle, line, plan, run

@@ -4,18 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.splitting import (
-    ALGORITHMS,
-    SplitOptions,
-    SplitRequest,
-    TopicLoad,
-    TopicPoint,
-    algorithm,
-    points_of,
-)
-from counterpoise.decide.splitting.algorithms import FORCED_POSITIONS
-from counterpoise.decide.splitting.options import MEBIBYTE
-from counterpoise.names import BundleRange, topic_hash
+from counterpoise.decide.splitting.algorithms import ALGORITHMS, FORCED_POSITIONS, algorithm
+from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
+from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, TopicPoint, points_of
+from counterpoise.names.bundle import BundleRange
+from counterpoise.names.hashing import topic_hash
 
 FULL = 0xFFFFFFFF
 HALF = BundleRange(0, 0x80000000)

@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.splitting import (
-    BundleLoads,
+from counterpoise.decide.splitting.algorithms import algorithm
+from counterpoise.decide.splitting.extensible import (
     SplitMemory,
-    SplitOptions,
-    SplitPoints,
-    SplitRequest,
     SplitScope,
-    algorithm,
     find_own_bundles_to_split,
 )
+from counterpoise.decide.splitting.loads import BundleLoads
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest
 from counterpoise.load.report import NamespaceBundleStats
 
 FIRST = "my-tenant/my-namespace/0x00000000_0xffffffff"

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.decide.plan import DecisionKind
-from counterpoise.decide.splitting import BundleLoads, SplitOptions, find_bundles_to_split
+from counterpoise.decide.splitting.loads import BundleLoads
+from counterpoise.decide.splitting.modular import find_bundles_to_split
+from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 

@@ -11,7 +11,7 @@ from counterpoise.app.arguments.backtest import add_arguments
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid, unplayed
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds

@@ -19,7 +19,7 @@ from counterpoise.app.verbs.drain import _json, _show
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement import PLACEMENTS
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms

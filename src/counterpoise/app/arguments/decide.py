@@ -6,9 +6,9 @@ import argparse
 
 from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.strategies import DEFAULT_SHEDDER, SHEDDER_SETTING
-from counterpoise.decide.placement import PLACEMENTS
-from counterpoise.decide.shedding import SHEDDERS
-from counterpoise.decide.splitting import ALGORITHMS
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.decide.splitting.algorithms import ALGORITHMS
 
 DESCRIPTION = "Asks one of Pulsar's strategies, or your own, what it would do."
 EPILOG = """\

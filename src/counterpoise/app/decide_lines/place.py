@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from counterpoise.decide.placement import (
-    PLACEMENTS,
-    Placement,
-    PlacementStrategy,
-    place_by_store_usage,
-)
+from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.load.fields import (
     LoadDataError,
     read_number,

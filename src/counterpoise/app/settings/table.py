@@ -13,8 +13,8 @@ from counterpoise.app.settings.unread import UnreadOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.placement import PLACEMENTS
-from counterpoise.decide.shedding import SHEDDERS
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.options import ConfigError, Option, all_options
 from counterpoise.security.options import ClientOptions

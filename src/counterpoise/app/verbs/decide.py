@@ -13,8 +13,9 @@ from counterpoise.app.decide_lines.split import split_line
 from counterpoise.app.json_lines import answer_lines
 from counterpoise.app.strategies import find_placement, find_shedder
 from counterpoise.decide.memory import NO_MEMORY
-from counterpoise.decide.placement import PlacementOptions, PlacementStrategy
-from counterpoise.decide.splitting import SplitOptions
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.strategy import PlacementStrategy
+from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.properties import Properties
 
 

@@ -19,7 +19,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.split_finders import Finder
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.decide.plan import Decision
-from counterpoise.decide.splitting import SplitOptions
+from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.metadata import MetadataError
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName

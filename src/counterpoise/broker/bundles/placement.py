@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.decide.balancing.policies import PlacementPolicies
-from counterpoise.decide.filters import BrokerFacts
-from counterpoise.decide.placement import PLACEMENTS, PlacementOptions
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.placement.options import PlacementOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.placement.selection import (
     Chooser,
     Selection,

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.decide.filters import FilterOptions, IsolationPolicy
+from counterpoise.decide.filters.isolation import IsolationPolicy
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.load.fields import LoadDataError
 from counterpoise.names.namespace import NamespaceName
 

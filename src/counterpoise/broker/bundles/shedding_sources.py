@@ -15,9 +15,10 @@ from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.round import Shed, Strategy
-from counterpoise.decide.placement import PLACEMENTS
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.shedding import SHEDDERS, Shedder
+from counterpoise.decide.placement.registry import PLACEMENTS
+from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.bundle import BundleName

@@ -9,17 +9,15 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.decide.plan import StrategyPlan
-from counterpoise.decide.splitting import (
-    BundleLoads,
-    SplitOptions,
-    SplitPoints,
-    find_bundles_to_split,
-)
 from counterpoise.decide.splitting.extensible import (
     SplitMemory,
     SplitScope,
     find_own_bundles_to_split,
 )
+from counterpoise.decide.splitting.loads import BundleLoads
+from counterpoise.decide.splitting.modular import find_bundles_to_split
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName

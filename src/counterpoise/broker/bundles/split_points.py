@@ -6,14 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from counterpoise.broker.namespaces.catalog import TopicCatalog
-from counterpoise.decide.splitting import (
-    SplitOptions,
-    SplitPoints,
-    SplitRequest,
-    TopicLoad,
-    algorithm,
-)
-from counterpoise.decide.splitting.request import points_of
+from counterpoise.decide.splitting.algorithms import algorithm
+from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, TopicLoad, points_of
 from counterpoise.names.bundle import BundleName
 
 

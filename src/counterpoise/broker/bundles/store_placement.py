@@ -12,9 +12,9 @@ from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.policies import PlacementPolicies
-from counterpoise.decide.filters import BrokerFacts
 from counterpoise.decide.filters.anti_affinity import bundles_in_group
-from counterpoise.decide.placement import PlacementOptions
+from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import select_extensible
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.names.bundle import BundleName, namespace_of

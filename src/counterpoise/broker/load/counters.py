@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from counterpoise.decide.splitting import TopicLoad
+from counterpoise.decide.splitting.request import TopicLoad
 from counterpoise.load.report import NamespaceBundleStats
 
 

@@ -23,7 +23,7 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
-from counterpoise.decide.shedding import Shedder
+from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.load.fold import LAPSE_AFTER_MS, FoldState
 from counterpoise.load.rates import Floats
 from counterpoise.load.store_of_reports import Known, averaged, store_view

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.plan import StrategyPlan
-from counterpoise.decide.shedding import SHEDDERS
 from counterpoise.decide.shedding.counterpoise.columns import capacities
 from counterpoise.decide.shedding.counterpoise.search import objective
+from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.rates import Floats, Rates
 from counterpoise.load.store_view import BundleRules
 from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView

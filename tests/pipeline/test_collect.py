@@ -8,7 +8,7 @@ import pytest
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.settings import sheds_by_itself
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 NOW = 1_700_000_000_000

@@ -19,7 +19,7 @@ from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
-from counterpoise.load.rows import BROKER, GAP, ReportRows
+from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.picture.cluster_picture import ClusterPicture, CompletedMove
 from counterpoise.picture.observed import ObservedHistory
@@ -34,8 +34,7 @@ from counterpoise.picture.tables import bundle_line
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.collect.settings import settings_of_any
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.settings import settings_of_any, sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 
@@ -178,15 +177,13 @@ def seen(
     """The state after a poll; `moved` are moves that were carried out from here."""
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
-    gaps = rows["kind"] == GAP
-    silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
     reported = rows["kind"] == BROKER
     reports = zip(
         rows["broker"][reported].tolist(), rows["report_at_ms"][reported].tolist(), strict=True
     )
     reported_ms = dict(reports)
     news = {bundle: each for bundle, each in moved.items() if each.is_news(reported_ms)}
-    picture = ClusterPicture(at_ms, cluster_view(state, at_ms), dict(silent), trouble(rows), news)
+    picture = ClusterPicture(at_ms, cluster_view(state, at_ms), rows.silent, trouble(rows), news)
     return state, past.after(picture), picture
 
 

@@ -107,6 +107,12 @@ class ReportRows:
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
 
+    @property
+    def silent(self) -> dict[str, str]:
+        """The brokers whose report could not be read, and why."""
+        gaps = self["kind"] == GAP
+        return dict(zip(self["broker"][gaps].tolist(), self["note"][gaps].tolist(), strict=True))
+
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]]) -> "ReportRows":
         """Columns of these rows; what a row does not name is empty, zero or false."""

@@ -15,7 +15,7 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.settings import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.executor import Executor, ExecutorOptions

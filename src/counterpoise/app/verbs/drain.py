@@ -24,7 +24,7 @@ from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.advise.look import move_time, move_time_by_hand
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.settings import sheds_by_itself
 from counterpoise.pipeline.drive.action_trail import NOT_KEPT, ActionKind, NewAction, cordoned
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,

@@ -20,7 +20,7 @@ from counterpoise.pipeline.advise.topics import topics_of
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import names, trouble
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.settings import sheds_by_itself
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.action_trail import ActionKind, OperatorAction
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies

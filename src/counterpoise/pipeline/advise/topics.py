@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 import orjson
 
 from counterpoise.decide.splitting.request import TopicLoad
-from counterpoise.load.fields import LoadDataError, read_number, read_object
+from counterpoise.load.fields import LoadDataError, read_number
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
-from counterpoise.pipeline.collect.extensible import fetch_topics
+from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bundle
 from counterpoise.pipeline.collect.words import said
 
 RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
@@ -51,19 +51,13 @@ async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicL
 def topic_loads(body: bytes, bundles: Collection[str]) -> dict[str, dict[str, TopicLoad]]:
     """The load of these bundles' topics in a response; raises `LoadDataError`."""
     what = "broker-stats/topics"
-    found: dict[str, dict[str, TopicLoad]] = {}
-    for namespace, ranges in read_object(orjson.loads(body), what).items():
-        for span, domains in read_object(ranges, f"{what}: {namespace}").items():
-            bundle = f"{namespace}/{span}"
-            if bundle not in bundles:
-                continue
-            topics = found.setdefault(bundle, {})
-            for named in read_object(domains, f"{what}: {bundle}").values():
-                for topic, figures in read_object(named, f"{what}: {bundle}").items():
-                    topics[topic] = _load(figures, f"{what}: {topic}")
-    return found
-
-
-def _load(figures: object, what: str) -> TopicLoad:
-    row = read_object(figures, what)
-    return TopicLoad(*(read_number(row.get(name, 0.0), f"{what}: {name}") for name in RATES))
+    return {
+        bundle: {
+            topic: TopicLoad(
+                *(read_number(row.get(name, 0.0), f"{what}: {topic}: {name}") for name in RATES)
+            )
+            for topic, row in topics.items()
+        }
+        for bundle, topics in topics_by_bundle(orjson.loads(body), what)
+        if bundle in bundles
+    }

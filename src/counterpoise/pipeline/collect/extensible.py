@@ -118,8 +118,9 @@ def parse(body: bytes, broker: str, known: Row) -> Measured:
     names: list[str] = []
     rates: dict[str, list[float]] = {name: [] for name in RATES}
     counts: dict[str, list[int]] = {name: [] for name in COUNTS}
-    for name, topics in _bundles(document, what):
+    for name, loaded in topics_by_bundle(document, what):
         names.append(name)
+        topics = loaded.values()
         for ours, theirs in _TOPIC_RATES.items():
             values = (read_number(each.get(theirs, 0.0), f"{what}: {theirs}") for each in topics)
             rates[ours].append(sum(values))
@@ -143,14 +144,20 @@ def parse(body: bytes, broker: str, known: Row) -> Measured:
     return Measured.of(row, bundle_columns(names, rates, counts), 0)
 
 
-def _bundles(document: object, what: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+def topics_by_bundle(
+    document: object, what: str
+) -> Iterator[tuple[str, Mapping[str, Mapping[str, Any]]]]:
+    """Each bundle of a `broker-stats/topics`, with the figures of its topics by name.
+
+    Raises `LoadDataError`.
+    """
     for namespace, ranges in read_object(document, what).items():
         for bundle, domains in read_object(ranges, f"{what}: {namespace}").items():
             name = f"{namespace}/{bundle}"
-            found: list[Mapping[str, Any]] = []
+            found: dict[str, Mapping[str, Any]] = {}
             for topics in read_object(domains, f"{what}: {name}").values():
                 for topic, figures in read_object(topics, f"{what}: {name}").items():
-                    found.append(read_object(figures, f"{what}: {topic}"))
+                    found[topic] = read_object(figures, f"{what}: {topic}")
             yield name, found
 
 

@@ -1,13 +1,15 @@
-"""A cluster's settings and its name."""
+"""What a cluster says of itself: its settings, whether it sheds load, its name and its leader."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 import orjson
 
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
+from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin, RefusedError
 from counterpoise.pipeline.collect.words import said
+
+TURN_OFF = "pulsar-admin brokers update-dynamic-config --config {name} --value false"
 
 
 async def settings_of(admin: Admin, address: str) -> Properties:
@@ -60,3 +62,38 @@ async def _listed(admin: Admin, url: str) -> list[object]:
         return list(orjson.loads(await admin.get(url)) or ())
     except (ValueError, TypeError) as error:
         raise RefusedError(f"{url}: {error}") from None
+
+
+async def leader_by(admin: Admin, address: str) -> str:
+    """The leader that a broker names, empty for none; raises one of `UNREADABLE`."""
+    try:
+        found = orjson.loads(await admin.get(f"{address}/admin/v2/brokers/leaderBroker"))
+        named = str(found.get("brokerId") or found.get("serviceUrl") or "")
+    except (ValueError, AttributeError) as error:
+        raise RefusedError(str(error)) from None
+    except RefusedError as error:
+        if error.status == NOT_FOUND:
+            return ""
+        raise
+    return named.partition("://")[2] or named
+
+
+async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
+    """A sentence that says so, and what to do; empty if it does not, or no broker responds."""
+    try:
+        settings = (await settings_of_any(admin, addresses)).values
+    except RefusedError:
+        return ""
+    if not sheds(settings):
+        return ""
+    turn_off = TURN_OFF.format(name="loadBalancerSheddingEnabled")
+    return (
+        "the cluster sheds load by itself, and two who move bundles would undo each other's "
+        f"work: nothing is moved until its own shedding is off ({turn_off})"
+    )
+
+
+def sheds(settings: Mapping[str, str]) -> bool:
+    """Whether these settings let a leader move bundles."""
+    names = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
+    return all(settings.get(name, "true").lower() == "true" for name in names)

@@ -18,7 +18,7 @@ from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, 
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.names.errors import ExplainedError
 from counterpoise.names.options import from_conf
-from counterpoise.pipeline.collect.shedder import sheds_by_itself
+from counterpoise.pipeline.collect.settings import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError

@@ -24,8 +24,8 @@ from counterpoise.decide.balancing.restarts import (
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import UNREADABLE
-from counterpoise.pipeline.collect.leader import leader_by
 from counterpoise.pipeline.collect.restarted import BrokerHealth
+from counterpoise.pipeline.collect.settings import leader_by
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
     ActionTrail,

@@ -9,7 +9,7 @@ import aiohttp
 from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
 from counterpoise.load.fold import Batch, FoldState, fold
-from counterpoise.load.rows import BROKER, GAP, ReportRows
+from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -94,7 +94,7 @@ class SnapshotReader:
 
     async def _look(self) -> ClusterReading:
         rows = await self._collector.poll()
-        silent = _gaps(rows)
+        silent = rows.silent
         self.state = fold(self.state, Batch.of(rows))
         answering = rows["broker"][rows["kind"] == BROKER].tolist()
         owned: Mapping[str, Sequence[str]] = {}
@@ -131,8 +131,3 @@ class SnapshotReader:
                 members = await self.policies.members(base, cluster, group, namespace)
                 found |= dict.fromkeys(members, group)
         return found
-
-
-def _gaps(rows: ReportRows) -> dict[str, str]:
-    those = rows["kind"] == GAP
-    return dict(zip(rows["broker"][those].tolist(), rows["note"][those].tolist(), strict=True))

@@ -10,7 +10,7 @@ import aiohttp
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from counterpoise.decide.balancing.moves import imbalance
-from counterpoise.load.rows import BROKER, GAP, ReportRows
+from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import AdminOptions
@@ -139,10 +139,9 @@ class ClusterLook:
 
 def seen_of(rows: ReportRows) -> SeenCluster:
     """The cluster as a poll saw it."""
-    brokers, gaps = rows["kind"] == BROKER, rows["kind"] == GAP
+    brokers = rows["kind"] == BROKER
     loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
-    silent = zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True)
-    return SeenCluster(len(loads), dict(silent), imbalance(loads), float(sum(loads)))
+    return SeenCluster(len(loads), rows.silent, imbalance(loads), float(sum(loads)))
 
 
 class FleetWatch:

@@ -69,18 +69,32 @@ REPORTS_SCHEMA = pa.schema(
     + [pa.field(name, MOMENT, nullable=False) for name in MOMENTS]
 )
 
-ROUND: Final = ("strategy", "imbalance", "brokers", "bundles", "decisions", "rejections", "memory")
-DECISION: Final = (
-    *("id", "action", "bundle", "source", "destination", "reason", "sentence", "template"),
-    *("figures", "placement"),
-)
-REJECTION: Final = (
-    *("subject", "rule", "value", "limit", "setting", "sentence", "template", "figures"),
-)
-OUTCOME: Final = (
-    *("id", "bundle", "source", "destination", "status", "carried_out", "owner"),
-    *("started_at_ms", "ended_at_ms", "started_at", "ended_at", "error"),
-)
+_MOVE: Final = dict.fromkeys(("id", "action", "bundle", "source", "destination"), _TEXT)
+_ROUND: Final = {
+    "strategy": _TEXT,
+    "imbalance": _FLOAT,
+    **dict.fromkeys(("brokers", "bundles", "decisions", "rejections"), _INT),
+    "memory": _TEXT,  # JSON
+}
+_WHY: Final = dict.fromkeys(("reason", "sentence", "template", "figures", "placement"), _TEXT)
+"""`figures` is JSON."""
+_LIMIT: Final = {
+    **dict.fromkeys(("subject", "rule"), _TEXT),
+    **dict.fromkeys(("value", "limit"), _FLOAT),
+    "setting": _TEXT,
+}
+_END: Final = {
+    "status": _TEXT,
+    "carried_out": _FLAG,
+    "owner": _TEXT,
+    **dict.fromkeys(("started_at_ms", "ended_at_ms"), _INT),
+    **dict.fromkeys(("started_at", "ended_at"), MOMENT),
+    "error": _TEXT,
+}
+ROUND: Final = tuple(_ROUND)
+DECISION: Final = (*_MOVE, *_WHY)
+REJECTION: Final = (*_LIMIT, "sentence", "template", "figures")
+OUTCOME: Final = ("id", "bundle", "source", "destination", *_END)
 
 JOURNAL_COLUMNS: Final[Mapping[JournalKind, tuple[str, ...]]] = {
     JournalKind.ROUND: ROUND,
@@ -106,36 +120,11 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
             "kind": _TEXT,
             "poll_id": _INT,
             "at": MOMENT,
-            "id": _TEXT,
-            "action": _TEXT,
-            "bundle": _TEXT,
-            "source": _TEXT,
-            "destination": _TEXT,
-            "strategy": _TEXT,
-            "imbalance": _FLOAT,
-            "brokers": _INT,
-            "bundles": _INT,
-            "decisions": _INT,
-            "rejections": _INT,
-            "memory": _TEXT,  # JSON
-            "reason": _TEXT,
-            "sentence": _TEXT,
-            "template": _TEXT,
-            "figures": _TEXT,  # JSON
-            "placement": _TEXT,
-            "subject": _TEXT,
-            "rule": _TEXT,
-            "value": _FLOAT,
-            "limit": _FLOAT,
-            "setting": _TEXT,
-            "status": _TEXT,
-            "carried_out": _FLAG,
-            "owner": _TEXT,
-            "started_at_ms": _INT,
-            "ended_at_ms": _INT,
-            "started_at": MOMENT,
-            "ended_at": MOMENT,
-            "error": _TEXT,
+            **_MOVE,
+            **_ROUND,
+            **_WHY,
+            **_LIMIT,
+            **_END,
         }
     ),
     FOLD_STATE: pa.schema(

@@ -7,13 +7,11 @@ from typing import Final
 
 from counterpoise.decide.balancing.moves import imbalance
 from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation, OwnedBundle
-from counterpoise.load.rows import BROKER, BUNDLE, GAP, ReportRows
+from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin
-from counterpoise.pipeline.collect.leader import leader_by
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.serving import LOOKUP_FAULTS
-from counterpoise.pipeline.collect.settings import settings_of
-from counterpoise.pipeline.collect.shedder import sheds
+from counterpoise.pipeline.collect.settings import leader_by, settings_of, sheds
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.watchdog.reported import Reported
@@ -43,8 +41,7 @@ class Looker:
         """What there is to see at a poll. Who cannot be asked is silent; never raises for that."""
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
-        gaps = rows["kind"] == GAP
-        silent = dict(zip(rows["broker"][gaps].tolist(), rows["note"][gaps].tolist(), strict=True))
+        silent = rows.silent
         self._reported.take(rows)
         now_ms = int(rows["poll_id"][0])
         held, led = await asyncio.gather(

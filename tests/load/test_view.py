@@ -142,7 +142,7 @@ LOCAL = ("brokerData", "b:1", "localData")
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("now",), None, "now: expected the time in milliseconds, got nothing"),
+        (("now",), None, "now: expected a whole number, got nothing"),
         (("now",), "soon", "now: expected a whole number, got 'soon'"),
         (("brokerData",), None, "brokerData: expected an object, got nothing"),
         (("bundleData",), [], "bundleData: expected an object, got list []"),
@@ -206,7 +206,7 @@ def test_special_numbers_are_read_bare_and_quoted(word: str) -> None:
     ("path", "value", "message"),
     [
         (("brokers",), None, "brokers: expected an object, got nothing"),
-        (("now",), None, "now: expected the time"),
+        (("now",), None, "now: expected a whole number, got nothing"),
         (
             ("brokers", "b:1", "brokerLoadData", "weightedMaxEMA"),
             "much",
@@ -215,7 +215,7 @@ def test_special_numbers_are_read_bare_and_quoted(word: str) -> None:
         (
             ("brokers", "b:1", "topBundlesLoadData", "topBundlesLoadData", 0, "bundleName"),
             None,
-            "brokers['b:1'].topBundlesLoadData.topBundlesLoadData[0].bundleName: expected a value",
+            "brokers['b:1'].topBundlesLoadData.topBundlesLoadData[0].bundleName: expected a string",
         ),
         (("recentlyUnloadedBrokers",), {"b:1": "x"}, "recentlyUnloadedBrokers['b:1']: expected a"),
         (("owners",), {"t/n/a": 1}, "owners['t/n/a']: expected a string, got int 1"),

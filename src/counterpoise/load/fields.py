@@ -187,10 +187,8 @@ def from_json(cls: type[T], value: object, path: str = "") -> T:
     prefix = f"{path}." if path else ""
     arguments = {}
     for attribute, name, reader, required in _layout(cast("Hashable", cls)):
-        if name in data and (data[name] is not None or required):
-            arguments[attribute] = reader(data[name], prefix + name)
-        elif required:
-            raise LoadDataError(prefix + name, "a value")
+        if required or data.get(name) is not None:
+            arguments[attribute] = reader(data.get(name, MISSING), prefix + name)
     return cls(**arguments)
 
 

@@ -8,14 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
-from counterpoise.load.fields import (
-    LoadDataError,
-    read_integer,
-    read_object,
-    read_text,
-    read_texts,
-    read_times,
-)
+from counterpoise.load.fields import from_json, read_object
 from counterpoise.load.rates import Floats
 
 TopBundles = tuple[tuple[str, float], ...]
@@ -39,6 +32,28 @@ class BundleRules:
 
 
 NO_RULES: Final = BundleRules()
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreRecords:
+    """What a broker has published."""
+
+    broker_load_data: BrokerLoadData | None = None
+    top_bundles_load_data: TopBundlesLoadData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreLine:
+    """The stores as one line of JSON."""
+
+    now: int
+    brokers: Mapping[str, _StoreRecords]
+    available_brokers: tuple[str, ...] | None = None
+    recently_unloaded_bundles: Mapping[str, int] = field(default_factory=dict)
+    recently_unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
+    owners: Mapping[str, str] | None = None
+    bundles_with_policies: tuple[str, ...] = ()
+    allowed_brokers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,52 +118,25 @@ class LoadStoreView:
         ``bundlesWithPolicies`` and ``allowedBrokers`` {bundle: [broker]}. Raises ``LoadDataError``
         naming the field and what was expected there.
         """
-        data = read_object(value, "load data")
-        for name, expected in (("now", "the time in milliseconds"), ("brokers", "an object")):
-            if name not in data:
-                raise LoadDataError(name, expected)
-        brokers = read_object(data["brokers"], "brokers")
-        loads, top = {}, {}
-        for name, entry in brokers.items():
-            path = f"brokers[{name!r}]"
-            records = read_object(entry, path)
-            if records.get("brokerLoadData") is not None:
-                where = f"{path}.brokerLoadData"
-                loads[name] = BrokerLoadData.from_json(records["brokerLoadData"], where)
-            if records.get("topBundlesLoadData") is not None:
-                where = f"{path}.topBundlesLoadData"
-                top[name] = TopBundlesLoadData.from_json(records["topBundlesLoadData"], where)
+        data = from_json(_StoreLine, read_object(value, "load data"))
+        brokers, available = data.brokers, data.available_brokers
+        loads = {b: each.broker_load_data for b, each in brokers.items() if each.broker_load_data}
+        top = {
+            broker: each.top_bundles_load_data
+            for broker, each in brokers.items()
+            if each.top_bundles_load_data
+        }
+        allowed = {b: frozenset(each) for b, each in data.allowed_brokers.items()}
         return LoadStoreView.of(
-            read_integer(data["now"], "now"),
+            data.now,
             loads,
             top,
-            available=read_texts(data.get("availableBrokers", list(brokers)), "availableBrokers"),
-            recently_unloaded=read_times(data, "recentlyUnloadedBundles"),
-            unloaded_brokers=read_times(data, "recentlyUnloadedBrokers"),
-            rules=_rules(data),
+            available=list(brokers) if available is None else available,
+            recently_unloaded=data.recently_unloaded_bundles,
+            unloaded_brokers=data.recently_unloaded_brokers,
+            rules=BundleRules(data.owners, frozenset(data.bundles_with_policies), allowed),
         )
 
 
 def _bundles(record: TopBundlesLoadData) -> TopBundles:
     return tuple((each.bundle_name, each.throughput) for each in record.top_bundles_load_data)
-
-
-def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return read_object(data.get(name, {}), name)
-
-
-def _rules(data: Mapping[str, Any]) -> BundleRules:
-    owners = None
-    if "owners" in data:
-        owners = {
-            bundle: read_text(broker, f"owners[{bundle!r}]")
-            for bundle, broker in _object(data, "owners").items()
-        }
-    return BundleRules(
-        owners,
-        frozenset(read_texts(data.get("bundlesWithPolicies", []), "bundlesWithPolicies")),
-        {
-            bundle: frozenset(read_texts(brokers, f"allowedBrokers[{bundle!r}]"))
-            for bundle, brokers in _object(data, "allowedBrokers").items()
-        },
-    )

@@ -5,6 +5,7 @@ again, slowly, through the report classes, which know how to name the field that
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from counterpoise.load.average import BundleData
 from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.fields import (
-    LoadDataError,
     from_json,
     read_integer,
     read_number,
@@ -33,67 +33,43 @@ _RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 _BROKER_RATES = ("MsgRateIn", "MsgRateOut", "MsgThroughputIn", "MsgThroughputOut")
 
 
+@dataclass(frozen=True, slots=True)
+class _BrokerEntry:
+    """One of `brokerData`."""
+
+    local_data: LocalBrokerData
+    time_average_data: TimeAverageBrokerData = field(default_factory=TimeAverageBrokerData)
+    preallocated_bundle_data: Mapping[str, BundleData] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadData:
+    """The whole line."""
+
+    now: int
+    broker_data: Mapping[str, _BrokerEntry]
+    bundle_data: Mapping[str, BundleData]
+    recently_unloaded_bundles: Mapping[str, int] = field(default_factory=dict)
+
+
 def view_from_json(value: object) -> ClusterView:
     """One ``LoadData`` object to a view; raises ``LoadDataError`` naming the field."""
     data = read_object(value, "load data")
-    now = read_integer(_required(data, "now", "the time in milliseconds"), "now")
-    brokers = read_object(_required(data, "brokerData", "an object"), "brokerData")
-    bundles = read_object(_required(data, "bundleData", "an object"), "bundleData")
-    recent = read_times(data, "recentlyUnloadedBundles")
     try:
-        return _columns(now, brokers, bundles, recent)
+        return _view(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return _columns(now, _read_brokers(brokers), _read_bundles(bundles), recent)
+        return _view(to_json(from_json(_LoadData, data)))
 
 
-def _required(data: Mapping[str, Any], name: str, expected: str) -> object:
-    if name not in data:
-        raise LoadDataError(name, expected)
-    return data[name]
-
-
-def _read_brokers(brokers: Mapping[str, Any]) -> dict[str, Any]:
-    """The broker entries with every field checked and every default filled in."""
-    filled = {}
-    for name, entry in brokers.items():
-        path = f"brokerData[{name!r}]"
-        fields = read_object(entry, path)
-        average = fields.get("timeAverageData")
-        preallocated = fields.get("preallocatedBundleData") or {}
-        local = _required(fields, "localData", "an object") if "localData" in fields else None
-        if local is None:
-            raise LoadDataError(f"{path}.localData", "an object")
-        filled[name] = {
-            "localData": to_json(LocalBrokerData.from_json(local, f"{path}.localData")),
-            "timeAverageData": to_json(
-                TimeAverageBrokerData()
-                if average is None
-                else from_json(TimeAverageBrokerData, average, f"{path}.timeAverageData")
-            ),
-            "preallocatedBundleData": _read_bundles(
-                read_object(preallocated, f"{path}.preallocatedBundleData"),
-                f"{path}.preallocatedBundleData",
-            ),
-        }
-    return filled
-
-
-def _read_bundles(bundles: Mapping[str, Any], path: str = "bundleData") -> dict[str, Any]:
-    return {
-        name: to_json(BundleData.from_json(entry, f"{path}[{name!r}]"))
-        for name, entry in bundles.items()
-    }
-
-
-def _columns(
-    now: int, brokers: Mapping[str, Any], bundles: Mapping[str, Any], recent: Mapping[str, Any]
-) -> ClusterView:
+def _view(data: Mapping[str, Any]) -> ClusterView:
+    brokers, bundles = data["brokerData"], data["bundleData"]
     names = list(bundles)
     index = {name: i for i, name in enumerate(names)}
     local = [entry["localData"] for entry in brokers.values()]
     reported = [set(report["bundles"]) for report in local]
+    recent = read_times(data, "recentlyUnloadedBundles")
     return ClusterView.from_columns(
-        now_ms=now,
+        now_ms=read_integer(data["now"], "now"),
         brokers=list(brokers),
         broker=_broker_columns(list(brokers.values()), local, [len(names) for names in reported]),
         bundles=names,

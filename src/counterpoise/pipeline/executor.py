@@ -14,6 +14,7 @@ import aiohttp
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.decide.balancing.pace import FAILED_MOST, MovePace
 from counterpoise.names.bundle import BundleName, namespace_of
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
@@ -65,7 +66,7 @@ class Executor:
     def __init__(
         self,
         session: aiohttp.ClientSession,
-        clock_ms: Callable[[], int],
+        clock_ms: MillisecondClock,
         options: ExecutorOptions,
         held: Callable[[], Awaitable[str]] = _nothing_holds,
         where: Callable[[str], str] = "http://{}".format,

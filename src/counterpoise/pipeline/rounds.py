@@ -5,7 +5,7 @@ last, so that another process can complete an interrupted round.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, With
 from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.load.fold import FoldState
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.notify.notice import BalancerNotices, discard
@@ -29,7 +30,7 @@ class RoundRunner:
         self,
         history: JournalWriter,
         executor: Executor,
-        log: Callable[[str], None],
+        log: SentenceSink,
         *,
         rules: ApprovalRules | None = None,
         moved_before: Iterable[PastMove] = (),

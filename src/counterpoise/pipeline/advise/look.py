@@ -1,7 +1,7 @@
 """The snapshot and the memory that a plan rests on, read from a cluster, a history, or both."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -15,6 +15,7 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.advise.topics import topics_of
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
@@ -64,7 +65,7 @@ class LookOptions:
 async def look_at_cluster(
     session: aiohttp.ClientSession,
     addresses: Sequence[str],
-    clock_ms: Callable[[], int],
+    clock_ms: MillisecondClock,
     reader: TablesReader | None,
     options: LookOptions,
 ) -> AdviceInputs:

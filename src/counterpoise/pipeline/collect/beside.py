@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from counterpoise.load.poll_rows import Fetched, Gap
+from counterpoise.names.callbacks import MillisecondClock
 
 AT_LEAST_S = 1.0
 """What a broker that is asked beside is given of a poll, however quick the others are."""
@@ -41,7 +42,7 @@ class _Asked:
 class Beside:
     """The brokers of one cluster that hung, with their pending requests."""
 
-    def __init__(self, ask: Ask, timeout_s: float, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask
         self._timeout_s = timeout_s
         self._clock_ms = clock_ms

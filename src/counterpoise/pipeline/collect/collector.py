@@ -17,6 +17,7 @@ from counterpoise.load.freshness import Taken, take
 from counterpoise.load.measured import Measured
 from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
 from counterpoise.load.rows import POLL, ReportRows
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import name_in
@@ -64,7 +65,7 @@ class Collector:
         self,
         session: aiohttp.ClientSession,
         addresses: Sequence[str],
-        clock_ms: Callable[[], int],
+        clock_ms: MillisecondClock,
         *,
         after_poll: int = 0,
         options: AdminOptions | None = None,

@@ -1,9 +1,10 @@
 """Logs what polls show as sentences, each once until it changes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from counterpoise.load.rows import BROKER, GAP, POLL, Column, ReportRows
+from counterpoise.names.callbacks import SentenceSink
 
 NAMED = 5
 """How many brokers a sentence names; the rest are counted."""
@@ -14,7 +15,7 @@ class PollLog:
     responding.
     """
 
-    def __init__(self, log: Callable[[str], None]) -> None:
+    def __init__(self, log: SentenceSink) -> None:
         self._log = log
         self._gaps: dict[str, str] = {}
         self._answered: frozenset[str] = frozenset()

@@ -5,7 +5,6 @@ former round did. A step that does not fit any more refuses the plan, unless ``-
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import aiohttp
@@ -16,6 +15,7 @@ from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
 from counterpoise.decide.balancing.due import waits_for
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, imbalance_of
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.names.options import from_conf
 from counterpoise.pipeline.collect.settings import sheds_by_itself
@@ -82,8 +82,8 @@ class ApprovedPlan:
         addresses: tuple[str, ...],
         writer: TablesWriter,
         plan: AdvisedPlan,
-        clock_ms: Callable[[], int],
-        log: Callable[[str], None],
+        clock_ms: MillisecondClock,
+        log: SentenceSink,
         options: ApprovedOptions,
     ) -> None:
         self._addresses = addresses

@@ -1,7 +1,7 @@
 """Drains a broker: plans, moves and checks again until it owns nothing, or gives up."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -9,6 +9,7 @@ import aiohttp
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.drive.action_trail import (
     NOT_KEPT,
@@ -60,8 +61,8 @@ class BrokerDrain:
         reader: SnapshotReader,
         broker: str,
         rules: DrainRules,
-        clock_ms: Callable[[], int],
-        log: Callable[[str], None],
+        clock_ms: MillisecondClock,
+        log: SentenceSink,
         options: DrainOptions,
         action: NewAction = NOT_KEPT,
     ) -> None:

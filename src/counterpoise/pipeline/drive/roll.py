@@ -5,7 +5,7 @@ on.
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from counterpoise.decide.balancing.restarts import (
     restart_order,
     resumed_stage,
 )
-from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import UNREADABLE
 from counterpoise.pipeline.collect.restarted import BrokerHealth
@@ -80,7 +80,7 @@ class RollingRestart:
         trail: ActionTrail,
         restarter: Restarter,
         rules: DrainRules,
-        clock_ms: Callable[[], int],
+        clock_ms: MillisecondClock,
         log: SentenceSink,
         options: RollOptions,
     ) -> None:

@@ -1,6 +1,6 @@
 """Reads a cluster through its admin API: loads, owners, and policies if a goal needs them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,6 +11,7 @@ from counterpoise.decide.balancing.snapshot import ClusterSnapshot, snapshot_of
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.bundle import namespace_of
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
     Admin,
@@ -42,7 +43,7 @@ class SnapshotReader:
         self,
         session: aiohttp.ClientSession,
         addresses: Sequence[str],
-        clock_ms: Callable[[], int],
+        clock_ms: MillisecondClock,
         *,
         after_poll: int = 0,
         options: AdminOptions | None = None,

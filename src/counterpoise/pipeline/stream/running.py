@@ -7,8 +7,8 @@ some minutes.
 """
 
 import re
-from collections.abc import Callable
 
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.stream.fold import ReportFold
 from counterpoise.pipeline.stream.jvm import ended
 from counterpoise.pipeline.stream.trouble import sentence_of
@@ -30,7 +30,7 @@ class StreamFailedError(RuntimeError):
 class PatientFold:
     """A fold whose failed batches are retried; `log` gets a sentence for each failure."""
 
-    def __init__(self, fold: ReportFold, writer: TablesWriter, log: Callable[[str], None]) -> None:
+    def __init__(self, fold: ReportFold, writer: TablesWriter, log: SentenceSink) -> None:
         self._fold = fold
         self._writer = writer
         self._log = log

@@ -10,12 +10,13 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from counterpoise.names.callbacks import Notify
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.faults import (
     HistoryFaultError,
@@ -78,7 +79,7 @@ class Heartbeat:
 
 @contextlib.asynccontextmanager
 async def writing(
-    location: Location, lost: Callable[[], None], options: HeartbeatOptions
+    location: Location, lost: Notify, options: HeartbeatOptions
 ) -> AsyncIterator[TablesWriter]:
     """Be the writer of a history during the block; `lost` is called if another takes it over.
 
@@ -140,7 +141,7 @@ class _Heart:
         )
         write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
 
-    async def keep(self, writer: TablesWriter, lost: Callable[[], None]) -> None:
+    async def keep(self, writer: TablesWriter, lost: Notify) -> None:
         """Renew it until another writer has taken the history over, and then call `lost`."""
         pause_s = self._options.renew_every_s
         while True:

@@ -1,10 +1,10 @@
 """Maintains a growing history, in a thread of its own and never inside a batch."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.tables.compaction import PER_LEVEL, compact, retain
 from counterpoise.pipeline.tables.delta_table import TIME_TRAVEL_DAYS
 from counterpoise.pipeline.tables.faults import SupersededError
@@ -36,9 +36,7 @@ class Keeping:
     `log` gets a sentence when that fails, once for each reason: it is tried again later.
     """
 
-    def __init__(
-        self, writer: TablesWriter, options: KeepingOptions, log: Callable[[str], None]
-    ) -> None:
+    def __init__(self, writer: TablesWriter, options: KeepingOptions, log: SentenceSink) -> None:
         self._log = log
         self._failed = ""
         self._writer = writer

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from typing import Final, Protocol
 
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.tables.faults import OutageError
 
 PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
@@ -27,7 +28,7 @@ async def through_outages(
     first: Keeper,
     again: Callable[[], Keeper],
     stop: asyncio.Event,
-    report: Callable[[str], None],
+    report: SentenceSink,
     pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> None:
     """Run the first, and another whenever an outage ended the one before, until `stop` is set.

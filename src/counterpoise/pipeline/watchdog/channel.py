@@ -5,10 +5,11 @@ the last of those that hold (`records.py`).
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from counterpoise.decide.watchdog.observation import ChannelRecord
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
@@ -27,7 +28,7 @@ class Channel:
     def __init__(
         self,
         service_url: str,
-        report: Callable[[str], None],
+        report: SentenceSink,
         *,
         answers_within_s: int = ANSWERS_WITHIN_S,
     ) -> None:

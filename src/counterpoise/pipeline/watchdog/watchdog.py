@@ -15,6 +15,7 @@ from counterpoise.decide.watchdog.observation import (
 )
 from counterpoise.load.rows import ReportRows
 from counterpoise.names.bundle import BundleName
+from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.bundle_lookup import BundleLookup
 from counterpoise.pipeline.collect.admin import (
     UNREADABLE,
@@ -38,7 +39,7 @@ class Watchdog:
     looker: Looker
     where: Callable[[str], str]
     """The address of a broker's admin API, by its id."""
-    report: Callable[[str], None]
+    report: SentenceSink
     options: WatchdogOptions = field(default_factory=WatchdogOptions)
     remedies: bool = False
     """Whether the safe remedies are carried out."""
@@ -106,7 +107,7 @@ class Watchdog:
 def guard(
     session: aiohttp.ClientSession,
     addresses: Sequence[str],
-    report: Callable[[str], None],
+    report: SentenceSink,
     metrics: Metrics | None = None,
     options: WatchdogOptions | None = None,
     notices: BalancerNotices | None = None,

@@ -25,40 +25,13 @@ def choose(strategy, view, candidates, memory=None, options=DEFAULTS, rng=None):
     return strategy.place(BUNDLE, candidates, view, memory, options, rng)
 
 
-@pytest.mark.parametrize(
-    ("brokers", "weights", "chosen"),
-    [
-        ({"1": {"long_rate": 100}, "2": {"long_rate": 200}, "3": {"long_rate": 300}}, {}, "1"),
-        ({"1": {"long_rate": 400}, "2": {"long_rate": 200}, "3": {"long_rate": 300}}, {}, "2"),
-        (
-            {
-                "1": {"long_rate": 400},
-                "2": {"long_rate": 200, "cpu": 90},
-                "3": {"long_rate": 300},
-            },
-            {},
-            "3",
-        ),
-        (
-            {
-                "1": {"long_rate": 400},
-                "2": {"long_rate": 200, "cpu": 90},
-                "3": {"long_rate": 300},
-            },
-            {"cpu": 0.0},
-            "2",
-        ),
-    ],
-)
-def test_least_long_term_message_rate(brokers, weights, chosen):
-    options = PlacementOptions(weights=ResourceWeights(**weights))
+@pytest.mark.parametrize(("weight", "chosen"), [(1.0, "3"), (0.0, "2")])
+def test_least_long_term_message_rate(weight, chosen):
+    rates = {"1": {"long_rate": 400}, "3": {"long_rate": 300}}
+    brokers = {**rates, "2": {"long_rate": 200, "cpu": 90}}
+    options = PlacementOptions(weights=ResourceWeights(cpu=weight))
     placed = choose(RATE, view_of(brokers), list(brokers), options=options)
     assert (placed.broker, placed.admissible) == (chosen, (chosen,))
-
-
-def test_bundles_just_given_count_towards_the_rate():
-    view = view_of({"1": {"long_rate": 100, "preallocated": 150}, "2": {"long_rate": 200}})
-    assert choose(RATE, view, ["1", "2"]).broker == "2"
 
 
 def test_the_overload_threshold_is_strict_and_explained():
@@ -110,11 +83,6 @@ def test_the_least_rate_is_that_of_every_candidates_score(brokers, shuffle, data
     assert [each.subject for each in placed.rejections] == overloaded
 
 
-def test_an_infinite_score_is_as_good_as_that_of_an_overloaded_broker():
-    view = view_of({"1": {"long_rate": float("inf")}, "2": {"long_rate": float("nan"), "cpu": 86}})
-    assert choose(RATE, view, ["1", "2"]).admissible == ("1", "2")
-
-
 def usage_view(usages, **more):
     return view_of({name: {"all": usage, **more} for name, usage in usages.items()})
 
@@ -150,12 +118,6 @@ def test_a_broker_without_bundles_or_messages_is_seen_as_it_is_now(idle):
     assert placed.memory.usage["1"] == 0.0
     assert placed.memory.usage["2"] == pytest.approx(0.8)
     assert placed.broker == "1"
-
-
-def test_every_candidate_is_smoothed_and_no_other():
-    first = choose(USAGE, usage_view({"1": 50, "2": 50, "3": 50}), ["1", "2", "3"])
-    placed = choose(USAGE, usage_view({"1": 90, "2": 90, "3": 90}), ["1", "2"], first.memory)
-    assert placed.memory.usage == pytest.approx({"1": 0.54, "2": 0.54, "3": 0.5})
 
 
 shares = st.integers(0, 100).map(float)

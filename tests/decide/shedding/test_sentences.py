@@ -1,5 +1,6 @@
 """What plans say for themselves: true, whole, with units, and naming what would change it."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -95,6 +96,7 @@ def check(strategy: str, made: StrategyPlan[Any]) -> None:
     """What must hold of every plan's words."""
     known = {option.conf for option in all_options(SHEDDERS[strategy].options)}
     assert made.decisions or made.rejections, "silence"
+    json.dumps(made.to_json(), allow_nan=False)
     sources = {decision.source for decision in made.decisions}
     for rejection in made.rejections:
         sentence = rejection.sentence

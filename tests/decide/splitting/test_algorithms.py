@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from counterpoise.decide.splitting.algorithms import ALGORITHMS, FORCED_POSITIONS, algorithm
 from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
-from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, TopicPoint, points_of
+from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, TopicPoint
 from counterpoise.names.bundle import BundleRange
-from counterpoise.names.hashing import topic_hash
 
 FULL = 0xFFFFFFFF
 HALF = BundleRange(0, 0x80000000)
@@ -190,39 +189,10 @@ def test_flow_leaves_idle_and_unknown_topics_out():
     assert answer.boundaries == (16,)
 
 
-def test_flow_gives_a_hot_topic_a_part_of_its_own():
-    topics = flow_topics((10, 1.0), (20, 5000.0), (30, 1.0))
-    answer = FLOW(SplitRequest(HALF, topics), SplitOptions(max_msg_rate=100))
-    assert cut_between(answer.boundaries, [10, 20, 30]) == [1, 2]
-
-
 def test_flow_bandwidth_limit_does_not_overflow():
     topics = flow_topics((10, 1.0, 2e9), (20, 1.0, 2e9))
     below = SplitOptions(max_bandwidth_mbytes=4096)
     assert FLOW(SplitRequest(HALF, topics), below).rule == "below_limits"
-
-
-def test_flow_parts_of_pulsars_own_test_stay_below_the_limits():
-    rates = [49.5] * 100 + [50.5] * 140 + [60.0]
-    loads = {
-        f"persistent://t/n/topic-{nth}": TopicLoad(rate / 2, rate / 2)
-        for nth, rate in enumerate(rates)
-    }
-    options = SplitOptions(max_msg_rate=1010, max_bandwidth_mbytes=100)
-    answer = FLOW(SplitRequest(BundleRange(0, FULL), points_of(loads)), options)
-    edges = [0, *answer.boundaries, FULL + 1]
-    for left, right in itertools.pairwise(edges):
-        part = [sum(load[:2]) for name, load in loads.items() if left <= topic_hash(name) < right]
-        assert 0 < sum(part) <= 1010
-
-
-def test_flow_first_topic_overloaded():
-    loads = {f"persistent://t/n/topic-{nth}": TopicLoad(24.75, 24.75) for nth in range(5)}
-    first = min(loads, key=topic_hash)
-    loads[first] = TopicLoad(1000.0, 1000.0)
-    options = SplitOptions(max_msg_rate=1010, max_bandwidth_mbytes=100)
-    answer = FLOW(SplitRequest(BundleRange(0, FULL), points_of(loads)), options)
-    assert cut_between(answer.boundaries, map(topic_hash, loads)) == [1]
 
 
 loads = st.builds(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.page.drawing import new_figure, write_picture
 
 HEADER = (
     *("rank", "strategy", "max/mean", "worst", "deviation", "uneven"),
@@ -138,14 +139,9 @@ def change(before: BacktestResult, after: BacktestResult) -> str:
 
 def draw(results: Sequence[BacktestResult], title: str, path: Path) -> None:
     """A picture of the trade-off; its format is what the file's name ends with."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     still = [one for one in results if not one.moves and not one.as_recorded]
     best = sorted([*best_trades(results), *still[:1]], key=lambda result: result.moved)
-    figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
+    figure, axes = new_figure(6.0)
     axes.plot(
         [result.moved for result in best],
         [result.imbalance for result in best],
@@ -182,7 +178,4 @@ def draw(results: Sequence[BacktestResult], title: str, path: Path) -> None:
     axes.set_xlabel("load moved, times the whole cluster's")
     axes.set_ylabel("largest broker ÷ mean, averaged over time")
     axes.set_title(title)
-    axes.grid(alpha=0.2)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    write_picture(figure, path)

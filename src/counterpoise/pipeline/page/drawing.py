@@ -1,6 +1,7 @@
 """What the plots of all pages share: axes, colours, SVG text by matplotlib."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 BEFORE, AFTER, QUIET = "#d55e00", "#0072b2", "#666666"
@@ -27,6 +28,12 @@ def add_legend(axes: Any) -> None:
 def plain_text(name: str) -> str:
     """A name escaped so that matplotlib does not read formulas in it."""
     return name.replace("$", r"\$")
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a picture to a file, in the format that its name ends with."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
 
 
 def as_svg(figure: Any) -> str:

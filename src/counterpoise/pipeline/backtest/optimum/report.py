@@ -9,6 +9,7 @@ from counterpoise.pipeline.backtest.optimum.bound import WINDOWS, least_imbalanc
 from counterpoise.pipeline.backtest.optimum.floor import windows_of
 from counterpoise.pipeline.backtest.optimum.players import Point, frontier
 from counterpoise.pipeline.backtest.trace import LoadTrace
+from counterpoise.pipeline.page.drawing import write_picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,10 @@ def _nearest(points: Sequence[Point], moves: int) -> Point:
 
 def draw_frontier(results: Sequence[BacktestResult], best: Optimum, title: str, path: Path) -> None:
     """Plot imbalance against moves and against load moved: the frontiers, and each strategy."""
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, sides = plt.subplots(1, 2, figsize=(12, 5.5), layout="constrained", sharey=True)
+    figure = Figure(figsize=(12, 5.5), layout="constrained")
+    sides = figure.subplots(1, 2, sharey=True)
     lines = (
         ("knows the load ahead", best.knowing, "#0072b2"),
         ("sees past loads alone", best.learning, "#e69f00"),
@@ -101,6 +100,4 @@ def draw_frontier(results: Sequence[BacktestResult], best: Optimum, title: str, 
     sides[0].set_ylabel("largest broker ÷ mean, averaged over time")
     sides[0].legend(fontsize=8)
     figure.suptitle(title)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    write_picture(figure, path)

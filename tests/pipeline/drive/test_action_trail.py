@@ -1,5 +1,6 @@
 """What operators do by hand is kept with who and why, held back by a pause, and heeded."""
 
+import getpass
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -79,8 +80,34 @@ def test_each_process_sees_what_others_keep_beside_it(trail: ActionTrail, tmp_pa
     mine.close(START + 900)
     theirs.close(START + 901)
     assert {each.ended_ms for each in other.actions()} == {START + 900, START + 901}
-    (tmp_path / "action-0000000000001-x.json").write_text("{", "utf-8")
+    for number, damage in enumerate(("{", "[]", "{}", '{"moves": [{"what": 1}]}')):
+        (tmp_path / f"action-0000000000001-{number}.json").write_text(damage, "utf-8")
     assert len(other.actions()) == 2, "a file that is none of ours is passed over"
+
+
+@given(st.sampled_from(MoveStatus), st.sampled_from(["", "b2:80", "b3:80"]), st.floats(0, 1))
+def test_a_move_is_kept_as_it_ended_and_where_the_bundle_is_by_then(
+    status: MoveStatus, owner: str, part: float
+) -> None:
+    ended = MoveOutcome("1-x", 1, "t/n/1", "b1:80", "b2:80", status, owner, START, START + 7, "e")
+    action = OperatorAction(ActionKind.DRAIN, 5, "ann").with_outcome(ended, part)
+    [move] = OperatorAction.from_json(json.loads(json.dumps(action.to_json()))).moves
+    assert (move.source, move.destination) == ("b1:80", owner or "b2:80")
+    assert (move.started_ms, move.ended_ms, move.error) == (START, START + 7, "e")
+    assert (move.part, move.moved) == (part, status in (MoveStatus.MOVED, MoveStatus.ELSEWHERE))
+
+
+def test_an_action_that_ended_is_no_longer_under_way_whatever_the_clock_said(
+    trail: ActionTrail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> str:
+        raise KeyError("uid 1234")
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    NewAction(trail, ActionKind.DRAIN).begin(0, "b1:80").close(0)
+    [action] = trail.actions()
+    assert action.ended_ms
+    assert action.who.startswith("unknown@")
 
 
 def test_what_was_moved_by_hand_is_what_went_anywhere_since_but_for_refills() -> None:

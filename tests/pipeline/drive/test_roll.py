@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shlex
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,13 +19,13 @@ from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
 from counterpoise.pipeline.drive.drain import DrainOptions
-from counterpoise.pipeline.drive.restart_command import RestartCommand, RestartFailedError
 from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions, RollStoppedError
 from counterpoise.pipeline.drive.roll_state import RollState, write_roll
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watchdog.watchdog import guard
+from tests.pipeline.drive.test_restart_command import has_ended
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 from tests.pipeline.test_collect_managers import with_own_topics
 from tests.waiting import until
@@ -133,14 +132,6 @@ def sheds_not(cluster: FakeCluster) -> None:
         each.answers |= {f"{base}/runtime": (200, off), f"{base}/values": (200, b"{}")}
 
 
-def has_ended(pid: int) -> bool:
-    """Whether a process has ended, waited for by its parent or not."""
-    try:
-        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return True
-
-
 async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_last(
     roller: Roller,
 ) -> None:
@@ -153,7 +144,12 @@ async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_l
     assert sum(roller.moves().values()) <= 16 + 4 + 4
     assert max(roller.moves().values()) <= 2
     assert min(Counter(roller.cluster.owners.values()).values()) >= 3
-    assert cordoned(roller.trail.actions()) == {}
+    actions = roller.trail.actions()
+    assert cordoned(actions) == {}
+    assert {(each.who, each.why) for each in actions} == {("me", ended.label)}
+    assert all(each.ended_ms for each in actions)
+    begun = [f"{name}, {n} of 4: waiting" for n, name in enumerate(roller.machines.restarted, 1)]
+    assert [each for each in roller.logged if " of 4: " in each] == begun
 
 
 @settings(max_examples=5, deadline=None)
@@ -310,6 +306,43 @@ async def test_a_bundle_that_can_go_nowhere_stops_it_before_the_broker_is_stoppe
     with pytest.raises(RollStoppedError, match="is not restarted"):
         await roller.whole()
     assert roller.machines.restarted == []
+    await roller.whole(replace(QUICK, drain=replace(QUICK.drain, partial=True)))
+    assert first in roller.machines.not_empty, "as was asked for"
+
+
+async def test_a_broker_on_which_bundles_are_left_is_not_restarted(roller: Roller) -> None:
+    roller.cluster.refuse_unload = 503
+    given_up = r"since 4 bundles are left on it \(.*: given up after attempt 1: unload: HTTP 503"
+    with pytest.raises(RollStoppedError, match=given_up):
+        await roller.whole(replace(QUICK, drain=replace(QUICK.drain, attempts=1)))
+    assert roller.machines.restarted == []
+
+
+async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_broker(
+    roller: Roller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours pass in the moment of which a sentence tells."""
+    loop, ahead = asyncio.get_running_loop(), 0.0
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead)
+
+    async def looked() -> None:
+        requests = roller.cluster.brokers[0].requests
+        before = len(requests)
+        await until(lambda: len(requests) > before + 50)
+
+    options = replace(QUICK, settle_s=3600.0, patience_s=100_000.0)
+    running = asyncio.create_task(roller.whole(options))
+    await looked()
+    roller.cluster.brokers[3].silent = True
+    await until(lambda: any("is restarted meanwhile" in each for each in roller.logged))
+    roller.cluster.brokers[3].silent = False
+    ahead += 7200.0
+    await looked()
+    assert roller.cluster.unloads == []
+    ahead += 3601.0
+    await until(lambda: roller.machines.restarted)
+    running.cancel()
 
 
 async def test_what_is_carried_out_by_another_process_is_not_taken_over(roller: Roller) -> None:
@@ -329,35 +362,6 @@ async def test_a_process_whose_rolling_restart_was_taken_over_stops(roller: Roll
     with pytest.raises(RollStoppedError, match="was given up, or taken over by another"):
         await first.run(state)
     assert roller.machines.restarted == []
-
-
-SCRIPT = """
-import os, sys
-open(sys.argv[1], "w").write(os.environ["COUNTERPOISE_HOST"] + " " + sys.argv[2])
-if sys.argv[3:]:
-    print("first line", file=sys.stderr)
-    sys.exit("no such unit")
-"""
-
-
-async def test_a_command_is_run_without_a_shell_and_its_failure_named(tmp_path: Path) -> None:
-    script, out = tmp_path / "restart.py", tmp_path / "out"
-    script.write_text(SCRIPT)
-    line = f"{shlex.quote(sys.executable)} {script} {out} '{{broker}};$HOME'"
-    await RestartCommand.parse(line, 30.0).restart("b-1:8080")
-    assert out.read_text() == "b-1 b-1:8080;$HOME"
-    with pytest.raises(RestartFailedError, match="failed with status 1: no such unit"):
-        await RestartCommand.parse(f"{line} fail", 30.0).restart("b-1:8080")
-    with pytest.raises(RestartFailedError, match="cannot be run"):
-        await RestartCommand.parse("/nowhere/restart", 30.0).restart("b-1:8080")
-
-
-async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    line = f"sh -c 'sleep 600 & echo $! > {pids}; wait'"
-    with pytest.raises(RestartFailedError, match="had not ended after 1 s"):
-        await RestartCommand.parse(line, 1.0).restart("b-1:8080")
-    await until(lambda: has_ended(int(pids.read_text())))
 
 
 async def test_a_signal_ends_the_command_too_and_the_same_line_goes_on(

@@ -19,7 +19,7 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import newest_poll, read_reports
 from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS
 from counterpoise.pipeline.tables.states import commit_states, current_states, write_parts
-from tests.pipeline.tables.test_compaction import landed
+from tests.pipeline.tables.test_compaction import DAY_MS, landed
 
 POLLS = 120
 """Enough for a checkpoint of the log."""
@@ -107,6 +107,8 @@ def test_damage_is_named_and_repaired(
     capsys.readouterr()
     assert main(["history", "check", str(tmp_path)]) == 0
     assert "every file can be read" in capsys.readouterr().out
+    aside = {path.name for path in (tmp_path / "damaged").rglob("*")}
+    assert (bad.name in aside) == ("removed" not in what), "nothing is thrown away"
     left = polls_of(tmp_path)
     assert left in (polls, [*polls[:1], *polls[2:]], polls[:-1])
     writer = take_over(open_location(tmp_path))
@@ -156,6 +158,7 @@ def test_what_is_dated_in_the_future_is_set_aside(tmp_path: Path) -> None:
     assert main(["history", "repair", str(tmp_path)]) == 0
     assert polls_of(tmp_path) == polls
     assert len(list((tmp_path / "ahead").rglob("*.parquet"))) == 2
+    assert not (tmp_path / "damaged").exists()
     again = take_over(open_location(tmp_path))
     assert newest_poll(again) == polls[-1] < ahead
     landed(again, 99, 5000)
@@ -177,6 +180,15 @@ def test_what_is_ahead_by_no_more_than_clocks_differ_is_no_future(
     assert len(check(writer, newest - ahead_ms).ahead) == is_ahead
     repair(writer, newest - ahead_ms)
     assert len(writer.files(REPORTS)) == 1 - is_ahead
+
+
+def test_the_size_of_a_table_is_what_its_files_have(tmp_path: Path) -> None:
+    writer = take_over(open_location(tmp_path))
+    polls = [landed(writer, number, DAY_MS // 2, bundles=number) for number in range(3)]
+    reports = next(each for each in check(writer, polls[-1]).sizes if each.table == REPORTS)
+    assert (reports.days, reports.files) == (2, 3)
+    assert reports.rows == 3 * 3 + 0 + 1 + 2
+    assert reports.size == sum(path.stat().st_size for path in data_of(tmp_path, REPORTS))
 
 
 def test_tables_of_a_later_version_are_left_alone(tmp_path: Path) -> None:

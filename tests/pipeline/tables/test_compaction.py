@@ -1,5 +1,6 @@
 """Compaction and retention: every row once, in order, whatever was compacted when."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -91,6 +92,10 @@ def test_a_compacted_file_has_a_row_group_for_each_slot(
     assert compact(writer, "reports", up_to_poll=last, at_least=2) == 2
     [file] = writer.files("reports")
     assert (file.level, file.rows) == (1, 2 * 903)
+    entry = max((tmp_path / "reports" / "_delta_log").glob("*.json")).read_text()
+    changes = [next(iter(json.loads(line).values())) for line in entry.splitlines()]
+    changed = [each["dataChange"] for each in changes if "dataChange" in each]
+    assert changed == [False] * 3, "a stream that reads the table is not given its rows again"
     import pyarrow.parquet as pq
 
     whole = pq.ParquetFile(tmp_path / file.name)

@@ -11,6 +11,7 @@ from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.tables.history import TablesWriter, take_over
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.plain_files import write_plain
 from counterpoise.pipeline.tables.states import commit_states, write_parts
 from tests.load.story import START
 from tests.pipeline.tables.test_compaction import landed
@@ -29,7 +30,11 @@ def keeps_a_memory(writer: TablesWriter) -> None:
     JournalWriter(writer).record_memory(START, RoundMemory())
 
 
-@pytest.mark.parametrize("writes", [lands, saves_a_state, keeps_a_memory])
+def says_a_word(writer: TablesWriter) -> None:
+    write_plain(writer.location, "control", b"pause")
+
+
+@pytest.mark.parametrize("writes", [lands, saves_a_state, keeps_a_memory, says_a_word])
 def test_every_new_file_and_directory_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: Callable[[TablesWriter], None]
 ) -> None:
@@ -42,8 +47,19 @@ def test_every_new_file_and_directory_is_synced(
 
     monkeypatch.setattr(os, "fsync", fsync)
     root = tmp_path / "new" / "history"
+
+    def unsynced(paths: set[Path]) -> list[Path]:
+        return [path for path in paths if path.stat().st_ino not in synced]
+
+    def there() -> set[Path]:
+        return {path for path in [root, *root.rglob("*")] if path.name != "_last_checkpoint"}
+
     writer = take_over(open_location(root))
+    before = there()
+    assert len(before) > 10
+    assert unsynced(before) == []
+    synced.clear()
     writes(writer)
-    there = [path for path in [root, *root.rglob("*")] if path.name != "_last_checkpoint"]
-    assert len(there) > 10
-    assert [path for path in there if path.stat().st_ino not in synced] == []
+    new = there() - before
+    assert new
+    assert unsynced(new | {path.parent for path in new}) == []

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.tables.faults import HistoryInUseError, SupersededError
+from counterpoise.pipeline.tables import heartbeat
+from counterpoise.pipeline.tables.faults import (
+    HistoryFaultError,
+    HistoryInUseError,
+    SupersededError,
+)
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.location import Location, open_location
-from counterpoise.pipeline.tables.plain_files import read_plain
+from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 from counterpoise.pipeline.tables.reports import land
 from tests.load.story import poll
 
@@ -82,6 +87,58 @@ async def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(location
     command = [sys.executable, "-c", script, location.address]
     assert (await asyncio.to_thread(subprocess.run, command, check=False)).returncode == -9
     assert await _epoch(location, QUICK) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "is_alive"),
+    [
+        ({}, True),
+        ({"at_ms": wall_clock_ms() - 3_000_000, "lasts_s": 6000.0}, True),
+        ({"at_ms": wall_clock_ms() - 3_000_000, "lasts_s": 60.0}, False),
+        # The number of a process that ended is another's by now.
+        ({"started": 1.0}, False),
+    ],
+)
+async def test_a_heartbeat_of_this_machine_counts_for_as_long_as_it_says_while_its_process_lives(
+    location: Location, change: dict[str, float], is_alive: bool
+) -> None:
+    async with writing(location, lambda: None, QUICK):
+        said = json.loads(read_plain(location, "writer") or b"")
+    assert read_plain(location, "writer") is None, "one that ended is not waited for"
+    left(location, **{**said, "at_ms": wall_clock_ms(), **change})
+    if not is_alive:
+        assert await _epoch(location, QUICK) == 2
+        return
+    with pytest.raises(HistoryInUseError, match=f"process {os.getpid()}"):
+        await _epoch(location, QUICK)
+
+
+async def test_a_heartbeat_is_renewed_after_its_store_was_away(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats, away, back = 0, asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def beat(*of: object) -> None:
+        nonlocal beats
+        beats += 1
+        if 1 < beats < 4:
+            loop.call_soon_threadsafe(away.set)
+            raise HistoryFaultError("away")
+        write_plain(*of)  # type: ignore[arg-type]
+        if beats > 3:
+            loop.call_soon_threadsafe(back.set)
+
+    monkeypatch.setattr(heartbeat, "write_plain", beat)
+    async with asyncio.timeout(30), writing(location, lambda: None, QUICK):
+        await away.wait()
+        await back.wait()
+
+
+def test_after_an_outage_a_writer_waits_longer_than_its_own_heartbeat_counts() -> None:
+    again = HeartbeatOptions(lasts_s=20.0, wait_s=5.0).after_an_outage()
+    assert again.wait_s > again.lasts_s
+    assert HeartbeatOptions(lasts_s=20.0, wait_s=90.0).after_an_outage().wait_s == 90.0
 
 
 async def test_a_heartbeat_of_another_machine_counts_until_it_stays_the_same(

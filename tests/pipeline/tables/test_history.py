@@ -18,7 +18,7 @@ from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.tables import history
 from counterpoise.pipeline.tables.compaction import compact
 from counterpoise.pipeline.tables.data_files import write_file
-from counterpoise.pipeline.tables.faults import SupersededError
+from counterpoise.pipeline.tables.faults import HistoryFaultError, SupersededError
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
 from counterpoise.pipeline.tables.journal import Journal, JournalWriter
 from counterpoise.pipeline.tables.location import open_location
@@ -133,6 +133,48 @@ def test_a_former_writer_that_commits_meanwhile_is_taken_over_all_the_same(
     assert landed_polls(later) == [START + EVERY_MS]
     with pytest.raises(SupersededError):
         former.commit(REPORTS, [])
+
+
+def test_a_take_over_that_was_cut_off_between_two_tables_is_followed_by_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former, commit = take_over(open_location(tmp_path)), history.commit
+    for last in TABLES:
+
+        def cut_off(handle: Any, table: str, *others: Any, last: str = last) -> None:
+            commit(handle, table, *others)
+            if table == last:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(history, "commit", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            take_over(former.location)
+        monkeypatch.undo()
+        later = take_over(former.location)
+        for table in TABLES:
+            later.commit(table, [])
+            with pytest.raises(SupersededError):
+                former.commit(table, [])
+        former = later
+
+
+def test_a_writer_whose_commit_failed_commits_nothing_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the store took it is not known; what it has is read by the next writer."""
+    writer = take_over(open_location(tmp_path))
+
+    def fails(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(history, "commit", fails)
+    with pytest.raises(HistoryFaultError, match="the disk is full"):
+        land(writer, poll(1, {"a:1": {}}))
+    monkeypatch.undo()
+    with pytest.raises(HistoryFaultError, match="the disk is full"):
+        JournalWriter(writer).record_memory(START, RoundMemory())
+    assert landed_polls(TablesReader(writer.location)) == []
+    land(take_over(writer.location), poll(2, {"a:1": {}}))
 
 
 def test_a_file_that_no_commit_names_is_no_row(tmp_path: Path) -> None:

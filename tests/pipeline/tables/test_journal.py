@@ -24,7 +24,7 @@ def test_moves_of_an_hour_are_those_that_ended_in_it_and_took_place(writer: Tabl
     journal = JournalWriter(writer)
     for number, (status, decided, ended) in enumerate(
         (
-            (MoveStatus.MOVED, -9000, 0),
+            (MoveStatus.MOVED, -599_000, 0),
             (MoveStatus.MOVED, -9000, -1),
             (MoveStatus.STALE, 100, 200),
             (MoveStatus.WITHHELD, 100, 300),

@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.pipeline.tables import keeping as keeping_module
-from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
-from counterpoise.pipeline.tables.schema import JOURNAL, REPORTS, TABLES
+from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, TABLES
 from tests.pipeline.histories import writer_of
-from tests.pipeline.tables.test_compaction import landed
+from tests.pipeline.tables.test_compaction import DAY_MS, landed
 
 
 class AtOnce:
@@ -62,6 +64,57 @@ def test_files_that_no_version_needs_go_at_the_first_look_and_then_now_and_again
         looks = batch // 2
         keeping.folded(0)
     assert at == [(look, table) for look in (1, 4, 7) for table in TABLES]
+
+
+def test_days_that_were_asked_for_stay_and_are_as_they_were_for_as_many_as_were_asked_for(
+    writer: TablesWriter, tmp_path: Path
+) -> None:
+    polls = [landed(writer, number, DAY_MS) for number in range(3)]
+    options = KeepingOptions(look_every=1, time_travel_days=3)
+    Keeping(writer, options, print).folded(polls[-1])
+    assert [file.first_poll for file in writer.files(REPORTS)] == polls, "0 are all"
+    kept = DeltaTable(tmp_path / REPORTS).metadata().configuration
+    assert kept["delta.logRetentionDuration"] == "interval 3 days"
+    states = DeltaTable(tmp_path / FOLD_STATE).metadata().configuration
+    assert states["delta.logRetentionDuration"] == "interval 1 hours"
+    logged = list[str]()
+    Keeping(writer, replace(options, retain_days=1), logged.append).folded(polls[-1])
+    assert [file.first_poll for file in writer.files(REPORTS)] == polls[-1:]
+    assert logged == []
+
+
+def test_nothing_is_said_by_a_writer_that_another_has_followed(
+    writer: TablesWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The balancer is refused itself, and says so."""
+
+    def refused(_: str) -> None:
+        raise superseded("there")
+
+    monkeypatch.setattr(writer, "forget_versions", refused)
+    logged = list[str]()
+    Keeping(writer, KeepingOptions(look_every=1), logged.append).folded(0)
+    assert logged == []
+
+
+def test_one_look_is_under_way_at_a_time(
+    writer: TablesWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [Future[None](), Future[None]()]
+    begun = list[Future[None]]()
+
+    def submit(*_: object) -> Future[None]:
+        begun.append(looks[len(begun)])
+        return begun[-1]
+
+    monkeypatch.setattr(AtOnce, "submit", submit)
+    keeping = Keeping(writer, KeepingOptions(look_every=1), print)
+    keeping.folded(0)
+    keeping.folded(0)
+    assert begun == looks[:1]
+    looks[0].set_result(None)
+    keeping.folded(0)
+    assert begun == looks
 
 
 def test_the_newest_rounds_stay_in_files_of_their_own_and_polls_do_not(

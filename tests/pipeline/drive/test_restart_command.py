@@ -1,0 +1,52 @@
+"""The operator's command that restarts a broker: its words, its failure, and its end."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from counterpoise.pipeline.drive.restart_command import RestartCommand, RestartFailedError
+from tests.waiting import until
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process has ended, waited for by its parent or not."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+SCRIPT = """
+import os, sys
+open(sys.argv[1], "w").write(os.environ["COUNTERPOISE_HOST"] + " " + sys.argv[2])
+if sys.argv[3:]:
+    print("first line", file=sys.stderr)
+    sys.exit("no such unit")
+"""
+
+
+async def test_a_command_is_run_without_a_shell_and_its_failure_named(tmp_path: Path) -> None:
+    script, out = tmp_path / "restart.py", tmp_path / "out"
+    script.write_text(SCRIPT)
+    line = f"{shlex.quote(sys.executable)} {script} {out} '{{broker}};$HOME'"
+    await RestartCommand.parse(line, 30.0).restart("b-1:8080")
+    assert out.read_text() == "b-1 b-1:8080;$HOME"
+    with pytest.raises(RestartFailedError, match="failed with status 1: no such unit"):
+        await RestartCommand.parse(f"{line} fail", 30.0).restart("b-1:8080")
+    to_host = f"{shlex.quote(sys.executable)} {script} {out} {{host}}"
+    await RestartCommand.parse(to_host, 30.0).restart("[fe80::1]:8080")
+    assert out.read_text() == "[fe80::1] [fe80::1]"
+    with pytest.raises(ValueError, match="the command is empty"):
+        RestartCommand.parse(" ", 30.0)
+    with pytest.raises(RestartFailedError, match="cannot be run"):
+        await RestartCommand.parse("/nowhere/restart", 30.0).restart("b-1:8080")
+
+
+async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    line = f"sh -c 'trap : TERM; (trap : TERM; sleep 600) & echo $! > {pids}; wait; wait'"
+    with pytest.raises(RestartFailedError, match="had not ended after 1 s"):
+        await RestartCommand.parse(line, 1.0).restart("b-1:8080")
+    await until(lambda: has_ended(int(pids.read_text())))

@@ -32,9 +32,13 @@ class Room:
 
 
 _QUICK = ["-m", "not spark and not zookeeper and not browser"]
-_WITHOUT_SPARK_OR_TABLES = [
+_OF_PIPELINE = (
+    "advise backtest drive fleet gold notify prometheus report tables watch watchdog".split()
+)
+"""Rooms of the pipeline that are swept by themselves: a whole sweep would take hours."""
+_WITHOUT_SPARK_OR_ROOMS = [
     f"--ignore=tests/pipeline/{each}"
-    for each in "tables test_fold_of_shards.py test_kills.py".split()
+    for each in [*_OF_PIPELINE, "test_fold_of_shards.py", "test_kills.py", "test_short_soak.py"]
 ]
 _LOAD = [
     "tests/load",
@@ -80,9 +84,10 @@ ROOMS: dict[str, Room] = {
     "broker/namespaces": Room(["tests/broker/namespaces", "tests/broker/bundles", *_QUICK]),
     "broker/peers": Room(["tests/broker/peers", "tests/broker/load", *_QUICK]),
     "broker/schemas": Room(["tests/broker/schemas"]),
-    "pipeline/tables": Room(["tests/pipeline/tables", *_QUICK]),
+    **{f"pipeline/{each}": Room([f"tests/pipeline/{each}", *_QUICK]) for each in _OF_PIPELINE},
     "pipeline": Room(
-        ["tests/pipeline", *_QUICK, *_WITHOUT_SPARK_OR_TABLES], ("tables", "stream", "runner.py")
+        ["tests/pipeline", *_QUICK, *_WITHOUT_SPARK_OR_ROOMS],
+        (*_OF_PIPELINE, "stream", "runner.py"),
     ),
 }
 

@@ -19,8 +19,10 @@ from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
 from counterpoise.pipeline.stream.running import PatientFold
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.faults import DamagedError, HistoryInUseError
 from counterpoise.pipeline.tables.keeping import KeepingOptions
+from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.tables.schema import REPORTS, JournalKind
 from counterpoise.pipeline.tables.states import read_state
@@ -144,6 +146,39 @@ async def test_the_balancer_evens_a_cluster_out_and_releases_its_lease(
     outcomes = kept(tmp_path, JournalKind.OUTCOME)
     assert {row["status"] for row in outcomes} == {MoveStatus.MOVED.value}
     assert len(cluster.unloads) == len({row["id"] for row in outcomes})
+
+
+async def test_a_pause_shows_in_the_figure_for_as_long_as_it_lasts(
+    spark: "SparkSession", cluster: FakeCluster, tmp_path: Path
+) -> None:
+    """Also while no round decides to move anything, which would be asked whether it may."""
+    for index in range(2):
+        cluster.carry(await cluster.add_broker(), bundle_name(index), 1000.0)
+    place = open_location(tmp_path)
+    write_control(place, Control(Wish.PAUSE, 1, "an incident"))
+
+    def log(_: str) -> None:
+        cluster.report_time += 1
+
+    settings = RunSettings(
+        (cluster.admin_url,), str(tmp_path), 0.3, executor=ExecutorOptions(execute=True)
+    )
+    stop = asyncio.Event()
+    balancer = SparkBalancer(settings, strategy(interval_ms=1), log, spark=spark)
+    running = asyncio.create_task(balancer.run(stop))
+
+    async def becomes(held: float) -> None:
+        async with asyncio.timeout(120):
+            while balancer.metrics.registry.get_sample_value("counterpoise_balancer_held") != held:
+                cluster.report_time += 1
+                await asyncio.sleep(0.05)
+
+    await becomes(1.0)
+    write_control(place, Control(Wish.GO, 2))
+    await becomes(0.0)
+    stop.set()
+    await running
+    assert kept(tmp_path, JournalKind.OUTCOME) == []
 
 
 async def test_the_command_ends_with_its_process_group_and_leaves_no_process_and_no_traceback(

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 BATCH_EVERY_MOST_MS = 10_000
 FINISH_WITHIN_S = 5.0
 """How long a batch and its round may take to end when the balancer is stopped."""
+_SHEDS = "the cluster's own shedding"
+_ORDERS = "orders of an operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class SparkBalancer(HistoryKeeper):
         self._landed = asyncio.Event()
         """Set when there is something to fold, or when folding is to end."""
         self._is_ending = False
-        self._held = ""
+        self._held = {_SHEDS: "", _ORDERS: ""}
+        """Why nothing is moved, by what holds it; empty where that does not."""
         self._reported_alone = False
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -120,7 +123,7 @@ class SparkBalancer(HistoryKeeper):
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:
                 # Said before Spark is there, which takes its time.
-                self._holds(await sheds_by_itself(self._admin, settings.addresses))
+                self._sheds(await sheds_by_itself(self._admin, settings.addresses))
             # The only poll of a run that makes one is landed, whatever it saw.
             if settings.once and (reason := trouble(await polling.poll())):
                 raise NothingSeenError(reason)
@@ -251,24 +254,29 @@ class SparkBalancer(HistoryKeeper):
         brokers = seen.brokers["broker"].tolist()
         known = [web_address(broker, addresses) for broker in brokers]
         reason = await sheds_by_itself(self._admin, (*addresses, *known))
-        self._holds(reason)
+        self._sheds(reason)
+        await self._ordered()
         return not reason
 
-    def _holds(self, reason: str) -> None:
-        if reason != self._held:
+    def _sheds(self, reason: str) -> None:
+        if reason != self._held[_SHEDS]:
             self._log(reason or "the cluster does not shed load by itself any more")
-        self._held = reason
-        self.notices.held("the cluster's own shedding", reason)
-        self.metrics.held.set(bool(reason))
+        self._holds(_SHEDS, reason)
 
-    async def _withheld(self) -> str:
-        """Why the operator's last order forbids moves; empty if it does not.
+    def _holds(self, what: str, reason: str) -> None:
+        self._held[what] = reason
+        self.notices.held(what, reason)
+        self.metrics.held.set(any(self._held.values()))
 
-        Raises `SupersededError` if another balancer has taken the history over.
-        """
+    async def _ordered(self) -> str:
+        """Why the operator's last order forbids moves; empty if it does not."""
         control = await asyncio.to_thread(read_control, self._location)
         held = control.withholds(self._began_ms)
-        self.notices.held("orders of an operator", held)
-        self.metrics.held.set(bool(held))
+        self._holds(_ORDERS, held)
+        return held
+
+    async def _withheld(self) -> str:
+        """The same; raises `SupersededError` if another balancer has taken the history over."""
+        held = await self._ordered()
         await asyncio.to_thread(self._writer.expect_held)
         return held

@@ -168,7 +168,7 @@ def test_status_is_about_what_ended_in_the_last_hour_and_the_latest_comes_first(
                 "b:1",
                 status,
                 "",
-                at_ms,
+                at_ms - 700,
                 at_ms,
                 error,
             )
@@ -182,6 +182,9 @@ def test_status_is_about_what_ended_in_the_last_hour_and_the_latest_comes_first(
         land(writer, poll(number, {}, trouble=trouble))
     found = read_status(writer, now)
     assert found.outcomes == {MoveStatus.MOVED: 1, MoveStatus.FAILED: 2}
+    assert found.seconds == (0.7,) * 3
+    ended(now - 3000, now - 9000, MoveStatus.WITHHELD, "a rule")
+    assert read_status(writer, now).seconds == (0.7,) * 3, "nothing of it was carried out"
     assert found.failures == (("t/n/1", "last"), ("t/n/1", "first"))
     assert found.gaps == {"the cluster": (2, "no answer")}
 

@@ -1,122 +1,27 @@
 """A rolling restart: each broker empty before it is stopped, resumed wherever it was cut off."""
 
 import asyncio
-import contextlib
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.app.main import main
-from counterpoise.decide.balancing.drain import DrainRules
-from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
-from counterpoise.pipeline.drive.drain import DrainOptions
-from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions, RollStoppedError
+from counterpoise.pipeline.drive.action_trail import ActionKind, cordoned
+from counterpoise.pipeline.drive.roll import RollStoppedError
 from counterpoise.pipeline.drive.roll_state import RollState, write_roll
-from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
-from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.watchdog.watchdog import guard
+from tests.pipeline.drive.roller import IMPATIENT, QUICK, Roller, roller_of
 from tests.pipeline.drive.test_restart_command import has_ended
-from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
+from tests.pipeline.fake_cluster import FakeBroker, FakeCluster
 from tests.pipeline.test_collect_managers import with_own_topics
 from tests.waiting import until
-
-QUICK = RollOptions(
-    back_within_s=60.0,
-    settle_s=0.0,
-    patience_s=60.0,
-    look_every_s=0.01,
-    drain=DrainOptions(verify_within_s=60.0, again_after_s=0.01),
-)
-IMPATIENT = replace(QUICK, back_within_s=0.5, patience_s=0.1)
-"""For what never comes to be."""
-
-
-@dataclass
-class Machines:
-    """Restarts the fake brokers, as `Restarter`, and can do so badly."""
-
-    cluster: FakeCluster
-    restarted: list[str] = field(default_factory=list)
-    not_empty: list[str] = field(default_factory=list)
-    version: str = ""
-    stays_away: bool = False
-    does_nothing: bool = False
-    channel_waits: bool = False
-
-    async def restart(self, broker: str) -> None:
-        machine = next(each for each in self.cluster.brokers if each.name == broker)
-        self.restarted.append(broker)
-        if any(owner == broker for owner in self.cluster.owners.values()):
-            self.not_empty.append(broker)
-        if self.does_nothing:
-            return
-        machine.away = True
-        await asyncio.sleep(0)
-        machine.started_s += 1
-        machine.version = self.version
-        machine.away = self.stays_away
-        machine.channel_waits = self.channel_waits
-
-
-@dataclass
-class Roller:
-    """What a rolling restart of a fake cluster needs; each `roll()` is a process of its own."""
-
-    cluster: FakeCluster
-    http: aiohttp.ClientSession
-    trail: ActionTrail
-    machines: Machines
-    logged: list[str] = field(default_factory=list)
-
-    def roll(self, options: RollOptions = QUICK) -> RollingRestart:
-        addresses = tuple(f"http://{name}" for name in self.cluster.names)
-        return RollingRestart(
-            self.http,
-            SnapshotReader(self.http, addresses, wall_clock_ms),
-            guard(self.http, addresses, self.logged.append, options=WatchdogOptions()),
-            self.trail,
-            self.machines,
-            DrainRules(),
-            wall_clock_ms,
-            self.logged.append,
-            options,
-        )
-
-    async def whole(self, options: RollOptions = QUICK) -> RollState:
-        each = self.roll(options)
-        return await each.run(await each.begin(await each.plan(), "me", ""))
-
-    async def resumed(self, options: RollOptions = QUICK) -> RollState:
-        """By another process, which has seen long enough that the first one is gone."""
-        state = self.trail.roll()
-        assert state is not None
-        each = self.roll(options)
-        return await each.run(await each.take_over(replace(state, seen_ms=0)))
-
-    def moves(self) -> Counter[str]:
-        return Counter(bundle for bundle, _ in self.cluster.unloads)
-
-
-@contextlib.asynccontextmanager
-async def roller_of(
-    path: Path, brokers: int = 4, bundles: int = 16, loads: tuple[float, ...] = (1000.0,)
-) -> AsyncIterator[Roller]:
-    async with FakeCluster() as cluster, aiohttp.ClientSession() as http:
-        machines = [await cluster.add_broker() for _ in range(brokers)]
-        for index in range(bundles):
-            cluster.carry(machines[index % brokers], bundle_name(index), loads[index % len(loads)])
-        cluster.leader = cluster.names[0]
-        yield Roller(cluster, http, ActionTrail(open_location(path)), Machines(cluster))
 
 
 @pytest.fixture
@@ -148,6 +53,10 @@ async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_l
     assert cordoned(actions) == {}
     assert {(each.who, each.why) for each in actions} == {("me", ended.label)}
     assert all(each.ended_ms for each in actions)
+    drains = [each for each in actions if each.kind is ActionKind.DRAIN]
+    for number, drain in enumerate(drains[1:], 1):
+        back = {each.broker for each in drains[:number]}
+        assert {move.destination for move in drain.moves} <= back, "where they need not move again"
     begun = [f"{name}, {n} of 4: waiting" for n, name in enumerate(roller.machines.restarted, 1)]
     assert [each for each in roller.logged if " of 4: " in each] == begun
 
@@ -232,6 +141,18 @@ async def test_a_broker_that_runs_as_it_did_was_not_restarted(roller: Roller) ->
     with pytest.raises(RollStoppedError, match="runs as it did: it was not restarted yet"):
         await roller.whole(IMPATIENT)
     assert len(roller.machines.restarted) == 1
+
+
+async def test_a_broker_whose_report_cannot_be_read_yet_is_not_back(roller: Roller) -> None:
+    roller.machines.reports = False
+    running = asyncio.create_task(roller.whole())
+    await until(lambda: any("not among the cluster's brokers yet" in s for s in roller.logged))
+    assert len(roller.machines.restarted) == 1
+    roller.machines.reports = True
+    for each in roller.cluster.brokers:
+        each.silent = False
+    await running
+    assert sorted(roller.machines.restarted) == sorted(roller.cluster.names)
 
 
 async def test_without_a_start_time_a_broker_has_to_be_seen_away(roller: Roller) -> None:
@@ -321,7 +242,7 @@ async def test_a_broker_on_which_bundles_are_left_is_not_restarted(roller: Rolle
 async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_broker(
     roller: Roller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hours pass in the moment of which a sentence tells."""
+    """Two hours pass while it is not."""
     loop, ahead = asyncio.get_running_loop(), 0.0
     now = loop.time
     monkeypatch.setattr(loop, "time", lambda: now() + ahead)

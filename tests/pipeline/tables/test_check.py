@@ -10,9 +10,10 @@ from counterpoise.app.main import main
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.load.fold import FoldState
 from counterpoise.pipeline.clock import CLOCKS_DIFFER_MS
+from counterpoise.pipeline.tables import data_files
 from counterpoise.pipeline.tables.check import check, repair
 from counterpoise.pipeline.tables.data_files import DataFile
-from counterpoise.pipeline.tables.faults import HistoryFaultError
+from counterpoise.pipeline.tables.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, take_over
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
@@ -180,6 +181,22 @@ def test_what_is_ahead_by_no_more_than_clocks_differ_is_no_future(
     assert len(check(writer, newest - ahead_ms).ahead) == is_ahead
     repair(writer, newest - ahead_ms)
     assert len(writer.files(REPORTS)) == 1 - is_ahead
+
+
+def test_what_may_not_be_read_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path)
+    writer = take_over(open_location(tmp_path))
+    before = data_of(tmp_path, REPORTS)
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(data_files.pq, "ParquetFile", refused)
+    with pytest.raises(OutOfReachError, match="let this user read there"):
+        repair(writer, 2**41)
+    assert data_of(tmp_path, REPORTS) == before
 
 
 def test_the_size_of_a_table_is_what_its_files_have(tmp_path: Path) -> None:

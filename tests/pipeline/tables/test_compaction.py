@@ -104,6 +104,19 @@ def test_a_compacted_file_has_a_row_group_for_each_slot(
     assert BROKER in kinds[0]["kind"].to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("path", "level"),
+    [
+        ("day=2026-11-26/1-2-abc.parquet", 2),
+        ("day=2026-11-26/part-00000-5f1c-c000.snappy.parquet", 0),
+        ("day=2026-11-26/a-b-c.parquet", 0),
+        ("one.parquet", 0),
+    ],
+)
+def test_a_file_of_another_engine_was_never_compacted(path: str, level: int) -> None:
+    assert data_files.level_of(path) == level
+
+
 def test_a_file_of_half_the_rows_that_one_may_have_is_not_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """The service that holds a history goes away, and comes back."""
 
 import asyncio
+import errno
 
 import pytest
 
@@ -11,6 +12,7 @@ from counterpoise.pipeline.tables.faults import (
     OutOfReachError,
     fault_from_spark,
     unreadable,
+    unwritable,
 )
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.outage import through_outages
@@ -40,10 +42,12 @@ class Keeper:
             raise self.end
 
 
-async def played(first: Keeper, *others: Keeper) -> list[str]:
+async def played(
+    first: Keeper, *others: Keeper, pauses_s: tuple[float, ...] = NO_PAUSE
+) -> list[str]:
     logged: list[str] = []
     makes = iter(others)
-    await through_outages(first, lambda: next(makes), asyncio.Event(), logged.append, NO_PAUSE)
+    await through_outages(first, lambda: next(makes), asyncio.Event(), logged.append, pauses_s)
     assert {one.runs for one in (first, *others)} == {1}
     return logged
 
@@ -54,6 +58,33 @@ async def test_a_keeper_that_was_under_way_is_begun_again_until_the_outage_is_ov
         Keeper(away, under_way=True), Keeper(away, under_way=False), Keeper(None, under_way=True)
     )
     assert logged == ["an outage: the store is away (by itself it is tried again in 0.01 s)"] * 2
+
+
+async def test_pauses_grow_to_the_longest_until_something_was_kept_again() -> None:
+    away = OutageError("away")
+    kept = [True, False, False, False, True, False]
+    keepers = [Keeper(away, under_way=each) for each in kept]
+    logged = await played(*keepers, Keeper(None, under_way=True), pauses_s=(0.01, 0.02, 0.03))
+    assert [each.rpartition("again in ")[2] for each in logged] == [
+        "0.01 s)", "0.02 s)", "0.03 s)", "0.03 s)", "0.01 s)", "0.02 s)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "the disk is full: make room"),
+        (errno.EDQUOT, "the quota is used up"),
+        (errno.EROFS, "it is read-only"),
+        (errno.EACCES, "permission denied"),
+        (errno.EFBIG, "a limit on the size of files (ulimit -f)"),
+    ],
+)
+def test_what_cannot_be_written_says_what_would_help(number: int, remedy: str) -> None:
+    """Told by the operating system, or by delta-rs in its text."""
+    of_delta = OSError(f"Generic LocalFileSystem error: x (os error {number})")
+    for error in (OSError(number, "x"), of_delta):
+        assert f"u cannot be written, {remedy}" in str(unwritable("u", error))
 
 
 async def test_what_never_was_there_may_be_a_wrong_address() -> None:

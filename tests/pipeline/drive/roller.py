@@ -1,0 +1,111 @@
+"""A rolling restart of a fake cluster, and the machines that restart its brokers."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import aiohttp
+
+from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.watchdog.observation import WatchdogOptions
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import ActionTrail
+from counterpoise.pipeline.drive.drain import DrainOptions
+from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions
+from counterpoise.pipeline.drive.roll_state import RollState
+from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.watchdog.watchdog import guard
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+
+QUICK = RollOptions(
+    back_within_s=60.0,
+    settle_s=0.0,
+    patience_s=60.0,
+    look_every_s=0.01,
+    drain=DrainOptions(verify_within_s=60.0, again_after_s=0.01),
+)
+IMPATIENT = replace(QUICK, back_within_s=0.5, patience_s=0.1)
+"""For what never comes to be."""
+
+
+@dataclass
+class Machines:
+    """Restarts the fake brokers, as `Restarter`, and can do so badly."""
+
+    cluster: FakeCluster
+    restarted: list[str] = field(default_factory=list)
+    not_empty: list[str] = field(default_factory=list)
+    version: str = ""
+    stays_away: bool = False
+    does_nothing: bool = False
+    reports: bool = True
+    channel_waits: bool = False
+
+    async def restart(self, broker: str) -> None:
+        machine = next(each for each in self.cluster.brokers if each.name == broker)
+        self.restarted.append(broker)
+        if any(owner == broker for owner in self.cluster.owners.values()):
+            self.not_empty.append(broker)
+        if self.does_nothing:
+            return
+        machine.away = True
+        await asyncio.sleep(0)
+        machine.started_s += 1
+        machine.version = self.version
+        machine.away, machine.silent = self.stays_away, not self.reports
+        machine.channel_waits = self.channel_waits
+
+
+@dataclass
+class Roller:
+    """What a rolling restart of a fake cluster needs; each `roll()` is a process of its own."""
+
+    cluster: FakeCluster
+    http: aiohttp.ClientSession
+    trail: ActionTrail
+    machines: Machines
+    logged: list[str] = field(default_factory=list)
+
+    def roll(self, options: RollOptions = QUICK) -> RollingRestart:
+        addresses = tuple(f"http://{name}" for name in self.cluster.names)
+        return RollingRestart(
+            self.http,
+            SnapshotReader(self.http, addresses, wall_clock_ms),
+            guard(self.http, addresses, self.logged.append, options=WatchdogOptions()),
+            self.trail,
+            self.machines,
+            DrainRules(),
+            wall_clock_ms,
+            self.logged.append,
+            options,
+        )
+
+    async def whole(self, options: RollOptions = QUICK) -> RollState:
+        each = self.roll(options)
+        return await each.run(await each.begin(await each.plan(), "me", ""))
+
+    async def resumed(self, options: RollOptions = QUICK) -> RollState:
+        """By another process, which has seen long enough that the first one is gone."""
+        state = self.trail.roll()
+        assert state is not None
+        each = self.roll(options)
+        return await each.run(await each.take_over(replace(state, seen_ms=0)))
+
+    def moves(self) -> Counter[str]:
+        return Counter(bundle for bundle, _ in self.cluster.unloads)
+
+
+@contextlib.asynccontextmanager
+async def roller_of(
+    path: Path, brokers: int = 4, bundles: int = 16, loads: tuple[float, ...] = (1000.0,)
+) -> AsyncIterator[Roller]:
+    async with FakeCluster() as cluster, aiohttp.ClientSession() as http:
+        machines = [await cluster.add_broker() for _ in range(brokers)]
+        for index in range(bundles):
+            cluster.carry(machines[index % brokers], bundle_name(index), loads[index % len(loads)])
+        cluster.leader = cluster.names[0]
+        yield Roller(cluster, http, ActionTrail(open_location(path)), Machines(cluster))

@@ -69,13 +69,14 @@ class Roller:
     trail: ActionTrail
     machines: Machines
     logged: list[str] = field(default_factory=list)
+    watchdog: WatchdogOptions = field(default_factory=WatchdogOptions)
 
     def roll(self, options: RollOptions = QUICK) -> RollingRestart:
         addresses = tuple(f"http://{name}" for name in self.cluster.names)
         return RollingRestart(
             self.http,
             SnapshotReader(self.http, addresses, wall_clock_ms),
-            guard(self.http, addresses, self.logged.append, options=WatchdogOptions()),
+            guard(self.http, addresses, self.logged.append, options=self.watchdog),
             self.trail,
             self.machines,
             DrainRules(),

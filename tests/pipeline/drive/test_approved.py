@@ -13,7 +13,7 @@ from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
 from counterpoise.decide.advice.planned import advise
 from counterpoise.decide.balancing.approval import ApprovalRules
-from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.snapshot import snapshot_of
 from counterpoise.decide.balancing.thrash import Hop
@@ -205,21 +205,6 @@ async def test_a_round_waits_until_brokers_report_what_the_former_round_did(
     assert len(came.outcomes) == len(plan.steps)
 
 
-async def test_what_this_run_moved_is_not_counted_as_done_before(
-    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
-) -> None:
-    plan = await planned(uneven, http)
-    rounds = [replace(step, round=1 + (number > 0)) for number, step in enumerate(plan.steps)]
-    plan = replace(plan, steps=tuple(rounds)).sealed()
-    moved = LogLines(
-        "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=plan.steps[1:]))
-    )
-    came = await carried_out(uneven, http, writer_of(tmp_path), plan, logged=moved)
-    assert "the cluster changed for 1 of its" in came.refused
-    assert (len(came.outcomes), came.done_before) == (1, 0)
-    assert set(came.left) == {step.bundle for step in plan.steps[1:]}
-
-
 async def test_a_plan_that_would_make_things_worse_by_now_is_refused(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
@@ -263,10 +248,16 @@ async def test_rules_and_a_pause_hold_for_a_plan_too(
     uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
     plan, writer = await planned(uneven, http), writer_of(tmp_path)
-    rules = ApprovalRules(moves_an_hour=1)
+    rules, now = ApprovalRules(moves_an_hour=2), wall_clock_ms()
+    for number, minutes in enumerate((119, 59)):
+        at_ms = now - minutes * 60_000
+        moved = MoveOutcome(
+            f"{at_ms}-{number}", at_ms, "b", "x", "y", MoveStatus.MOVED, "y", at_ms, at_ms
+        )
+        JournalWriter(writer).record_outcome(moved)
     came = await carried_out(uneven, http, writer, plan, replace(DO_IT, rules=rules))
     assert len(uneven.unloads) == 1
-    assert {"1 moves an hour are allowed (--max-moves-an-hour)"} == set(came.left.values())
+    assert {"2 moves an hour are allowed (--max-moves-an-hour)"} == set(came.left.values())
     write_control(writer.location, Control(Wish.PAUSE, why="lunch"))
     came = await carried_out(uneven, http, writer, plan)
     assert all("paused: lunch" in reason for reason in came.left.values())

@@ -234,9 +234,13 @@ async def test_a_destination_that_dies_in_between_is_replaced(
     assert full.names[1] in last.values()
 
 
+@pytest.mark.parametrize("fault", ["", "no_topics", "lose_destination"])
 async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
-    full: FakeCluster, http: aiohttp.ClientSession
+    full: FakeCluster, http: aiohttp.ClientSession, fault: str
 ) -> None:
+    """Wherever it went: to another broker than was asked for, or to none yet."""
+    if fault:
+        setattr(full, fault, True)
     stuck = bundle_name(3)
 
     class OneStays(list[tuple[str, str]]):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.app.main import main
+from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionKind, cordoned
 from counterpoise.pipeline.drive.roll import RollStoppedError
@@ -187,17 +188,23 @@ def _paused(roller: Roller, last: FakeBroker) -> None:
     write_control(roller.trail.place, Control(Wish.PAUSE, 1, "an incident"))
 
 
+def _led_by_none(roller: Roller, last: FakeBroker) -> None:
+    roller.cluster.leader = ""
+
+
 @pytest.mark.parametrize(
     ("trouble", "words"),
     [
         (_silent, r"cannot be given bundles: HTTP 503"),
         (_gone, r"is not there"),
         (_paused, r"an incident"),
+        (_led_by_none, r"no broker leads"),
     ],
 )
 async def test_no_further_broker_is_begun_while_the_cluster_is_not_well(
     roller: Roller, trouble: Callable[[Roller, FakeBroker], None], words: str
 ) -> None:
+    roller.watchdog = WatchdogOptions(patience_ms=0)
     each = roller.roll(IMPATIENT)
     state = await each.begin(await each.plan(), "me", "")
     last = next(b for b in roller.cluster.brokers if b.name == state.brokers[-1].broker)
@@ -206,6 +213,20 @@ async def test_no_further_broker_is_begun_while_the_cluster_is_not_well(
         await each.run(state)
     assert roller.cluster.unloads == []
     assert roller.machines.restarted == []
+
+
+async def test_it_goes_on_in_a_cluster_that_is_uneven_and_does_not_shed(roller: Roller) -> None:
+    """Its leader is not to move what the rolling restart moves."""
+    roller.watchdog = WatchdogOptions(patience_ms=0, shed_patience_ms=0, uneven_above=-1.0)
+    for each in roller.cluster.brokers:
+        on = (200, b'{"loadBalancerSheddingEnabled": "true"}')
+        each.answers |= {f"/admin/v2/brokers/configuration/{k}": on for k in ("runtime", "values")}
+    running = asyncio.create_task(roller.whole(replace(QUICK, patience_s=0.1)))
+    await until(lambda: running.done() or roller.machines.restarted)
+    assert any("leader-does-not-shed" in each for each in roller.logged)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert roller.machines.restarted
 
 
 async def test_outside_its_window_no_broker_is_begun(roller: Roller) -> None:

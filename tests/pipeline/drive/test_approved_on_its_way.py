@@ -1,0 +1,99 @@
+"""An approved plan while it is carried out: how much at once, what changes, and who may go on."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.tables.faults import SupersededError
+from counterpoise.pipeline.tables.history import take_over
+from tests.pipeline.drive.test_approved import (
+    DO_IT,
+    LogLines,
+    another_broker_has_it,
+    carried_out,
+    planned,
+)
+from tests.pipeline.fake_cluster import FakeCluster
+from tests.pipeline.histories import writer_of
+from tests.waiting import until
+
+
+async def test_what_this_run_moved_is_not_counted_as_done_before(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    rounds = [replace(step, round=1 + (number > 0)) for number, step in enumerate(plan.steps)]
+    plan = replace(plan, steps=tuple(rounds)).sealed()
+    changed, *others = plan.steps[1:]
+    moved = LogLines(
+        "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=(changed,)))
+    )
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan, logged=moved)
+    assert "the cluster changed for 1 of its" in came.refused
+    assert (len(came.outcomes), came.done_before) == (1, 0)
+    assert "now, not on" in came.left.pop(changed.bundle)
+    assert came.left == {step.bundle: came.refused for step in others}
+
+
+async def test_what_was_done_before_is_not_left_and_what_changed_on_the_way_is(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    rounds = [replace(step, round=1 + (number > 1)) for number, step in enumerate(plan.steps)]
+    plan = replace(plan, steps=tuple(rounds)).sealed()
+    done, _, changed, *others = plan.steps
+    uneven.owners[done.bundle] = done.destination
+    moved = LogLines(
+        "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=(changed,)))
+    )
+    partial = replace(DO_IT, partial=True)
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan, partial, logged=moved)
+    assert came.done_before == 1
+    assert {*came.left} == {changed.bundle}
+    assert "now, not on" in came.left[changed.bundle]
+    assert len(came.outcomes) == 1 + len(others)
+
+
+async def test_a_plan_goes_on_for_as_long_as_it_is_good_for(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """A cluster that is slow: half a minute passes whenever the clock is read."""
+    plan, reads = await planned(uneven, http), itertools.count(wall_clock_ms(), 30_000)
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan, clock=lambda: next(reads))
+    assert (came.left, len(came.outcomes)) == ({}, len(plan.steps))
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_so_many_bundles_move_at_once_as_the_plan_says(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path, at_once: int
+) -> None:
+    plan = replace(await planned(uneven, http), at_once=at_once).sealed()
+    assert len(plan.steps) > at_once
+    uneven.hang_unload = asyncio.Event()
+    running = asyncio.create_task(carried_out(uneven, http, writer_of(tmp_path), plan))
+
+    def under_way() -> int:
+        return sum(verb == "PUT" for broker in uneven.brokers for verb, _ in broker.requests)
+
+    await until(lambda: under_way() >= at_once)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert under_way() == at_once
+    uneven.hang_unload.set()
+    assert not (await running).left
+
+
+async def test_nothing_more_is_moved_once_another_has_taken_the_history_over(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = replace(await planned(uneven, http), at_once=1).sealed()
+    writer = writer_of(tmp_path)
+    taken = LogLines("moved", lambda: take_over(writer.location))
+    with pytest.raises(SupersededError):
+        await carried_out(uneven, http, writer, plan, logged=taken)
+    assert len(uneven.unloads) == 1

@@ -285,6 +285,7 @@ async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_bro
     ahead += 3601.0
     await until(lambda: roller.machines.restarted)
     running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_what_is_carried_out_by_another_process_is_not_taken_over(roller: Roller) -> None:

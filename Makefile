@@ -45,8 +45,8 @@ sim: setup ## 100,000 simulated histories each of ownership and of ledgers on Bo
 attack: setup ## a million mutated frames, storms and wrong requests, beside a client that is owed service
 	@$(PYTHON) -m tests.attack $(ARGS)
 
-clients: setup ## Apache's clients for Python, Java and Go, by TLS and with tokens (needs Maven, Go)
-	@$(PYTHON) -m tests.client
+clients: setup ## Apache's clients for Python, Java and Go, by TLS and with tokens, and the examples (needs Maven, Go, Node; ARGS="--repetitions 1000")
+	@$(PYTHON) -m tests.client $(ARGS)
 
 access: setup ## who may call what, asked of a real Pulsar and of ours (ARGS=--record keeps its answers)
 	@$(PYTHON) -m tests.security.access $(ARGS)

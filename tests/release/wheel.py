@@ -45,12 +45,17 @@ def environment(
     [packages] = to.glob("lib/python*/site-packages")
     for each in package.glob("counterpoise*"):
         (packages / each.name).symlink_to(each)
-    for name in needed(wheel, extra, more):
+    link_needed(packages, needed(wheel, extra, more))
+    return to / "bin" / "python"
+
+
+def link_needed(packages: Path, names: set[str]) -> None:
+    """Link packages of this environment into a directory of packages, unless it has them."""
+    for name in names:
         for top in {file.parts[0] for file in metadata.files(name) or () if ".." not in file.parts}:
             found = Path(str(metadata.distribution(name).locate_file(top)))
             if found.exists() and not (packages / top).exists():
                 (packages / top).symlink_to(found)
-    return to / "bin" / "python"
 
 
 def size(names: set[str]) -> int:

@@ -16,6 +16,12 @@ def test_pauses_double_to_a_minute_and_begin_again_after_a_steady_run() -> None:
         assert schedule.take_due() == []
         schedule.started("bookie-1")
     assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+    now[0] += 60
+    assert schedule.ended("bookie-1") == 60, "steady is longer than a minute"
+    assert schedule.ended("bookie-1") == 60, "a start that failed is no run at all"
+    now[0] += 1000
+    assert schedule.wait_s() == 0
+    schedule.started("bookie-1")
     now[0] += 61
     assert schedule.ended("bookie-1") == 0
 

@@ -123,13 +123,11 @@ TRAPS = [
     (f"loadBalancerEnabled=false\n{SHEDDER}={IMPL}OverloadShedder", "balancing-off"),
     ("loadBalancerSheddingGracePeriodMinutes=0", "no-grace"),
     ("loadBalancerHostUsageCheckIntervalMinutes=5", "rounds-outrun-reports"),
-    ("statsUpdateFrequencyInSecs=120", "rounds-outrun-reports"),
     (f"{TRANSFERS}loadBalancerBrokerLoadDataTTLInSeconds=60", "reports-expire-too-soon"),
     (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold=50", "avg-thresholds-crossed"),
     (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold=0", "avg-threshold-none"),
     (f"{AVG_PAIR}loadBalancerAvgShedderHitCountHighThreshold=9", "avg-hits-crossed"),
     (f"{TRANSFERS}loadBalancerBrokerLoadTargetStd=0.5", "target-deviation-unreachable"),
-    (f"{TRANSFERS}loadBalancerBrokerLoadTargetStd=0.7", "target-deviation-unreachable"),
     (f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle=0", "moves-nothing"),
     ("systemTopicsWritableByClients=true", "system-topics-writable"),
     ("minUnloadMessage=many", "bad-value"),
@@ -142,6 +140,80 @@ TRAPS = [
 @pytest.mark.parametrize(("text", "rule"), TRAPS, ids=[rule for _, rule in TRAPS])
 def test_a_trap_is_a_problem(text, rule):
     assert rule in problems(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "last_sound", "first_bad", "rule"),
+    [
+        ("loadBalancerNamespaceBundleMaxBandwidthMbytes={}", 2047, 2048, "bandwidth-overflow"),
+        ("defaultNumberOfNamespaceBundles={}", 127, 128, "never-splits"),
+        ("loadBalancerSheddingGracePeriodMinutes={}", 1, 0, "no-grace"),
+        ("loadBalancerHostUsageCheckIntervalMinutes={}", 1, 2, "rounds-outrun-reports"),
+        ("statsUpdateFrequencyInSecs={}", 60, 61, "rounds-outrun-reports"),
+        (
+            "loadBalancerReportUpdateMinIntervalMillis={}",
+            60_000,
+            60_001,
+            "rounds-outrun-reports",
+        ),
+        (
+            f"{TRANSFERS}loadBalancerBrokerLoadDataTTLInSeconds={{}}",
+            901,
+            900,
+            "reports-expire-too-soon",
+        ),
+        (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold={{}}", 40, 41, "avg-thresholds-crossed"),
+        (f"{AVG_PAIR}loadBalancerAvgShedderHitCountHighThreshold={{}}", 8, 9, "avg-hits-crossed"),
+        (f"{AVG_PAIR}loadBalancerAvgShedderLowThreshold={{}}", 1, 0, "avg-threshold-none"),
+        (
+            f"{TRANSFERS}loadBalancerBrokerLoadTargetStd={{}}",
+            0.49,
+            0.5,
+            "target-deviation-unreachable",
+        ),
+        (
+            f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle={{}}",
+            1,
+            0,
+            "moves-nothing",
+        ),
+        ("loadBalancerDirectMemoryResourceWeight={}", 0, 0.1, "memory-weight"),
+    ],
+)
+def test_a_trap_begins_at_its_limit(text, last_sound, first_bad, rule):
+    assert rule not in problems(text.format(last_sound))
+    assert rule in problems(text.format(first_bad))
+
+
+@pytest.mark.parametrize(
+    ("text", "brokers", "bundles", "rule", "said", "value"),
+    [
+        (
+            "loadBalancerNamespaceBundleMaxBandwidthMbytes=4096",
+            *(None, None, "bandwidth-overflow", "0 bytes/s in 32 bits: every busy bundle", "2047"),
+        ),
+        (
+            "loadBalancerNamespaceBundleMaxBandwidthMbytes=5000",
+            *(None, None, "bandwidth-overflow", "become 947912704 bytes/s", "2047"),
+        ),
+        ("", 6, None, "fewer-bundles-than-brokers", "2 of 6 brokers can get nothing", "32"),
+        ("", 20, None, "fewer-bundles-than-brokers", "16 of 20 brokers can get nothing", "80"),
+        ("", 3, 8, "few-bundles", "8 bundles over 3 brokers are 3 for one and 2 for another", "32"),
+        (
+            "loadBalancerMemoryResourceWeight=1",
+            *(None, None, "memory-weight", "The modular manager does not look at heap", "0"),
+        ),
+        (
+            f"{TRANSFERS}loadBalancerMemoryResourceWeight=1",
+            *(None, None, "memory-weight", "bundles are shed without end", "0"),
+        ),
+        ("defaultNumberOfNamespaceBundles=200", None, None, "never-splits", "with 200", "800"),
+    ],
+)
+def test_a_finding_says_the_figures(text, brokers, bundles, rule, said, value):
+    [found] = [each for each in look(text, brokers, bundles) if each.rule == rule]
+    assert said in found.why
+    assert [*found.change.values()] == [value]
 
 
 @pytest.mark.parametrize(

@@ -104,19 +104,13 @@ RESOURCE = Addition(
         "admin/rest/greeting.py": '''
 """A resource that greets."""
 
-from dataclasses import replace
-
-from counterpoise.admin import route
-from counterpoise.admin.access import AccessRule, Audience
+from counterpoise.admin import access, route
 from counterpoise.admin.request import answer
 
-
-def routes():
-    """The paths of this resource."""
-    made = route.get("/admin/v2/greeting/{tenant}", greet)
-    return [replace(made, access=AccessRule(Audience.ANYBODY))]
+routes = route.Routes()
 
 
+@routes.get("/admin/v2/greeting/{tenant}", access.ANYBODY)
 async def greet(request):
     """Greets a tenant."""
     return answer({"hello": request.match_info["tenant"]})

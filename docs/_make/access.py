@@ -1,8 +1,9 @@
-"""The page about who may call what, made from the table that decides it."""
+"""The page about who may call what, made from the routes that say it."""
 
 from __future__ import annotations
 
-from counterpoise.admin.access import TABLE, AccessRule, Audience
+from counterpoise.admin.access import AccessRule, Audience
+from counterpoise.admin.app import all_routes
 from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
 
 WHO = {
@@ -30,8 +31,7 @@ HEAD = """\
 
 Super users (`superUserRoles`) may do everything, a tenant's administrators (`adminRoles`)
 everything within it. Others may do what their role was granted on the namespace or the topic. The
-first row that matches a request counts, and `*` in a path is anything; a route without a row is not
-served. The operation is what a refusal names, as in Pulsar.
+operation is what a refusal names, as in Pulsar.
 
 The rules are those of Pulsar 4.0.7. `make access` asks each route of this page of a real standalone
 4.0.7 and of ours, as nine roles: anonymous, a stranger, one with a grant on a topic, one for each
@@ -48,16 +48,18 @@ that. Ours is nowhere laxer. Where Pulsar has no such route (three of `broker-st
 
 
 def page() -> str:
-    """The page."""
-    return HEAD + "".join(map(_row, TABLE))
+    """The page, with a row for the methods of a path that ask the same."""
+    methods: dict[tuple[str, AccessRule], list[str]] = {}
+    for route in all_routes():
+        methods.setdefault((route.template, route.access), []).append(route.method)
+    return HEAD + "".join(_row(" ".join(found), *what) for what, found in methods.items())
 
 
-def _row(row: tuple[str, str, AccessRule]) -> str:
-    method, path, rule = row
+def _row(methods: str, path: str, rule: AccessRule) -> str:
     needs = {Audience.NAMESPACE: NAMESPACE_NEEDS, Audience.TOPIC: TOPIC_NEEDS}.get(rule.audience)
     if needs is None:
         who = WHO[rule.audience]
     else:
         names = " or ".join(f"`{each}`" for each in sorted(needs[rule.operation]))
         who = f"roles granted {names}" if names else "no role"
-    return f"| {'any' if method == '*' else method} | `{path}` | {rule.operation} | {who} |\n"
+    return f"| {methods} | `{path}` | {rule.operation} | {who} |\n"

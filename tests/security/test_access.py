@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.admin.access import Audience, rule_of, word_of
+from counterpoise.admin.access import Audience, word_of
 from counterpoise.admin.permission import Asked, Denied, permit
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.security.authorization import Authorization, Caller
@@ -51,7 +51,7 @@ RULES = Authorization(
 
 
 async def said(question: Question, role: str) -> tuple[int, str]:
-    rule = rule_of(question.method, question.template)
+    rule = question.rule
     if role == "anonymous":
         return (0 if rule.audience in (Audience.ANYBODY, Audience.METRICS) else 401), ""
     words = question.template.split("/")

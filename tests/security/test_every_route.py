@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.admin.access import AccessRule, Audience, rule_of
+from counterpoise.admin.access import AccessRule, Audience
 from counterpoise.admin.app import BODY_SIZE_MAX, all_routes
 from counterpoise.security.authorization import NAMESPACE_NEEDS, TOPIC_NEEDS
 from tests.routes import NAMES, filled
@@ -53,7 +53,7 @@ def asked(
 def routes() -> Iterator[tuple[str, str, AccessRule]]:
     for route in all_routes():
         path = filled(route.template, lambda hole: OURS.get(hole, "x"))
-        yield route.method, path, rule_of(route.method, route.template)
+        yield route.method, path, route.access
 
 
 def test_a_stranger_is_refused_by_every_route_in_pulsars_way(cluster: Cluster) -> None:

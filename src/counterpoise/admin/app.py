@@ -83,7 +83,7 @@ BODY_SIZE_MAX = 1024 * 1024
 
 def all_routes() -> list[Route]:
     """Every route, in the order in which they are tried."""
-    return [each for resource in RESOURCES for each in resource.routes()]
+    return [each for resource in RESOURCES for each in resource.routes]
 
 
 def create_app(
@@ -114,7 +114,7 @@ def create_app(
     routes = all_routes()
     if faults is not None:
         app[CONTROL] = faults
-        routes += fault_routes()
+        routes += fault_routes
     app[description.ROUTES] = routes
     app.router.add_routes([each.definition() for each in routes])
     return app

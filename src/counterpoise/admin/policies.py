@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from counterpoise.admin.access import SUPER_USER, TENANT_ADMIN, AccessRule
 from counterpoise.admin.shapes import (
     FLAG,
     INT64,
@@ -102,6 +103,10 @@ class Policy:
     """The value that a request without a body sets."""
     by_query: str | None = None
     """The value stands in this query parameter instead of the body."""
+    reads: AccessRule | None = None
+    """What reading it asks of a caller; None: what most policies ask."""
+    writes: AccessRule | None = None
+    """Likewise setting and removing it."""
 
     @property
     def is_read(self) -> bool:
@@ -131,7 +136,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy("persistence", "persistence", PERSISTENCE),
     Policy("subscriptionAuthMode", "subscription_auth_mode", text("None", "Prefix"), unset="None"),
     Policy("encryptionRequired", "encryption_required", FLAG, unset=False),
-    Policy("delayedDelivery", "delayed_delivery_policies", DELAYED_DELIVERY),
+    Policy("delayedDelivery", "delayed_delivery_policies", DELAYED_DELIVERY, writes=SUPER_USER),
     Policy("inactiveTopicPolicies", "inactive_topic_policies", INACTIVE_TOPICS),
     _count("maxProducersPerTopic", "max_producers_per_topic"),
     _count("maxConsumersPerTopic", "max_consumers_per_topic"),
@@ -160,7 +165,13 @@ POLICIES: tuple[Policy, ...] = (
     Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
     Policy("replication", "replication_clusters", list_of(text()), unset=[]),
     Policy("allowedClusters", "allowed_clusters", list_of(text()), unset=[]),
-    Policy("properties", "properties", map_of(text()), method="", unset={}),
+    Policy(
+        *("properties", "properties", map_of(text())),
+        method="",
+        unset={},
+        reads=TENANT_ADMIN,
+        writes=TENANT_ADMIN,
+    ),
     Policy("entryFilters", "entryFilters", ENTRY_FILTERS),
     Policy(
         "dispatcherPauseOnAckStatePersistent",
@@ -180,6 +191,7 @@ _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "deduplication": {"path": "deduplicationEnabled"},
     "messageTTL": {"by_query": "messageTTL"},
     "compactionThreshold": {"method": "POST"},
+    "delayedDelivery": {"writes": None},
     "replication": {"unset": None},
     "dispatcherPauseOnAckStatePersistent": {"unset": None},
 }
@@ -192,7 +204,7 @@ TOPIC_POLICIES: tuple[Policy, ...] = (
         for each in POLICIES
         if each.name in _NAME_ON_TOPICS
     ),
-    _count("maxMessageSize", "maxMessageSize"),
+    replace(_count("maxMessageSize", "maxMessageSize"), reads=TENANT_ADMIN, writes=TENANT_ADMIN),
 )
 """Those of topics."""
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
-from typing import Final
+from types import MappingProxyType
+from typing import Protocol, TypeVar
 from urllib.parse import unquote_plus
 
 from aiohttp import web
 
-from counterpoise.admin.access import AccessRule, rule_of, word_of
+from counterpoise.admin.access import AccessRule, word_of
 from counterpoise.admin.client_limits import CLIENT_LIMITS
 from counterpoise.admin.entrance import CALLER, FACE, require
 from counterpoise.admin.parameters import PARAMETERS
@@ -31,6 +31,10 @@ from counterpoise.broker.face import ORDERED_BY_LEADER
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 """Serves a request; None is 204, done without a body."""
+H = TypeVar("H", bound=Handler)
+Query = Mapping[str, Schema]
+"""What may stand in a route's query, by name."""
+NO_QUERY: Query = MappingProxyType({})
 
 BODY = web.RequestKey("body", object)
 _HOLE = re.compile(r"\{(\w+)(?::(?:[^{}]|\{\d+\})*)?\}")
@@ -38,8 +42,8 @@ _NO_BODY = Shape({})
 _JAVA = ("topic", "subscription")
 """Parameters that Pulsar decodes with ``URLDecoder``, to which ``+`` is a blank."""
 
-AUTHORITATIVE: Mapping[str, Schema] = {"authoritative": FLAG}
-FORCE: Mapping[str, Schema] = {"force": FLAG, **AUTHORITATIVE}
+AUTHORITATIVE: Query = {"authoritative": FLAG}
+FORCE: Query = {"force": FLAG, **AUTHORITATIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,11 @@ class Route:
     path: str
     """As aiohttp writes it: ``{name}`` or ``{name:expression}``."""
     handler: Handler
+    access: AccessRule
+    """What it asks of its caller."""
     body: Shape | None = None
     """What the body may be; None when the route takes none."""
-    query: Mapping[str, Schema] = field(default_factory=dict)
-    access: AccessRule | None = None
-    """What it asks of its caller; None: what its row in `access.py` says, as Pulsar does."""
+    query: Query = field(default_factory=dict)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -74,7 +78,6 @@ class Route:
             (name, segments.index(f"{{{name}}}")) for name in self.parameters if name in _JAVA
         ]
         shape = self.body or _NO_BODY
-        rule = self.access or rule_of(self.method, self.template)
         word, changes = word_of(self.template), changes_policies(self.method, self.template)
         is_unload = self.template.endswith("/{bundle}/unload")
 
@@ -84,7 +87,7 @@ class Route:
                 request.match_info[name] = unquote_plus(raw)
             for name, check in checks:
                 check(request.match_info[name])
-            await require(request, rule, word)
+            await require(request, self.access, word)
             if changes:
                 ordered_by = request.headers.get(ORDERED_BY_LEADER) if is_unload else None
                 await require_writable_policies(request[FACE], ordered_by)
@@ -99,17 +102,47 @@ class Route:
         return make[self.method](self.path, enter)
 
 
-def get(path: str, handler: Handler, query: Mapping[str, Schema] | None = None) -> Route:
-    """A route that reads."""
-    return Route("GET", path, handler, None, query or {})
+class Decorator(Protocol):
+    """Adds a route with the function that serves it, and leaves the function as it is."""
+
+    def __call__(self, handler: H) -> H:
+        """Add it."""
 
 
-put: Final = partial(Route, "PUT")
-"""A route that makes something."""
-post: Final = partial(Route, "POST")
-"""A route that changes something."""
-delete: Final = partial(Route, "DELETE")
-"""A route that removes something."""
+class Routes(list[Route]):
+    """The routes of a resource, in the order in which they are tried; each decorates its handler.
+
+    What a route asks of its caller comes second, as Pulsar 4.0.7 asks it (`access.py`).
+    """
+
+    def get(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:
+        """A route that reads."""
+        return self._added("GET", path, access, None, query)
+
+    def put(
+        self, path: str, access: AccessRule, body: Shape | None = None, query: Query = NO_QUERY
+    ) -> Decorator:
+        """A route that makes something."""
+        return self._added("PUT", path, access, body, query)
+
+    def post(
+        self, path: str, access: AccessRule, body: Shape | None = None, query: Query = NO_QUERY
+    ) -> Decorator:
+        """A route that changes something."""
+        return self._added("POST", path, access, body, query)
+
+    def delete(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:
+        """A route that removes something."""
+        return self._added("DELETE", path, access, None, query)
+
+    def _added(
+        self, method: str, path: str, access: AccessRule, body: Shape | None, query: Query
+    ) -> Decorator:
+        def add(handler: H) -> H:
+            self.append(Route(method, path, handler, access, body, query))
+            return handler
+
+        return add
 
 
 def body_of(request: web.Request) -> Json:

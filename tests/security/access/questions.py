@@ -19,6 +19,7 @@ from functools import partial
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+from counterpoise.admin.access import AccessRule
 from counterpoise.admin.app import all_routes
 from tests.routes import NAMES, SHUTDOWN, filled
 from tests.security.tokens import token
@@ -95,6 +96,7 @@ class Question:
     method: str
     template: str
     path: str
+    rule: AccessRule
 
     def __str__(self) -> str:
         return f"{self.method} {self.template}"
@@ -132,7 +134,7 @@ def questions() -> Iterator[Question]:
     """One for each route, in our order."""
     for route in all_routes():
         path = filled(route.template, partial(name_of, template=route.template))
-        yield Question(route.method, route.template, path)
+        yield Question(route.method, route.template, path, route.access)
 
 
 class Api:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.metrics.exposition import gathered
 from counterpoise.admin.packed import Packed
@@ -20,26 +19,18 @@ from counterpoise.broker.face import WorkBudget
 BASE = "/admin/v2/broker-stats"
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{BASE}/load-report", load_report),
-        route.get(f"{BASE}/load-report/", load_report),
-        route.get(f"{BASE}/topics", topics),
-        route.get(f"{BASE}/destinations", topics),
-        route.get(f"{BASE}/throttling", throttling),
-        route.get(f"{BASE}/shedding", shedding),
-        route.get(f"{BASE}/metrics", metrics),
-        route.get(f"{BASE}/mbeans", mbeans),
-        route.get(f"{BASE}/bookieops", bookie_ops),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{BASE}/load-report", access.SUPER_USER)
+@routes.get(f"{BASE}/load-report/", access.SUPER_USER)
 async def load_report(request: web.Request) -> web.Response:
     """``LocalBrokerData``: the load by bundle and resource, as it was measured last."""
     return answer(broker_of(request).load_report().to_json())
 
 
+@routes.get(f"{BASE}/topics", access.SUPER_USER)
+@routes.get(f"{BASE}/destinations", access.SUPER_USER)
 async def topics(request: web.Request) -> web.StreamResponse:
     """Every loaded topic's figures: namespace, then bundle, then domain, then topic."""
     broker = broker_of(request)
@@ -59,16 +50,19 @@ async def topics(request: web.Request) -> web.StreamResponse:
     return packed_answer(await request.app[SHARED].get("figures of topics", make))
 
 
+@routes.get(f"{BASE}/throttling", access.SUPER_USER)
 async def throttling(request: web.Request) -> web.Response:
     """Every rate limit of this broker: what passed it, and who waits at it now."""
     return answer([asdict(each) for each in broker_of(request).limits()])
 
 
+@routes.get(f"{BASE}/shedding", access.SUPER_USER)
 async def shedding(request: web.Request) -> web.Response:
     """The last rounds in which this broker, as the leader, shed load: moves, and why no others."""
     return answer([made.to_json() for made in list(broker_of(request).shedding.rounds)])
 
 
+@routes.get(f"{BASE}/metrics", access.SUPER_USER)
 async def metrics(request: web.Request) -> web.StreamResponse:
     """The figures of ``/metrics`` as JSON: a list of dimensions and values."""
     broker = broker_of(request)
@@ -85,11 +79,13 @@ async def metrics(request: web.Request) -> web.StreamResponse:
     return packed_answer(await request.app[SHARED].get("metrics as JSON", make))
 
 
+@routes.get(f"{BASE}/mbeans", access.SUPER_USER)
 async def mbeans(request: web.Request) -> web.Response:
     """There is no JVM, so there are no beans."""
     return answer([])
 
 
+@routes.get(f"{BASE}/bookieops", access.SUPER_USER)
 async def bookie_ops(request: web.Request) -> web.Response:
     """There are no bookies, so nothing is pending at them."""
     return answer({})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
 from counterpoise import __version__
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.redirect import to_broker_of
@@ -22,28 +21,10 @@ BASE = "/admin/v2/brokers"
 SHUTDOWN = {"maxConcurrentUnloadPerSec": whole(), "forcedTerminateTopic": FLAG}
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(BASE, active),
-        route.get(f"{BASE}/leaderBroker", leader),
-        route.get(f"{BASE}/health", health),
-        route.get(f"{BASE}/ready", ready),
-        route.get(f"{BASE}/version", version),
-        route.post(f"{BASE}/shutdown", shutdown, query=SHUTDOWN),
-        route.get(f"{BASE}/backlog-quota-check", backlog_quota_check),
-        route.get(f"{BASE}/internal-configuration", internal_configuration),
-        route.get(f"{BASE}/{{cluster}}", active),
-        route.get(f"{BASE}/{{cluster}}/{{broker}}/ownedNamespaces", owned_bundles),
-    ]
+routes = route.Routes()
 
 
-async def active(request: web.Request) -> web.Response:
-    """The ids of the brokers that are registered now."""
-    # The cluster in the path is not looked at, as in Pulsar.
-    return answer(await broker_of(request).active_brokers())
-
-
+@routes.get(f"{BASE}/leaderBroker", access.broker("GET_LEADER_BROKER"))
 async def leader(request: web.Request) -> web.Response:
     """The elected leader."""
     found = await broker_of(request).ask_leader()
@@ -52,6 +33,7 @@ async def leader(request: web.Request) -> web.Response:
     return answer({"brokerId": found.broker_id, "serviceUrl": found.service_url})
 
 
+@routes.get(f"{BASE}/health", access.broker("HEALTH_CHECK"))
 async def health(request: web.Request) -> web.Response:
     """``ok`` when this broker is registered and its metadata session is alive."""
     broker = broker_of(request)
@@ -60,11 +42,13 @@ async def health(request: web.Request) -> web.Response:
     return plain("ok")
 
 
+@routes.get(f"{BASE}/ready", access.KNOWN)
 async def ready(request: web.Request) -> web.Response:
     """``ok`` once the broker is registered and serves."""
     return await health(request)
 
 
+@routes.post(f"{BASE}/shutdown", access.broker("SHUTDOWN"), query=SHUTDOWN)
 async def shutdown(request: web.Request) -> None:
     """Stop this broker; its bundles go to the others first.
 
@@ -80,16 +64,19 @@ async def shutdown(request: web.Request) -> None:
     broker_of(request).request_stop(unloads_per_s)
 
 
+@routes.get(f"{BASE}/version", access.KNOWN)
 async def version(request: web.Request) -> web.Response:
     """The version of this broker."""
     return plain(__version__)
 
 
+@routes.get(f"{BASE}/backlog-quota-check", access.broker("CHECK_BACKLOG_QUOTA"))
 async def backlog_quota_check(request: web.Request) -> None:
     """Act upon the backlogs of this broker's topics that exceed their quotas, now."""
     await broker_of(request).upkeep.check_quotas()
 
 
+@routes.get(f"{BASE}/internal-configuration", access.broker("GET_INTERNAL_CONFIGURATION_DATA"))
 async def internal_configuration(request: web.Request) -> web.Response:
     """Where the metadata lives."""
     url = broker_of(request).config.metadata_store_url
@@ -105,6 +92,17 @@ async def internal_configuration(request: web.Request) -> web.Response:
     )
 
 
+@routes.get(BASE, access.broker("LIST_BROKERS"))
+@routes.get(f"{BASE}/{{cluster}}", access.broker("LIST_BROKERS"))
+async def active(request: web.Request) -> web.Response:
+    """The ids of the brokers that are registered now."""
+    # The cluster in the path is not looked at, as in Pulsar.
+    return answer(await broker_of(request).active_brokers())
+
+
+@routes.get(
+    f"{BASE}/{{cluster}}/{{broker}}/ownedNamespaces", access.broker("LIST_OWNED_NAMESPACES")
+)
 async def owned_bundles(request: web.Request) -> web.Response:
     """The bundles that a broker owns, in the form of ``NamespaceOwnershipStatus``."""
     broker = broker_of(request)

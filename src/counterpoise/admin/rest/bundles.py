@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
 from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader
 from counterpoise.admin.request import (
@@ -41,27 +40,10 @@ POSITIONS = Shape(nullable(list_of(whole(INT64))))
 """Where to cut, for ``specified_positions_divide``."""
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{NAMESPACE}/bundles", bundles),
-        route.put(
-            f"{NAMESPACE}/{{bundle}}/unload",
-            unload,
-            query={"destinationBroker": text(), **AUTHORITATIVE},
-        ),
-        route.put(
-            f"{NAMESPACE}/{{bundle}}/split",
-            split,
-            POSITIONS,
-            {"unload": FLAG, "splitAlgorithmName": text(*SPLIT_ALGORITHMS), **AUTHORITATIVE},
-        ),
-        route.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", topic_hash_positions),
-        route.delete(BUNDLE, delete),
-        route.get(IN_BUNDLE, non_persistent_topics),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{NAMESPACE}/bundles", access.namespace("GET_BUNDLE"))
 async def bundles(request: web.Request) -> web.Response:
     """How the namespace is cut now."""
     namespace = namespace_of(request)
@@ -69,6 +51,11 @@ async def bundles(request: web.Request) -> web.Response:
     return answer(bundles_json(await broker_of(request).namespaces.bundles(namespace)))
 
 
+@routes.put(
+    f"{NAMESPACE}/{{bundle}}/unload",
+    access.SUPER_USER,
+    query={"destinationBroker": text(), **AUTHORITATIVE},
+)
 async def unload(request: web.Request) -> None:
     """Unload a bundle; with ``destinationBroker`` hand it to that broker.
 
@@ -87,6 +74,12 @@ async def unload(request: web.Request) -> None:
         await namespaces.place_unowned(bundle, destination)
 
 
+@routes.put(
+    f"{NAMESPACE}/{{bundle}}/split",
+    access.SUPER_USER,
+    POSITIONS,
+    {"unload": FLAG, "splitAlgorithmName": text(*SPLIT_ALGORITHMS), **AUTHORITATIVE},
+)
 async def split(request: web.Request) -> None:
     """Cut a bundle in two or more; the body may hold boundaries."""
     namespace = namespace_of(request)
@@ -114,6 +107,7 @@ async def split(request: web.Request) -> None:
     )
 
 
+@routes.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", access.NAMESPACE_POLICY)
 async def topic_hash_positions(request: web.Request) -> web.Response:
     """Where the topics of a bundle lie on the ring."""
     namespace = namespace_of(request)
@@ -135,6 +129,7 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
     )
 
 
+@routes.get(IN_BUNDLE, access.namespace("GET_BUNDLE"))
 async def non_persistent_topics(request: web.Request) -> web.Response:
     """Those of a bundle, of its owner; nothing, which takes nothing, where no broker owns it."""
     await require_namespace(request, namespace_of(request))
@@ -145,6 +140,7 @@ async def non_persistent_topics(request: web.Request) -> web.Response:
     return answer([str(each) for each in topics if not each.is_persistent and each in bundle])
 
 
+@routes.delete(BUNDLE, access.namespace("DELETE_BUNDLE"))
 async def delete(request: web.Request) -> None:
     """Delete a bundle that holds no topics; 409 when it does (``deleteNamespaceBundle``)."""
     await require_namespace(request, namespace_of(request))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.route import body_of
@@ -44,29 +44,22 @@ CLUSTER_DATA = Shape(
 PEERS = Shape(nullable(list_of(text())))
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(BASE, names),
-        route.get(CLUSTER, get),
-        route.put(CLUSTER, create, CLUSTER_DATA),
-        route.post(CLUSTER, update, CLUSTER_DATA),
-        route.delete(CLUSTER, delete),
-        route.get(f"{CLUSTER}/peers", peers),
-        route.post(f"{CLUSTER}/peers", set_peers, PEERS),
-    ]
+routes = route.Routes()
 
 
+@routes.get(BASE, access.KNOWN)
 async def names(request: web.Request) -> web.Response:
     """The names of all clusters."""
     return answer(await broker_of(request).policies.clusters())
 
 
+@routes.get(CLUSTER, access.cluster("GET_CLUSTER"))
 async def get(request: web.Request) -> web.Response:
     """One cluster's addresses."""
     return answer({**CLUSTER_DEFAULTS, **await require_cluster(request)})
 
 
+@routes.put(CLUSTER, access.cluster("CREATE_CLUSTER"), CLUSTER_DATA)
 async def create(request: web.Request) -> None:
     """Register a cluster."""
     name, data = request.match_info["cluster"], object_of_body(request)
@@ -76,6 +69,7 @@ async def create(request: web.Request) -> None:
         raise conflict("Cluster already exists") from None
 
 
+@routes.post(CLUSTER, access.cluster("UPDATE_CLUSTER"), CLUSTER_DATA)
 async def update(request: web.Request) -> None:
     """Change a cluster's addresses."""
     name, data = request.match_info["cluster"], object_of_body(request)
@@ -85,6 +79,7 @@ async def update(request: web.Request) -> None:
         raise not_found("Cluster does not exist") from None
 
 
+@routes.delete(CLUSTER, access.cluster("DELETE_CLUSTER"))
 async def delete(request: web.Request) -> None:
     """Forget a cluster that no namespace uses."""
     await require_cluster(request)
@@ -100,11 +95,13 @@ async def delete(request: web.Request) -> None:
         raise not_found("Cluster does not exist") from None
 
 
+@routes.get(f"{CLUSTER}/peers", access.cluster("GET_PEER_CLUSTER"))
 async def peers(request: web.Request) -> web.Response:
     """The clusters that may stand in for this one."""
     return answer((await require_cluster(request)).get("peerClusterNames"))
 
 
+@routes.post(f"{CLUSTER}/peers", access.cluster("UPDATE_PEER_CLUSTER"), PEERS)
 async def set_peers(request: web.Request) -> None:
     """Say which clusters may stand in for this one: others than itself, and known ones."""
     name, peers = request.match_info["cluster"], body_of(request) or []

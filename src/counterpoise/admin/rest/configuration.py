@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.request import answer, broker_of
 from counterpoise.names.options import Option, options_of, sections_of
@@ -18,32 +18,28 @@ HIDDEN = "*****"
 CHECK: web.AppKey[Callable[[str, str], None]] = web.AppKey("check")
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(BASE, dynamic_names),
-        route.get(f"{BASE}/runtime", runtime),
-        route.get(f"{BASE}/values", values),
-        route.post(f"{BASE}/{{name}}/{{value:.*}}", set_value),
-        route.delete(f"{BASE}/{{name}}", delete_value),
-    ]
+routes = route.Routes()
 
 
+@routes.get(BASE, access.broker("LIST_DYNAMIC_CONFIGURATIONS"))
 async def dynamic_names(request: web.Request) -> web.Response:
     """The names of the settings that can change while brokers run."""
     return answer(sorted(_dynamic(request)))
 
 
+@routes.get(f"{BASE}/runtime", access.broker("LIST_RUNTIME_CONFIGURATIONS"))
 async def runtime(request: web.Request) -> web.Response:
     """Every setting of this broker with its value, as text."""
     return answer({name: _text(value) for name, value in sorted(_all(broker_of(request).config))})
 
 
+@routes.get(f"{BASE}/values", access.broker("LIST_DYNAMIC_CONFIGURATIONS"))
 async def values(request: web.Request) -> web.Response:
     """The settings that were changed while brokers run."""
     return answer(await broker_of(request).policies.dynamic_settings())
 
 
+@routes.post(f"{BASE}/{{name}}/{{value:.*}}", access.broker("UPDATE_DYNAMIC_CONFIGURATION"))
 async def set_value(request: web.Request) -> None:
     """Change a setting for every broker of the cluster."""
     name, value = request.match_info["name"], request.match_info["value"]
@@ -58,6 +54,7 @@ async def set_value(request: web.Request) -> None:
     await broker.live.refresh()
 
 
+@routes.delete(f"{BASE}/{{name}}", access.broker("DELETE_DYNAMIC_CONFIGURATION"))
 async def delete_value(request: web.Request) -> None:
     """Give a setting back the value that each broker's own configuration has."""
     name = request.match_info["name"]

@@ -6,18 +6,17 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.openapi import describe
 from counterpoise.admin.request import answer
 
 ROUTES: web.AppKey[Iterable[route.Route]] = web.AppKey("routes")
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [route.get("/admin/v2/openapi.json", description)]
+routes = route.Routes()
 
 
+@routes.get("/admin/v2/openapi.json", access.KNOWN)
 async def description(request: web.Request) -> web.Response:
     """Every route with its parameters and its body."""
     return answer(describe(request.app[ROUTES]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from counterpoise.admin import route
-from counterpoise.admin.access import AccessRule, Audience
+from counterpoise.admin.access import SUPER_USER
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.request import answer, no_content, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of, text, whole
@@ -55,7 +55,6 @@ EXPECT: Final = Shape(
         required=("what", "topic"),
     )
 )
-_SUPER: Final = AccessRule(Audience.SUPER_USER)
 
 
 class FaultControl(Protocol):
@@ -96,32 +95,23 @@ class FaultControl(Protocol):
 CONTROL: Final = web.AppKey("faults", FaultControl)
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    for method, path, handler, body in (
-        ("GET", BASE, listed, None),
-        ("POST", BASE, post, FAULT),
-        ("GET", f"{BASE}/events", events, None),
-        ("POST", f"{BASE}/brokers", at_broker, AT_BROKER),
-        ("POST", f"{BASE}/place", place, PLACE),
-        ("POST", f"{BASE}/clock", clock, CLOCK),
-        ("POST", f"{BASE}/expect", expect, EXPECT),
-    ):
-        yield route.Route(method, path, handler, body, access=_SUPER)
-    yield route.Route("DELETE", BASE, remove, None, {"number": whole()}, _SUPER)
+routes = route.Routes()
 
 
+@routes.get(BASE, SUPER_USER)
 async def listed(request: web.Request) -> web.Response:
     """Every fault of operations that is set, and how often it struck."""
     return answer(request.app[CONTROL].faults())
 
 
+@routes.post(BASE, SUPER_USER, FAULT)
 async def post(request: web.Request) -> web.Response:
     """Set a fault; the answer has its number."""
     with refusals():
         return answer(await request.app[CONTROL].set(object_of_body(request)))
 
 
+@routes.delete(BASE, SUPER_USER, {"number": whole()})
 async def remove(request: web.Request) -> web.Response:
     """Remove the fault of this ``number``; without one all of them, and end those of brokers."""
     number, control = request.query.get("number"), request.app[CONTROL]
@@ -130,11 +120,13 @@ async def remove(request: web.Request) -> web.Response:
     return no_content()
 
 
+@routes.get(f"{BASE}/events", SUPER_USER)
 async def events(request: web.Request) -> web.Response:
     """What happened, in order."""
     return answer(request.app[CONTROL].events())
 
 
+@routes.post(f"{BASE}/brokers", SUPER_USER, AT_BROKER)
 async def at_broker(request: web.Request) -> web.Response:
     """Begin a fault of a broker, or end it."""
     with refusals():
@@ -142,6 +134,7 @@ async def at_broker(request: web.Request) -> web.Response:
     return no_content()
 
 
+@routes.post(f"{BASE}/place", SUPER_USER, PLACE)
 async def place(request: web.Request) -> web.Response:
     """Have a broker serve a topic and the others of its bundle."""
     wanted = object_of_body(request)
@@ -150,6 +143,7 @@ async def place(request: web.Request) -> web.Response:
     return no_content()
 
 
+@routes.post(f"{BASE}/clock", SUPER_USER, CLOCK)
 async def clock(request: web.Request) -> web.Response:
     """Have it be later for the topics of all brokers."""
     with refusals():
@@ -157,6 +151,7 @@ async def clock(request: web.Request) -> web.Response:
     return no_content()
 
 
+@routes.post(f"{BASE}/expect", SUPER_USER, EXPECT)
 async def expect(request: web.Request) -> web.Response:
     """Wait until something happened; 409 with all that happened instead."""
     with refusals():

@@ -5,12 +5,11 @@ Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``fai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, conflict, not_found
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, object_of_body
@@ -37,22 +36,10 @@ ISOLATION_POLICY = Shape(
 )
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(POLICIES, isolation_policies),
-        route.get(f"{POLICIES}/brokers", isolated_brokers),
-        route.get(f"{POLICIES}/brokers/{{broker}}", isolated_broker),
-        route.get(f"{POLICIES}/{{policy}}", isolation_policy),
-        route.post(f"{POLICIES}/{{policy}}", put_isolation_policy, ISOLATION_POLICY),
-        route.delete(f"{POLICIES}/{{policy}}", delete_isolation_policy),
-        route.get(DOMAINS, failure_domains),
-        route.get(f"{DOMAINS}/{{failureDomain}}", failure_domain),
-        route.post(f"{DOMAINS}/{{failureDomain}}", put_failure_domain, FAILURE_DOMAIN),
-        route.delete(f"{DOMAINS}/{{failureDomain}}", delete_failure_domain),
-    ]
+routes = route.Routes()
 
 
+@routes.get(POLICIES, access.CLUSTER_POLICY)
 async def isolation_policies(request: web.Request) -> web.Response:
     """Which brokers may serve which namespaces, by policy name."""
     await require_cluster(request)
@@ -63,6 +50,23 @@ async def isolation_policies(request: web.Request) -> web.Response:
     return answer(found)
 
 
+@routes.get(f"{POLICIES}/brokers", access.CLUSTER_POLICY)
+async def isolated_brokers(request: web.Request) -> web.Response:
+    """For every active broker, the namespaces that isolation policies give it."""
+    await require_cluster(request)
+    found = await _policies(request)
+    return answer([_isolation(each, found) for each in await broker_of(request).active_brokers()])
+
+
+@routes.get(f"{POLICIES}/brokers/{{broker}}", access.CLUSTER_POLICY)
+async def isolated_broker(request: web.Request) -> web.Response:
+    """The namespaces that isolation policies give to one broker."""
+    await require_cluster(request)
+    found = await _policies(request)
+    return answer(_isolation(request.match_info["broker"], found))
+
+
+@routes.get(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def isolation_policy(request: web.Request) -> web.Response:
     """One isolation policy."""
     await require_cluster(request)
@@ -76,6 +80,7 @@ async def isolation_policy(request: web.Request) -> web.Response:
     return answer(found[name])
 
 
+@routes.post(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY, ISOLATION_POLICY)
 async def put_isolation_policy(request: web.Request) -> None:
     """Create or replace an isolation policy."""
     await require_cluster(request)
@@ -98,6 +103,7 @@ async def put_isolation_policy(request: web.Request) -> None:
     )
 
 
+@routes.delete(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def delete_isolation_policy(request: web.Request) -> None:
     """Remove an isolation policy."""
     await require_cluster(request)
@@ -107,20 +113,7 @@ async def delete_isolation_policy(request: web.Request) -> None:
     )
 
 
-async def isolated_brokers(request: web.Request) -> web.Response:
-    """For every active broker, the namespaces that isolation policies give it."""
-    await require_cluster(request)
-    found = await _policies(request)
-    return answer([_isolation(each, found) for each in await broker_of(request).active_brokers()])
-
-
-async def isolated_broker(request: web.Request) -> web.Response:
-    """The namespaces that isolation policies give to one broker."""
-    await require_cluster(request)
-    found = await _policies(request)
-    return answer(_isolation(request.match_info["broker"], found))
-
-
+@routes.get(DOMAINS, access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domains(request: web.Request) -> web.Response:
     """Which brokers fail together, by domain name."""
     await require_cluster(request)
@@ -133,6 +126,7 @@ async def failure_domains(request: web.Request) -> web.Response:
     return answer(found)
 
 
+@routes.get(f"{DOMAINS}/{{failureDomain}}", access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domain(request: web.Request) -> web.Response:
     """One failure domain."""
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
@@ -142,6 +136,9 @@ async def failure_domain(request: web.Request) -> web.Response:
     return answer({"brokers": brokers})
 
 
+@routes.post(
+    f"{DOMAINS}/{{failureDomain}}", access.cluster("UPDATE_FAILURE_DOMAIN"), FAILURE_DOMAIN
+)
 async def put_failure_domain(request: web.Request) -> None:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
     await require_cluster(request)
@@ -154,6 +151,7 @@ async def put_failure_domain(request: web.Request) -> None:
     await policies.put_failure_domain(cluster, name, wanted)
 
 
+@routes.delete(f"{DOMAINS}/{{failureDomain}}", access.cluster("DELETE_FAILURE_DOMAIN"))
 async def delete_failure_domain(request: web.Request) -> None:
     """Remove a failure domain."""
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]

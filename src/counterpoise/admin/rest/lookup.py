@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
@@ -18,11 +16,10 @@ QUERY = {**route.AUTHORITATIVE, "listenerName": {"type": "string"}}
 TOPIC = "/lookup/v2/{kind:topic|destination}/{domain}/{tenant}/{namespace}/{topic}"
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [route.get(TOPIC, lookup, QUERY), route.get(f"{TOPIC}/bundle", bundle)]
+routes = route.Routes()
 
 
+@routes.get(TOPIC, access.LOOKUP, QUERY)
 async def lookup(request: web.Request) -> web.Response:
     """The broker to connect to (``LookupData``), or 307 to the broker that decides."""
     topic, broker = topic_of(request), broker_of(request)
@@ -44,6 +41,7 @@ async def lookup(request: web.Request) -> web.Response:
     return answer({name: value for name, value in fields.items() if value is not None})
 
 
+@routes.get(f"{TOPIC}/bundle", access.namespace("GET_BUNDLE"))
 async def bundle(request: web.Request) -> web.Response:
     """The range of the topic's bundle, as bare text; the full range without such a namespace."""
     topic, broker = topic_of(request), broker_of(request)

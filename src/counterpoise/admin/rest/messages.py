@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, not_found, precondition_failed
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
@@ -40,21 +39,10 @@ UNPACKED_MAX = 64 * 1024 * 1024
 """Bytes of a message that is decompressed, whatever its metadata says."""
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{SUBSCRIPTION}/position/{{messagePosition}}", peek),
-        route.get(f"{TOPIC}/examinemessage", examine, _EXAMINE),
-        route.get(f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", by_id),
-        route.get(f"{TOPIC}/messageid/{{timestamp}}", id_at),
-        route.post(f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}", expire),
-        route.post(
-            f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}", expire_for_all
-        ),
-        route.delete(f"{TOPIC}/truncate", truncate),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{SUBSCRIPTION}/position/{{messagePosition}}", access.topic("PEEK_MESSAGES"))
 async def peek(request: web.Request) -> web.Response:
     """One entry of a subscription's backlog, counted from 1; nothing is acknowledged."""
     number = number_of(request, "messagePosition")
@@ -67,6 +55,7 @@ async def peek(request: web.Request) -> web.Response:
     return _message_answer(await stored_message(found.log, found.backlog_entry(number)))
 
 
+@routes.get(f"{TOPIC}/examinemessage", access.topic("PEEK_MESSAGES"), _EXAMINE)
 async def examine(request: web.Request) -> web.Response:
     """One entry of a topic, counted from its oldest or its newest."""
     topic = await _stored_topic(request)
@@ -80,6 +69,7 @@ async def examine(request: web.Request) -> web.Response:
     )
 
 
+@routes.get(f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", access.topic("PEEK_MESSAGES"))
 async def by_id(request: web.Request) -> web.Response:
     """The entry at a position."""
     topic = await _stored_topic(request)
@@ -88,6 +78,7 @@ async def by_id(request: web.Request) -> web.Response:
     return _message_answer(found if found is not None and found.position == wanted else None)
 
 
+@routes.get(f"{TOPIC}/messageid/{{timestamp}}", access.topic("PEEK_MESSAGES"))
 async def id_at(request: web.Request) -> web.Response:
     """The id of the first message published at or after a time (milliseconds)."""
     topic = await _stored_topic(request)
@@ -102,6 +93,9 @@ async def id_at(request: web.Request) -> web.Response:
     )
 
 
+@routes.post(
+    f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}", access.topic("EXPIRE_MESSAGES")
+)
 async def expire(request: web.Request) -> None:
     """Acknowledge for a subscription what is older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
@@ -110,6 +104,10 @@ async def expire(request: web.Request) -> None:
         await found.expire(_before(age_s))
 
 
+@routes.post(
+    f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}",
+    access.topic("EXPIRE_MESSAGES"),
+)
 async def expire_for_all(request: web.Request) -> None:
     """Acknowledge for every subscription what is older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
@@ -120,6 +118,7 @@ async def expire_for_all(request: web.Request) -> None:
             await each.expire(_before(age_s))
 
 
+@routes.delete(f"{TOPIC}/truncate", access.TENANT_ADMIN_AFTER_LOOKUP)
 async def truncate(request: web.Request) -> None:
     """Acknowledge everything for every subscription, so that it can be deleted."""
     topic = await storing_topic(request)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 from urllib.parse import quote
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import broker_of, bundle_of, namespace_of
@@ -16,15 +15,14 @@ from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics, require_na
 from counterpoise.admin.rest.topics import path_of
 from counterpoise.names.topic import TopicName
 
-
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    for scope in (NAMESPACE, f"{NAMESPACE}/{{bundle}}"):
-        yield route.post(f"{scope}/clearBacklog", clear_all)
-        yield route.post(f"{scope}/clearBacklog/{{subscription}}", clear_one)
-        yield route.post(f"{scope}/unsubscribe/{{subscription}}", unsubscribe)
+BUNDLE = f"{NAMESPACE}/{{bundle}}"
+_CLEAR = access.namespace("CLEAR_BACKLOG")
+_UNSUBSCRIBE = access.namespace("UNSUBSCRIBE")
+routes = route.Routes()
 
 
+@routes.post(f"{NAMESPACE}/clearBacklog", _CLEAR)
+@routes.post(f"{BUNDLE}/clearBacklog", _CLEAR)
 async def clear_all(request: web.Request) -> None:
     """Acknowledge everything, for every subscription."""
     for topic in await _topics(request):
@@ -33,11 +31,15 @@ async def clear_all(request: web.Request) -> None:
             await _once(request, "POST", f"{path}/subscription/{quote(name, safe='')}/skip_all")
 
 
+@routes.post(f"{NAMESPACE}/clearBacklog/{{subscription}}", _CLEAR)
+@routes.post(f"{BUNDLE}/clearBacklog/{{subscription}}", _CLEAR)
 async def clear_one(request: web.Request) -> None:
     """Acknowledge everything, for the subscription of this name wherever there is one."""
     await _each(request, "POST", "/skip_all")
 
 
+@routes.post(f"{NAMESPACE}/unsubscribe/{{subscription}}", _UNSUBSCRIBE)
+@routes.post(f"{BUNDLE}/unsubscribe/{{subscription}}", _UNSUBSCRIBE)
 async def unsubscribe(request: web.Request) -> None:
     """Delete the subscription of this name wherever there is one; 412 if it is in use."""
     await _each(request, "DELETE", "")

@@ -6,11 +6,11 @@ Most of ``/admin/v2/namespaces/{tenant}/{namespace}/…`` reads, sets or removes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.policies import POLICIES, Policy
 from counterpoise.admin.request import (
@@ -29,24 +29,30 @@ ANTI_AFFINITY = "namespaceAntiAffinityGroup"
 RESOURCE_GROUP = Policy("resourcegroup", "resource_group_name", text(), method="")
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    for policy in POLICIES:
-        yield from NAMESPACES.routes(policy)
-        if policy.path == "offloadPolicies":
-            yield route.delete(f"{NAMESPACE}/removeOffloadPolicies", NAMESPACES.remover(policy))
-    yield from NAMESPACES.quota_routes("backlog_quota_map")
-    yield route.put(f"{NAMESPACE}/properties", add_properties, Shape(map_of(text())))
-    yield route.get(f"{NAMESPACE}/antiAffinity", anti_affinity)
-    yield route.post(f"{NAMESPACE}/antiAffinity", set_anti_affinity, Shape(nullable(text())))
-    yield route.delete(f"{NAMESPACE}/antiAffinity", remove_anti_affinity)
-    # The second is where pulsar-admin asks, to this day.
-    for base in (BASE, "/admin/namespaces"):
-        yield route.get(f"{base}/{{cluster}}/antiAffinity/{{group}}", of_anti_affinity_group)
-    yield from NAMESPACES.routes(RESOURCE_GROUP)
-    yield route.post(f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", set_resource_group)
+class _Namespaces(PolicyHolder):
+    """Namespaces, with the policies of each."""
+
+    async def value(self, request: web.Request, name: str) -> Json:
+        return (await require_namespace(request, namespace_of(request))).get(name)
+
+    async def update(
+        self, request: web.Request, change: Callable[[dict[str, Json]], object]
+    ) -> None:
+        await update(request, change)
 
 
+NAMESPACES = _Namespaces(NAMESPACE, {}, access.NAMESPACE_POLICY, PER_CLUSTER)
+
+routes = route.Routes()
+for _each in POLICIES:
+    routes.extend(NAMESPACES.routes(_each))
+    if _each.path == "offloadPolicies":
+        path = f"{NAMESPACE}/removeOffloadPolicies"
+        routes.delete(path, access.NAMESPACE_POLICY)(NAMESPACES.remover(_each))
+routes.extend(NAMESPACES.quota_routes("backlog_quota_map"))
+
+
+@routes.put(f"{NAMESPACE}/properties", access.TENANT_ADMIN, Shape(map_of(text())))
 async def add_properties(request: web.Request) -> None:
     """Note more of a namespace; what has another name stays."""
     given = body_of(request)
@@ -55,6 +61,7 @@ async def add_properties(request: web.Request) -> None:
     )
 
 
+@routes.get(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY)
 async def anti_affinity(request: web.Request) -> web.Response:
     """The group of namespaces that shall be kept on different brokers."""
     namespace = namespace_of(request)
@@ -62,6 +69,7 @@ async def anti_affinity(request: web.Request) -> web.Response:
     return answer(found.get(ANTI_AFFINITY))
 
 
+@routes.post(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY, Shape(nullable(text())))
 async def set_anti_affinity(request: web.Request) -> None:
     """Put the namespace in such a group."""
     namespace, group = namespace_of(request), body_of(request)
@@ -74,6 +82,7 @@ async def set_anti_affinity(request: web.Request) -> None:
     )
 
 
+@routes.delete(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY)
 async def remove_anti_affinity(request: web.Request) -> None:
     """Take the namespace out of its group."""
     namespace = namespace_of(request)
@@ -85,6 +94,9 @@ async def remove_anti_affinity(request: web.Request) -> None:
     )
 
 
+@routes.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", access.SUPER_USER)
+# Where pulsar-admin asks, to this day.
+@routes.get("/admin/namespaces/{cluster}/antiAffinity/{group}", access.SUPER_USER)
 async def of_anti_affinity_group(request: web.Request) -> web.Response:
     """The namespaces of a group; ``tenant`` narrows it to one tenant."""
     policies, group = broker_of(request).policies, request.match_info["group"]
@@ -100,27 +112,16 @@ async def of_anti_affinity_group(request: web.Request) -> web.Response:
     return answer(found)
 
 
+routes.extend(NAMESPACES.routes(RESOURCE_GROUP))
+
+
+@routes.post(f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", access.NAMESPACE_POLICY)
 async def set_resource_group(request: web.Request) -> None:
     """Put the namespace in a resource group."""
     group = request.match_info["resourcegroup"]
     if await broker_of(request).policies.resource_group(group) is None:
         raise precondition_failed("ResourceGroup does not exist")
     await update(request, lambda it: it.update({RESOURCE_GROUP.name: group}))
-
-
-class _Namespaces(PolicyHolder):
-    """Namespaces, with the policies of each."""
-
-    async def value(self, request: web.Request, name: str) -> Json:
-        return (await require_namespace(request, namespace_of(request))).get(name)
-
-    async def update(
-        self, request: web.Request, change: Callable[[dict[str, Json]], object]
-    ) -> None:
-        await update(request, change)
-
-
-NAMESPACES = _Namespaces(NAMESPACE, {}, PER_CLUSTER)
 
 
 async def update(request: web.Request, change: Callable[[dict[str, Json]], object]) -> None:

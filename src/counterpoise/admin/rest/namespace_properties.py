@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.request import namespace_of, no_content, plain
 from counterpoise.admin.rest.namespace_policies import update
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
@@ -14,15 +12,10 @@ from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
 PROPERTY = f"{NAMESPACE}/property/{{key}}"
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(PROPERTY, get),
-        route.put(f"{PROPERTY}/{{value}}", put),
-        route.delete(PROPERTY, remove),
-    ]
+routes = route.Routes()
 
 
+@routes.get(PROPERTY, access.TENANT_ADMIN)
 async def get(request: web.Request) -> web.Response:
     """Its value; nothing without it."""
     policies = await require_namespace(request, namespace_of(request))
@@ -31,12 +24,14 @@ async def get(request: web.Request) -> web.Response:
     return no_content() if found is None else plain(found)
 
 
+@routes.put(f"{PROPERTY}/{{value}}", access.TENANT_ADMIN)
 async def put(request: web.Request) -> None:
     """Set it."""
     key, value = request.match_info["key"], request.match_info["value"]
     await update(request, lambda it: it.update(properties={**_of(it), key: value}))
 
 
+@routes.delete(PROPERTY, access.TENANT_ADMIN)
 async def remove(request: web.Request) -> web.Response:
     """Remove it; answers the value it had."""
     policies = await require_namespace(request, namespace_of(request))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.many import try_each
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
@@ -33,22 +32,10 @@ BUNDLES_MAX = 16_384
 """Bundles that a namespace can be made with: their boundaries fill one metadata node."""
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{BASE}/{{tenant}}", names),
-        route.get(NAMESPACE, get),
-        route.put(NAMESPACE, create, ALL_POLICIES),
-        route.delete(NAMESPACE, delete, query=route.FORCE),
-        route.get(
-            f"{NAMESPACE}/topics",
-            topics,
-            {"mode": text(*DOMAINS_OF_MODE), "includeSystemTopic": FLAG},
-        ),
-        route.put(f"{NAMESPACE}/unload", unload),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{BASE}/{{tenant}}", access.tenant("LIST_NAMESPACES"))
 async def names(request: web.Request) -> web.Response:
     """The namespaces of a tenant."""
     tenant, policies = request.match_info["tenant"], broker_of(request).policies
@@ -57,6 +44,7 @@ async def names(request: web.Request) -> web.Response:
     return answer([str(each) for each in await policies.namespaces(tenant)])
 
 
+@routes.get(NAMESPACE, access.NAMESPACE_POLICY)
 async def get(request: web.Request) -> web.Response:
     """A namespace's policies, with the bundles it has now."""
     namespace = namespace_of(request)
@@ -65,6 +53,7 @@ async def get(request: web.Request) -> web.Response:
     return answer({**policies, "bundles": bundles_json(bundles)})
 
 
+@routes.put(NAMESPACE, access.tenant("CREATE_NAMESPACE"), ALL_POLICIES)
 async def create(request: web.Request) -> None:
     """Make a namespace; its body may bring policies and bundles."""
     namespace, broker = namespace_of(request), broker_of(request)
@@ -94,6 +83,7 @@ async def create(request: web.Request) -> None:
         raise conflict("Namespace already exists") from None
 
 
+@routes.delete(NAMESPACE, access.tenant("DELETE_NAMESPACE"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Remove a namespace; with ``force=true`` its topics too."""
     namespace, broker = namespace_of(request), broker_of(request)
@@ -122,6 +112,11 @@ async def delete(request: web.Request) -> None:
         raise conflict("Cannot delete non empty namespace") from None
 
 
+@routes.get(
+    f"{NAMESPACE}/topics",
+    access.namespace("GET_TOPICS"),
+    {"mode": text(*DOMAINS_OF_MODE), "includeSystemTopic": FLAG},
+)
 async def topics(request: web.Request) -> web.Response:
     """The topics of a namespace; ``mode`` is PERSISTENT (the default), NON_PERSISTENT or ALL."""
     namespace = namespace_of(request)
@@ -135,6 +130,7 @@ async def topics(request: web.Request) -> web.Response:
     return answer(sorted(found))
 
 
+@routes.put(f"{NAMESPACE}/unload", access.SUPER_USER)
 async def unload(request: web.Request) -> None:
     """Unload every bundle of a namespace, wherever it is."""
     namespace = namespace_of(request)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import STATUS_OF_CODE, RestError, conflict, not_found
 from counterpoise.admin.large_json import encoded, packed_answer
 from counterpoise.admin.many import try_all
@@ -46,20 +46,10 @@ CREATED_AT_ONCE = 64
 UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{IN_NAMESPACE}/partitioned", names),
-        route.get(f"{TOPIC}/partitions", get, {"checkAllowAutoCreation": FLAG}),
-        route.put(f"{TOPIC}/partitions", create, PARTITIONS, {"createLocalTopicOnly": FLAG}),
-        route.post(f"{TOPIC}/partitions", update, PARTITIONS),
-        route.delete(f"{TOPIC}/partitions", delete, query=route.FORCE),
-        route.get(f"{TOPIC}/partitioned-stats", stats, {"perPartition": FLAG, **EXCLUDED}),
-        route.get(f"{TOPIC}/partitioned-internalStats", internal_stats),
-        route.post(f"{TOPIC}/createMissedPartitions", create_missed),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{IN_NAMESPACE}/partitioned", access.namespace("GET_TOPICS"))
 async def names(request: web.Request) -> web.Response:
     """The partitioned topics of a namespace."""
     namespace = namespace_of(request)
@@ -69,6 +59,7 @@ async def names(request: web.Request) -> web.Response:
     return answer([str(each) for each in found])
 
 
+@routes.get(f"{TOPIC}/partitions", access.LOOKUP, {"checkAllowAutoCreation": FLAG})
 async def get(request: web.Request) -> web.Response:
     """How many partitions a topic has; 0 for an ordinary one.
 
@@ -83,6 +74,7 @@ async def get(request: web.Request) -> web.Response:
     return answer({"partitions": count, "deleted": False})
 
 
+@routes.put(f"{TOPIC}/partitions", access.TOPIC_POLICY, PARTITIONS, {"createLocalTopicOnly": FLAG})
 async def create(request: web.Request) -> None:
     """Make a partitioned topic and its partitions."""
     topic, broker = topic_of(request), broker_of(request)
@@ -105,6 +97,7 @@ async def create(request: web.Request) -> None:
     await _create_partitions(request, topic, count)
 
 
+@routes.post(f"{TOPIC}/partitions", access.TOPIC_POLICY, PARTITIONS)
 async def update(request: web.Request) -> None:
     """Give a partitioned topic more partitions."""
     topic, count = topic_of(request), _partitions(body_of(request))
@@ -122,6 +115,7 @@ async def update(request: web.Request) -> None:
     await _create_partitions(request, topic, count)
 
 
+@routes.delete(f"{TOPIC}/partitions", access.namespace("DELETE_TOPIC"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Remove a partitioned topic with its partitions."""
     topic = topic_of(request)
@@ -141,6 +135,9 @@ async def delete(request: web.Request) -> None:
     await broker_of(request).policies.delete_topic_policies(topic)
 
 
+@routes.get(
+    f"{TOPIC}/partitioned-stats", access.topic("GET_STATS"), {"perPartition": FLAG, **EXCLUDED}
+)
 async def stats(request: web.Request) -> web.StreamResponse:
     """The sum over all partitions and, unless ``perPartition=false``, each of them."""
     topic = topic_of(request)
@@ -162,6 +159,7 @@ async def stats(request: web.Request) -> web.StreamResponse:
     return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
+@routes.get(f"{TOPIC}/partitioned-internalStats", access.topic("GET_STATS"))
 async def internal_stats(request: web.Request) -> web.StreamResponse:
     """The ledgers and cursors of every partition."""
     topic = topic_of(request)
@@ -174,6 +172,9 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
     return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
+@routes.post(
+    f"{TOPIC}/createMissedPartitions", access.namespace("CREATE_TOPIC", after=access.LOOKUP)
+)
 async def create_missed(request: web.Request) -> None:
     """Make those partitions that are missing."""
     topic = topic_of(request)

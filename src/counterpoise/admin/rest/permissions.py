@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.request import answer, namespace_of, topic_of
 from counterpoise.admin.rest.namespace_policies import update
@@ -20,29 +20,17 @@ ACTIONS = Shape(nullable(list_of(text(*_ACTIONS))))
 ROLES = Shape(nullable(list_of(text())))
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{NAMESPACE}/permissions", of_namespace),
-        route.post(f"{NAMESPACE}/permissions/{{role}}", grant, ACTIONS),
-        route.delete(f"{NAMESPACE}/permissions/{{role}}", revoke),
-        route.get(f"{NAMESPACE}/permissions/subscription", of_subscriptions),
-        route.post(
-            f"{NAMESPACE}/permissions/subscription/{{subscription}}", grant_subscription, ROLES
-        ),
-        route.delete(f"{NAMESPACE}/permissions/{{subscription}}/{{role}}", revoke_subscription),
-        route.get(f"{TOPIC}/permissions", of_topic),
-        route.post(f"{TOPIC}/permissions/{{role}}", grant_topic, ACTIONS),
-        route.delete(f"{TOPIC}/permissions/{{role}}", revoke_topic),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{NAMESPACE}/permissions", access.namespace("GET_PERMISSION"))
 async def of_namespace(request: web.Request) -> web.Response:
     """The actions that each role was granted."""
     policies = await require_namespace(request, namespace_of(request))
     return answer(_auth(policies).get("namespace_auth") or {})
 
 
+@routes.get(f"{TOPIC}/permissions", access.TENANT_ADMIN)
 async def of_topic(request: web.Request) -> web.Response:
     """The actions of each role: the namespace's, and the topic's own."""
     topic = topic_of(request)
@@ -55,30 +43,41 @@ async def of_topic(request: web.Request) -> web.Response:
     return answer(found)
 
 
+@routes.post(f"{NAMESPACE}/permissions/{{role}}", access.namespace("GRANT_PERMISSION"), ACTIONS)
 async def grant(request: web.Request) -> None:
     """Let a role do something; what it may do altogether is what the body says."""
     role, actions = request.match_info["role"], _actions(request)
     await update(request, lambda it: _set_of_namespace(it, role, actions))
 
 
+@routes.delete(f"{NAMESPACE}/permissions/{{role}}", access.namespace("REVOKE_PERMISSION"))
 async def revoke(request: web.Request) -> None:
     """Let a role do nothing any more."""
     role = request.match_info["role"]
     await update(request, lambda it: _set_of_namespace(it, role, None))
 
 
+@routes.get(f"{NAMESPACE}/permissions/subscription", access.namespace("GET_PERMISSION"))
 async def of_subscriptions(request: web.Request) -> web.Response:
     """The roles that may consume from each subscription, where not every consumer may."""
     policies = await require_namespace(request, namespace_of(request))
     return answer(_auth(policies).get("subscription_auth_roles") or {})
 
 
+@routes.post(
+    f"{NAMESPACE}/permissions/subscription/{{subscription}}",
+    access.namespace("GRANT_PERMISSION"),
+    ROLES,
+)
 async def grant_subscription(request: web.Request) -> None:
     """Let these roles, and no others, consume from a subscription."""
     subscription, roles = request.match_info["subscription"], body_of(request) or []
     await update(request, lambda it: _set_of_subscription(it, subscription, lambda _: roles))
 
 
+@routes.delete(
+    f"{NAMESPACE}/permissions/{{subscription}}/{{role}}", access.namespace("REVOKE_PERMISSION")
+)
 async def revoke_subscription(request: web.Request) -> None:
     """Let a role not consume from a subscription any more."""
     subscription, role = request.match_info["subscription"], request.match_info["role"]
@@ -102,11 +101,13 @@ def _set_of_subscription(
     }
 
 
+@routes.post(f"{TOPIC}/permissions/{{role}}", access.TENANT_ADMIN, ACTIONS)
 async def grant_topic(request: web.Request) -> None:
     """Let a role do something with one topic."""
     await _set_of_topic(request, _actions(request))
 
 
+@routes.delete(f"{TOPIC}/permissions/{{role}}", access.TENANT_ADMIN)
 async def revoke_topic(request: web.Request) -> None:
     """Let a role do nothing more with one topic; 412 if the topic never had grants of its own."""
     topic = topic_of(request)

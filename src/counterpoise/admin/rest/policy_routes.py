@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
 from counterpoise.admin import route
+from counterpoise.admin.access import AccessRule
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
 from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.route import body_of
-from counterpoise.admin.shapes import Json, Schema, Shape, nullable, text
+from counterpoise.admin.shapes import Json, Shape, nullable, text
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +27,19 @@ class PolicyHolder(ABC):
     """What has policies: namespaces, or topics."""
 
     def __init__(
-        self, base: str, query: Mapping[str, Schema], per_cluster: frozenset[str] = frozenset()
+        self,
+        base: str,
+        query: route.Query,
+        access: AccessRule,
+        per_cluster: frozenset[str] = frozenset(),
     ) -> None:
-        """``base``: its path; ``query``: what every request may say.
+        """``base``: its path; ``query``: what every request may say; ``access``: what it is asked.
 
         ``per_cluster``: names of those that are kept as a map from cluster to value; the API speaks
         of this cluster's.
         """
-        self.base, self._query, self._per_cluster = base, query, per_cluster
+        self.base, self._query, self._access = base, query, access
+        self._per_cluster = per_cluster
 
     @abstractmethod
     async def value(self, request: web.Request, name: str) -> Json:
@@ -48,33 +54,35 @@ class PolicyHolder(ABC):
     def routes(self, policy: Policy) -> Iterable[route.Route]:
         """The paths of one policy."""
         path = f"{self.base}/{policy.path}"
-        yield route.get(path, self._reader(policy), self._query)
+        reads, writes = policy.reads or self._access, policy.writes or self._access
+        yield route.Route("GET", path, self._reader(policy), reads, query=self._query)
         query = {**self._query, **({policy.by_query: policy.shape} if policy.by_query else {})}
         bare = policy.by_query or policy.value_by_path is not None
         body = None if bare else Shape(nullable(policy.shape))
         if policy.method:
-            yield route.Route(policy.method, path, self._writer(policy), body, query)
-        yield route.delete(path, self.remover(policy), query=self._query)
+            yield route.Route(policy.method, path, self._writer(policy), writes, body, query)
+        yield route.Route("DELETE", path, self.remover(policy), writes, query=self._query)
 
     def quota_routes(self, member: str) -> Iterable[route.Route]:
         """The paths of backlog quotas, which are kept by type in one member of the policies."""
-        query = {**BACKLOG_QUOTA_TYPE, **self._query}
+        routes, query = route.Routes(), {**BACKLOG_QUOTA_TYPE, **self._query}
 
+        @routes.get(f"{self.base}/backlogQuotaMap", self._access, self._query)
         async def read(request: web.Request) -> web.Response:
             return answer(await self.value(request, member) or {})
 
+        @routes.post(f"{self.base}/backlogQuota", self._access, Shape(BACKLOG_QUOTA), query)
         async def write(request: web.Request) -> None:
             kind, quota = _quota_type(request), body_of(request)
             quota = {name: _number(it) for name, it in quota.items()}
             await self.update(request, lambda it: it.setdefault(member, {}).update({kind: quota}))
 
+        @routes.delete(f"{self.base}/backlogQuota", self._access, query)
         async def remove(request: web.Request) -> None:
             kind = _quota_type(request)
             await self.update(request, lambda it: it.setdefault(member, {}).pop(kind, None))
 
-        yield route.get(f"{self.base}/backlogQuotaMap", read, self._query)
-        yield route.post(f"{self.base}/backlogQuota", write, Shape(BACKLOG_QUOTA), query)
-        yield route.delete(f"{self.base}/backlogQuota", remove, query=query)
+        return routes
 
     def _reader(self, policy: Policy) -> route.Handler:
         async def read(request: web.Request) -> web.Response:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.shapes import INT64, Shape, object_of, whole
@@ -26,21 +24,16 @@ RESOURCE_GROUP = Shape(
 )
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(BASE, names),
-        route.get(GROUP, get),
-        route.put(GROUP, put, RESOURCE_GROUP),
-        route.delete(GROUP, delete),
-    ]
+routes = route.Routes()
 
 
+@routes.get(BASE, access.SUPER_USER)
 async def names(request: web.Request) -> web.Response:
     """The names of all resource groups."""
     return answer(await broker_of(request).policies.resource_groups())
 
 
+@routes.get(GROUP, access.SUPER_USER)
 async def get(request: web.Request) -> web.Response:
     """What a resource group allows."""
     found = await broker_of(request).policies.resource_group(request.match_info["resourcegroup"])
@@ -49,6 +42,7 @@ async def get(request: web.Request) -> web.Response:
     return answer(found)
 
 
+@routes.put(GROUP, access.SUPER_USER, RESOURCE_GROUP)
 async def put(request: web.Request) -> None:
     """Make a resource group, or change the values that are given."""
     given = {name: value for name, value in object_of_body(request).items() if value is not None}
@@ -56,6 +50,7 @@ async def put(request: web.Request) -> None:
     await broker_of(request).policies.update_resource_group(name, given)
 
 
+@routes.delete(GROUP, access.SUPER_USER)
 async def delete(request: web.Request) -> None:
     """Forget a resource group that no namespace is in."""
     name, policies = request.match_info["resourcegroup"], broker_of(request).policies

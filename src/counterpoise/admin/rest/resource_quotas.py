@@ -5,12 +5,11 @@ The modular load manager takes a bundle's quota for its averages where it knows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.request import answer, broker_of, bundle_of, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of
 
@@ -28,27 +27,22 @@ INITIAL: Final[dict[str, Json]] = {
 QUOTA: Final = Shape(object_of({**dict.fromkeys(INITIAL, NUMBER), "dynamic": FLAG}))
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(BASE, get_default),
-        route.post(BASE, set_default, QUOTA),
-        route.get(BUNDLE, get),
-        route.post(BUNDLE, put, QUOTA),
-        route.delete(BUNDLE, reset),
-    ]
+routes = route.Routes()
 
 
+@routes.get(BASE, access.SUPER_USER)
 async def get_default(request: web.Request) -> web.Response:
     """The quota of bundles that have none of their own."""
     return answer(await broker_of(request).policies.resource_quota() or INITIAL)
 
 
+@routes.post(BASE, access.SUPER_USER, QUOTA)
 async def set_default(request: web.Request) -> None:
     """Set the quota of bundles that have none of their own."""
     await broker_of(request).policies.put_resource_quota(_whole(object_of_body(request)))
 
 
+@routes.get(BUNDLE, access.SUPER_USER)
 async def get(request: web.Request) -> web.Response:
     """The quota of a bundle, else the default one."""
     bundle, policies = await bundle_of(request), broker_of(request).policies
@@ -56,12 +50,14 @@ async def get(request: web.Request) -> web.Response:
     return answer(found or INITIAL)
 
 
+@routes.post(BUNDLE, access.SUPER_USER, QUOTA)
 async def put(request: web.Request) -> None:
     """Set the quota of a bundle: its initial load, if no broker reports it yet."""
     bundle, quota = await bundle_of(request), _whole(object_of_body(request))
     await broker_of(request).policies.put_resource_quota(quota, str(bundle))
 
 
+@routes.delete(BUNDLE, access.SUPER_USER)
 async def reset(request: web.Request) -> None:
     """Forget the quota of a bundle: the default one holds again."""
     await broker_of(request).policies.delete_resource_quota(str(await bundle_of(request)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.request import answer, broker_of, number_of
 from counterpoise.admin.rest.namespaces import require_namespace
@@ -33,25 +32,17 @@ PAYLOAD = Shape(
 )
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{BASE}/schema", latest),
-        route.get(f"{BASE}/schema/{{version}}", one),
-        route.get(f"{BASE}/schemas", every),
-        route.post(f"{BASE}/schema", upload, PAYLOAD),
-        route.delete(f"{BASE}/schema", delete, query=FORCE),
-        route.post(f"{BASE}/compatibility", compatibility, PAYLOAD),
-        route.post(f"{BASE}/version", version_of, PAYLOAD),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{BASE}/schema", access.topic("GET_METADATA"))
 async def latest(request: web.Request) -> web.Response:
     """The newest version."""
     versions = await _versions(request)
     return answer(_schema_json(len(versions) - 1, versions[-1]))
 
 
+@routes.get(f"{BASE}/schema/{{version}}", access.topic("GET_METADATA"))
 async def one(request: web.Request) -> web.Response:
     """One version, from 0."""
     versions, wanted = await _versions(request), number_of(request, "version")
@@ -60,12 +51,14 @@ async def one(request: web.Request) -> web.Response:
     return answer(_schema_json(wanted, versions[wanted]))
 
 
+@routes.get(f"{BASE}/schemas", access.topic("GET_METADATA"))
 async def every(request: web.Request) -> web.Response:
     """All versions, the oldest first."""
     versions = await _versions(request)
     return answer({"getSchemaResponses": [_schema_json(*each) for each in enumerate(versions)]})
 
 
+@routes.post(f"{BASE}/schema", access.topic("PRODUCE"), PAYLOAD)
 async def upload(request: web.Request) -> web.Response:
     """Register a schema as a producer does; 409 if it and the newest cannot read each other."""
     topic = await _topic(request)
@@ -73,6 +66,7 @@ async def upload(request: web.Request) -> web.Response:
     return answer({"version": {"version": int.from_bytes(version)}})
 
 
+@routes.delete(f"{BASE}/schema", access.TENANT_ADMIN, query=FORCE)
 async def delete(request: web.Request) -> web.Response:
     """Forget all versions."""
     topic = await _topic(request)
@@ -81,6 +75,7 @@ async def delete(request: web.Request) -> web.Response:
     return answer({"version": len(versions)})
 
 
+@routes.post(f"{BASE}/compatibility", access.TENANT_ADMIN, PAYLOAD)
 async def compatibility(request: web.Request) -> web.Response:
     """Whether the topic's strategy admits a schema beside its versions."""
     topic = await _topic(request)
@@ -91,6 +86,7 @@ async def compatibility(request: web.Request) -> web.Response:
     return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": strategy})
 
 
+@routes.post(f"{BASE}/version", access.topic("GET_METADATA"), PAYLOAD)
 async def version_of(request: web.Request) -> web.Response:
     """Which version a schema is; 404 if it was never registered."""
     versions, topic = await _versions(request), await _topic(request)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
@@ -53,19 +52,10 @@ START = Shape({**object_of(_ID), "type": ["object", "string", "null"]})
 """Where a new subscription starts: a message id (``ResetCursorData``) or a word."""
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{TOPIC}/subscriptions", names),
-        route.put(SUBSCRIPTION, create, START),
-        route.delete(SUBSCRIPTION, delete, query=route.FORCE),
-        route.post(f"{SUBSCRIPTION}/skip/{{count}}", skip),
-        route.post(f"{SUBSCRIPTION}/skip_all", skip_all),
-        route.post(f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", reset_to_time),
-        route.post(f"{SUBSCRIPTION}/resetcursor", reset_to_position, MESSAGE_ID),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{TOPIC}/subscriptions", access.topic("GET_SUBSCRIPTIONS"))
 async def names(request: web.Request) -> web.Response:
     """The names of the subscriptions, readers' too; of all partitions for a partitioned topic."""
     topic = await topic_in_namespace(request)
@@ -80,6 +70,7 @@ async def names(request: web.Request) -> web.Response:
     return answer(sorted(loaded.subscriptions))
 
 
+@routes.put(SUBSCRIPTION, access.topic("SUBSCRIBE"), START)
 async def create(request: web.Request) -> None:
     """Make a subscription; the body may hold the message id where it starts (default: the end).
 
@@ -111,6 +102,7 @@ async def create(request: web.Request) -> None:
         await require_stored(loaded).create_subscription(name, initial, properties)
 
 
+@routes.delete(SUBSCRIPTION, access.topic("UNSUBSCRIBE"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Remove a subscription; 412 while consumers are attached, unless ``force=true``."""
     topic = await topic_in_namespace(request)
@@ -124,6 +116,7 @@ async def delete(request: web.Request) -> None:
     await found.unsubscribe(None, force=True)
 
 
+@routes.post(f"{SUBSCRIPTION}/skip/{{count}}", access.topic("SKIP"))
 async def skip(request: web.Request) -> None:
     """Acknowledge the next ``count`` entries of the backlog."""
     topic = await topic_in_namespace(request)
@@ -136,6 +129,7 @@ async def skip(request: web.Request) -> None:
     (await require_subscription(request, topic)).skip(count)
 
 
+@routes.post(f"{SUBSCRIPTION}/skip_all", access.topic("SKIP"))
 async def skip_all(request: web.Request) -> None:
     """Acknowledge the whole backlog."""
     topic = await topic_in_namespace(request)
@@ -144,6 +138,7 @@ async def skip_all(request: web.Request) -> None:
     (await require_subscription(request, topic)).skip(None)
 
 
+@routes.post(f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", access.topic("RESET_CURSOR"))
 async def reset_to_time(request: web.Request) -> None:
     """Go on with the first message published at or after a time (milliseconds)."""
     topic = await topic_in_namespace(request)
@@ -153,6 +148,7 @@ async def reset_to_time(request: web.Request) -> None:
     await (await require_subscription(request, topic)).seek_to_time(at)
 
 
+@routes.post(f"{SUBSCRIPTION}/resetcursor", access.topic("RESET_CURSOR"), MESSAGE_ID)
 async def reset_to_position(request: web.Request) -> None:
     """Go on with a message id; ``isExcluded`` starts after it."""
     topic, wanted = await topic_in_namespace(request), body_of(request)

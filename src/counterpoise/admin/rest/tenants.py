@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import answer, broker_of, flag, object_of_body
@@ -18,22 +16,16 @@ TENANT = f"{BASE}/{{tenant}}"
 TENANT_INFO = Shape(object_of({"adminRoles": list_of(text()), "allowedClusters": list_of(text())}))
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(BASE, names),
-        route.get(TENANT, get),
-        route.put(TENANT, create, TENANT_INFO),
-        route.post(TENANT, update, TENANT_INFO),
-        route.delete(TENANT, delete, query=route.FORCE),
-    ]
+routes = route.Routes()
 
 
+@routes.get(BASE, access.tenants("LIST_TENANTS"))
 async def names(request: web.Request) -> web.Response:
     """The names of all tenants."""
     return answer(await broker_of(request).policies.tenants())
 
 
+@routes.get(TENANT, access.tenant_itself("GET_TENANT"))
 async def get(request: web.Request) -> web.Response:
     """A tenant's clusters and administrators."""
     found = await broker_of(request).policies.tenant(request.match_info["tenant"])
@@ -42,6 +34,7 @@ async def get(request: web.Request) -> web.Response:
     return answer(found)
 
 
+@routes.put(TENANT, access.tenant_itself("CREATE_TENANT"), TENANT_INFO)
 async def create(request: web.Request) -> None:
     """Make a tenant."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
@@ -55,6 +48,7 @@ async def create(request: web.Request) -> None:
         raise conflict("Tenant already exist") from None
 
 
+@routes.post(TENANT, access.tenant_itself("UPDATE_TENANT"), TENANT_INFO)
 async def update(request: web.Request) -> None:
     """Change a tenant's clusters and administrators."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
@@ -65,6 +59,7 @@ async def update(request: web.Request) -> None:
         raise not_found(f"Tenant {name} not found") from None
 
 
+@routes.delete(TENANT, access.tenant_itself("DELETE_TENANT"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Remove a tenant; with ``force=true`` its namespaces and their topics too."""
     name, policies = request.match_info["tenant"], broker_of(request).policies

@@ -7,11 +7,11 @@ there too, and comes before those of all subscriptions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.applied import applied_by_broker
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.policies import DISPATCH_RATE, TOPIC_POLICIES
@@ -49,26 +49,23 @@ class _Topics(PolicyHolder):
         await broker_of(request).policies.update_topic_policies(topic, in_place(change))
 
 
-TOPICS = _Topics(TOPIC, QUERY)
+TOPICS = _Topics(TOPIC, QUERY, access.TOPIC_POLICY)
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    for policy in TOPIC_POLICIES:
-        yield from TOPICS.routes(policy)
-    yield from TOPICS.quota_routes(QUOTAS)
-    yield route.delete(f"{TOPIC}/policies", delete_all)
-    path = f"{TOPIC}/{{subscription}}/dispatchRate"
-    yield route.get(path, subscription_rate, QUERY)
-    yield route.post(path, set_subscription_rate, Shape(nullable(DISPATCH_RATE)), QUERY)
-    yield route.delete(path, remove_subscription_rate, query=QUERY)
+routes = route.Routes()
+for _each in TOPIC_POLICIES:
+    routes.extend(TOPICS.routes(_each))
+routes.extend(TOPICS.quota_routes(QUOTAS))
+OF_SUBSCRIPTION = f"{TOPIC}/{{subscription}}/dispatchRate"
 
 
+@routes.delete(f"{TOPIC}/policies", access.TOPIC_POLICY)
 async def delete_all(request: web.Request) -> None:
     """Remove all policies of a topic."""
     await broker_of(request).policies.delete_topic_policies(await topic_with_policies(request))
 
 
+@routes.get(OF_SUBSCRIPTION, access.TOPIC_POLICY, QUERY)
 async def subscription_rate(request: web.Request) -> web.Response:
     """A subscription's own dispatch rate."""
     topic = await topic_with_policies(request)
@@ -77,6 +74,7 @@ async def subscription_rate(request: web.Request) -> web.Response:
     return nothing() if rate is None else answer(rate)
 
 
+@routes.post(OF_SUBSCRIPTION, access.TOPIC_POLICY, Shape(nullable(DISPATCH_RATE)), QUERY)
 async def set_subscription_rate(request: web.Request) -> None:
     """Set a subscription's own dispatch rate."""
     name, rate = request.match_info["subscription"], body_of(request)
@@ -89,6 +87,7 @@ async def set_subscription_rate(request: web.Request) -> None:
     )
 
 
+@routes.delete(OF_SUBSCRIPTION, access.TOPIC_POLICY, QUERY)
 async def remove_subscription_rate(request: web.Request) -> None:
     """Remove a subscription's own dispatch rate."""
     name = request.match_info["subscription"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import answer, broker_of
@@ -18,18 +18,11 @@ from counterpoise.admin.shapes import text
 Notes = Mapping[str, str]
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    path = f"{TOPIC}/properties"
-    return [
-        route.get(path, get, AUTHORITATIVE),
-        route.put(path, update, PROPERTIES, AUTHORITATIVE),
-        route.delete(path, remove, query={"key": text(), **AUTHORITATIVE}),
-        route.get(f"{SUBSCRIPTION}/properties", of_subscription, AUTHORITATIVE),
-        route.put(f"{SUBSCRIPTION}/properties", set_of_subscription, PROPERTIES, AUTHORITATIVE),
-    ]
+PATH = f"{TOPIC}/properties"
+routes = route.Routes()
 
 
+@routes.get(PATH, access.topic("GET_METADATA"), AUTHORITATIVE)
 async def get(request: web.Request) -> web.Response:
     """What was noted of a topic."""
     topic = await topic_in_namespace(request)
@@ -43,12 +36,14 @@ async def get(request: web.Request) -> web.Response:
     return answer(dict(record.properties) if record is not None else {})
 
 
+@routes.put(PATH, access.topic("UPDATE_METADATA"), PROPERTIES, AUTHORITATIVE)
 async def update(request: web.Request) -> None:
     """Note more of a topic; what has another name stays."""
     properties = body_of(request) or {}
     await _change(request, lambda now: {**now, **properties})
 
 
+@routes.delete(PATH, access.topic("DELETE_METADATA"), query={"key": text(), **AUTHORITATIVE})
 async def remove(request: web.Request) -> None:
     """Forget what was noted under a name, or without one everything."""
     key = request.query.get("key")
@@ -58,12 +53,14 @@ async def remove(request: web.Request) -> None:
     )
 
 
+@routes.get(f"{SUBSCRIPTION}/properties", access.topic("CONSUME"), AUTHORITATIVE)
 async def of_subscription(request: web.Request) -> web.Response:
     """What was noted of a subscription."""
     found = await require_subscription(request, await topic_in_namespace(request))
     return answer(dict(found.properties))
 
 
+@routes.put(f"{SUBSCRIPTION}/properties", access.topic("SUBSCRIBE"), PROPERTIES, AUTHORITATIVE)
 async def set_of_subscription(request: web.Request) -> None:
     """Note this of a subscription, and nothing that was noted before."""
     topic, properties = await topic_in_namespace(request), body_of(request) or {}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, conflict
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
@@ -31,20 +30,10 @@ from counterpoise.names.topic import TopicName
 POSITION = Shape(nullable(MESSAGE_ID.schema))
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(f"{TOPIC}/internal-info", internal_info, AUTHORITATIVE),
-        route.put(f"{TOPIC}/backlogSize", backlog_size, POSITION, AUTHORITATIVE),
-        route.post(f"{SUBSCRIPTION}/analyzeBacklog", analyze, POSITION, AUTHORITATIVE),
-        route.post(f"{TOPIC}/trim", trim, query=AUTHORITATIVE),
-        route.put(f"{TOPIC}/compaction", compact, query=AUTHORITATIVE),
-        route.get(f"{TOPIC}/compaction", compaction_status, AUTHORITATIVE),
-        route.post(f"{TOPIC}/terminate", terminate, query=AUTHORITATIVE),
-        route.post(f"{TOPIC}/terminate/partitions", terminate_all, query=AUTHORITATIVE),
-    ]
+routes = route.Routes()
 
 
+@routes.get(f"{TOPIC}/internal-info", access.topic("GET_STATS"), AUTHORITATIVE)
 async def internal_info(request: web.Request) -> web.StreamResponse:
     """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
     topic = await stored(request, await storing_topic(request))
@@ -53,6 +42,7 @@ async def internal_info(request: web.Request) -> web.StreamResponse:
     return await large_answer(await managed_ledger_json(topic, properties))
 
 
+@routes.put(f"{TOPIC}/backlogSize", access.topic("GET_BACKLOG_SIZE"), POSITION, AUTHORITATIVE)
 async def backlog_size(request: web.Request) -> web.Response:
     """Bytes that are stored behind a message id; without one, all that is stored."""
     log, position = (await stored(request, await storing_topic(request))).log, body_of(request)
@@ -64,6 +54,7 @@ async def backlog_size(request: web.Request) -> web.Response:
     return answer(left * log.size // entries if entries else 0)
 
 
+@routes.post(f"{SUBSCRIPTION}/analyzeBacklog", access.topic("CONSUME"), POSITION, AUTHORITATIVE)
 async def analyze(request: web.Request) -> web.Response:
     """How many entries and messages a subscription has before it."""
     topic = await storing_topic(request)
@@ -92,6 +83,7 @@ async def analyze(request: web.Request) -> web.Response:
     )
 
 
+@routes.post(f"{TOPIC}/trim", access.topic("TRIM_TOPIC"), query=AUTHORITATIVE)
 async def trim(request: web.Request) -> None:
     """Delete what every subscription is done with, now instead of before long."""
     topic = await storing_topic(request)
@@ -101,6 +93,7 @@ async def trim(request: web.Request) -> None:
         await (await stored(request, topic)).trim()
 
 
+@routes.put(f"{TOPIC}/compaction", access.topic("COMPACT"), query=AUTHORITATIVE)
 async def compact(request: web.Request) -> None:
     """Begin to compact a topic; 409 while a compaction of it runs."""
     topic = await storing_topic(request)
@@ -115,12 +108,14 @@ async def compact(request: web.Request) -> None:
     background.start(f"compacting {topic}", compaction.compact(), expected=(BrokerError,))
 
 
+@routes.get(f"{TOPIC}/compaction", access.topic("COMPACT"), AUTHORITATIVE)
 async def compaction_status(request: web.Request) -> web.Response:
     """``LongRunningProcessStatus``: of the last compaction since the topic was loaded."""
     compaction = (await stored(request, await storing_topic(request))).compaction
     return answer({"status": compaction.status, "lastError": compaction.last_error})
 
 
+@routes.post(f"{TOPIC}/terminate", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate(request: web.Request) -> web.Response:
     """Let nothing more be published, ever; the id of the last message."""
     topic = await storing_topic(request)
@@ -133,6 +128,7 @@ async def terminate(request: web.Request) -> web.Response:
     return answer(_id_json(topic, await broker_of(request).topics.terminate(topic)))
 
 
+@routes.post(f"{TOPIC}/terminate/partitions", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate_all(request: web.Request) -> web.Response:
     """Likewise for each partition; the ids of their last messages, by the partition's number."""
     topic = await storing_topic(request)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
-from counterpoise.admin import route
+from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.packed import Packed
@@ -43,19 +43,12 @@ _MANY: Final = 500
 """Subscriptions of a topic whose figures are made once for all who ask, and one after the other."""
 
 
-def routes() -> Iterable[route.Route]:
-    """The paths of this resource."""
-    return [
-        route.get(IN_NAMESPACE, names, {"bundle": text(), "includeSystemTopic": FLAG}),
-        route.put(TOPIC, create, PROPERTIES, AUTHORITATIVE),
-        route.delete(TOPIC, delete, query=route.FORCE),
-        route.put(f"{TOPIC}/unload", unload),
-        route.get(f"{TOPIC}/stats", stats, STATS),
-        route.get(f"{TOPIC}/internalStats", internal_stats),
-        route.get(f"{TOPIC}/lastMessageId", last_message_id),
-    ]
+routes = route.Routes()
 
 
+@routes.get(
+    IN_NAMESPACE, access.namespace("GET_TOPICS"), {"bundle": text(), "includeSystemTopic": FLAG}
+)
 async def names(request: web.Request) -> web.Response:
     """The topics of a namespace, or with ``bundle=0x…_0x…`` of one bundle; partitions by name."""
     namespace, domain = namespace_of(request), request.match_info["domain"]
@@ -76,6 +69,7 @@ async def names(request: web.Request) -> web.Response:
     return answer([str(each) for each in found])
 
 
+@routes.put(TOPIC, access.namespace("CREATE_TOPIC"), PROPERTIES, AUTHORITATIVE)
 async def create(request: web.Request) -> None:
     """Make a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
@@ -105,6 +99,7 @@ async def require_room(request: web.Request, topic: TopicName, count: int) -> No
         raise precondition_failed(error.message) from None
 
 
+@routes.delete(TOPIC, access.namespace("DELETE_TOPIC"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Remove a topic; clients and subscriptions refuse it unless ``force=true``."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
@@ -126,6 +121,7 @@ async def delete(request: web.Request) -> None:
         await broker.policies.delete_topic_policies(topic)
 
 
+@routes.put(f"{TOPIC}/unload", access.topic("UNLOAD"))
 async def unload(request: web.Request) -> None:
     """Close a topic here; its clients reconnect and open it again."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
@@ -139,6 +135,7 @@ async def unload(request: web.Request) -> None:
     await broker.topics.unload_topic(topic)
 
 
+@routes.get(f"{TOPIC}/stats", access.topic("GET_STATS"), STATS)
 async def stats(request: web.Request) -> web.StreamResponse:
     """What passes through a topic, its producers, subscriptions and consumers."""
     topic = await topic_in_namespace(request)
@@ -191,6 +188,7 @@ async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
     found["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)
 
 
+@routes.get(f"{TOPIC}/internalStats", access.topic("GET_STATS"))
 async def internal_stats(request: web.Request) -> web.StreamResponse:
     """The ledgers and cursors of a topic."""
     topic = await topic_in_namespace(request)
@@ -199,6 +197,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
     return await _answer(request, loaded, lambda: internal_stats_json(loaded))
 
 
+@routes.get(f"{TOPIC}/lastMessageId", access.topic("PEEK_MESSAGES"))
 async def last_message_id(request: web.Request) -> web.Response:
     """The id of the last stored message; -1:-1 when there is none."""
     topic = await topic_in_namespace(request)

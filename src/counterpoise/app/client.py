@@ -12,49 +12,6 @@ from counterpoise.security.options import ClientOptions
 _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-trust-cert-path")
 
 
-def add_admin_url_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add ``--admin-url``."""
-    parser.add_argument(
-        "--admin-url",
-        required=required,
-        metavar="URL",
-        help="admin address of any broker; several, separated by commas, are tried in turn",
-    )
-
-
-def add_client_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add pulsar-admin's options for TLS and authentication."""
-    group = parser.add_argument_group("a cluster that asks who you are (as for pulsar-admin)")
-    group.add_argument(
-        "--auth-plugin",
-        metavar="CLASS",
-        help="token, tls or basic, or the class of Pulsar's client for it, such as "
-        "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-    )
-    group.add_argument(
-        "--auth-params",
-        metavar="TEXT",
-        help="file:///path of a token (others may read token:… off the process list), "
-        'tlsCertFile:…,tlsKeyFile:… or {"userId":…,"password":…}',
-    )
-    group.add_argument(
-        "--tls-trust-cert-path",
-        "--tls-trust-certs",
-        metavar="FILE",
-        help="the authorities to trust for https:// (default: this machine's)",
-    )
-    group.add_argument(
-        "--tls-allow-insecure",
-        action="store_true",
-        help="accept any certificate: a machine in between can read and change everything",
-    )
-    group.add_argument(
-        "--tls-enable-hostname-verification",
-        action="store_true",
-        help="insist that a certificate is for the host that was asked",
-    )
-
-
 def client_argv(args: argparse.Namespace) -> list[str]:
     """The same options as arguments for a child process that uses the same cluster."""
     given = {

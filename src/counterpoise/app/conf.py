@@ -14,23 +14,6 @@ from counterpoise.names.properties import Properties, parse_properties
 T = TypeVar("T")
 
 
-def add_conf_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--conf`` and ``--set``."""
-    parser.add_argument(
-        "--conf",
-        metavar="FILE",
-        help="a broker.conf, as Apache Pulsar reads it; names unknown here are left alone",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        action="append",
-        default=[],
-        help="one setting under its broker.conf name; wins over --conf; may be repeated",
-    )
-
-
 def conf_argv(args: argparse.Namespace) -> list[str]:
     """The same options as arguments for a child process."""
     argv = ["--conf", args.conf] if args.conf else []

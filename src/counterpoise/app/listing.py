@@ -12,18 +12,6 @@ from typing import Any
 _SCALE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def add_listing_arguments(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:
-    """``--json`` and ``--sort``."""
-    parser.add_argument("--json", action="store_true", help="a list of objects, for a script")
-    parser.add_argument(
-        "--sort",
-        choices=columns,
-        default=columns[0],
-        metavar="COLUMN",
-        help=f"by which column ({columns[0]}): {', '.join(columns)}; figures from the largest on",
-    )
-
-
 def list_rows(rows: Sequence[Any], args: argparse.Namespace, empty: str) -> None:
     """Print dataclasses of one kind, sorted as ``args`` say; ``empty`` if there are none."""
     rows = sorted(rows, key=lambda row: _key(getattr(row, args.sort)))

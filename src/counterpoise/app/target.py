@@ -6,23 +6,11 @@ import argparse
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from counterpoise.app.client import add_admin_url_argument
 from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster
 from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
-
-
-def add_target_argument(parser: argparse.ArgumentParser, *, namespaces: bool = True) -> None:
-    """Add the target, which may be a namespace if ``namespaces``, and the cluster's options."""
-    kinds = {
-        "BUNDLE": "tenant/namespace/0x…_0x…",
-        "TOPIC": "persistent://tenant/namespace/topic",
-        **({"NAMESPACE": "tenant/namespace"} if namespaces else {}),
-    }
-    parser.add_argument("target", metavar="|".join(kinds), help=" or ".join(kinds.values()))
-    add_admin_url_argument(parser)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import (
-    add_at_once_argument,
-    add_history_argument,
-    add_interval_argument,
-    add_json_argument,
-    add_move_seconds_argument,
-    add_save_argument,
-    add_strategy_arguments,
-    add_thrash_span_argument,
-)
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
-from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.numbers import count
 
 DESCRIPTION = "Plan how a cluster could be evened out, with reasons, costs and before/after."
@@ -39,26 +27,22 @@ Exit status: 0, or 2 for something to put right.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``advise``."""
-    add_admin_url_argument(parser, required=False)
-    add_history_argument(parser, "what was recorded of that cluster", required=False)
-    add_strategy_arguments(parser)
-    add_conf_arguments(parser)
-    parser.add_argument(
-        "--looks", type=count, default=1, metavar="N", help="how often the cluster is looked at (1)"
-    )
-    add_interval_argument(parser)
-    parser.add_argument(
-        "--rounds", type=count, default=10, metavar="N", help="rounds of the strategy at most (10)"
-    )
-    parser.add_argument(
+    common.add_admin_url(parser, required=False)
+    common.add_history(parser, "what was recorded of that cluster", required=False)
+    common.add_strategy(parser)
+    common.add_conf(parser)
+    common.number(parser, "--looks", "N", count, 1, "how often the cluster is looked at")
+    common.add_interval(parser)
+    common.number(parser, "--rounds", "N", count, 10, "rounds of the strategy at most")
+    common.flag(
+        parser,
         "--every-move",
-        action="store_true",
-        help="the strategy's own plan, with the moves that gain nothing (default: left out)",
+        "the strategy's own plan, with the moves that gain nothing (default: left out)",
     )
-    add_at_once_argument(parser)
-    add_move_seconds_argument(parser)
-    add_thrash_span_argument(parser, 3 * 3600)
-    add_json_argument(parser, "the plan")
-    add_save_argument(parser)
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page with plots")
-    add_client_arguments(parser)
+    common.add_at_once(parser)
+    common.add_move_seconds(parser)
+    common.add_thrash_span(parser, 3 * 3600)
+    common.add_json(parser, "the plan")
+    common.add_save(parser)
+    common.file(parser, "--html", "write it as a page with plots")
+    common.add_client(parser)

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import (
-    add_json_argument,
-    add_move_seconds_argument,
-    add_span_arguments,
-    add_spark_arguments,
-    add_thrash_span_argument,
-)
-from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.numbers import factor, named_count, named_factor, surplus
 
 EVERY = (
@@ -53,13 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``backtest``."""
     parser.add_argument("source", metavar="HISTORY", help="a history's URI, or synthetic:KIND[,…]")
     parser.add_argument("--strategies", metavar="A,B/C", help=f"what is tried (default: {EVERY})")
-    parser.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="NAME=V1,V2",
-        help="try every value of a setting; may be repeated",
-    )
+    common.repeated(parser, "--grid", "NAME=V1,V2", "try every value of a setting; may be repeated")
     parser.add_argument(
         "--compare",
         nargs=2,
@@ -67,15 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="two broker.conf files, or two versions' defaults (pulsar-4.0, pulsar-next; --conf "
         "and --set on top), as Pulsar's own leader would balance by them",
     )
-    parser.add_argument(
+    common.flag(
+        parser,
         "--as-pulsar",
-        action="store_true",
-        help="place what is shed as Pulsar's own leader does, not as `balance`: "
+        "place what is shed as Pulsar's own leader does, not as `balance`: "
         "loadBalancerLoadPlacementStrategy among the brokers with the fewest bundles of the "
         "namespace, the bundle's own included",
     )
-    add_conf_arguments(parser)
-    add_span_arguments(parser)
+    common.add_conf(parser)
+    common.add_span(parser)
     _add_change_arguments(parser)
     parser.add_argument(
         "--spans", type=int, default=1, metavar="N", help="cut the time into so many plays"
@@ -87,21 +73,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how far a play of made-up load goes at a time (60); a recording is played by 5 s",
     )
-    add_move_seconds_argument(parser)
-    add_thrash_span_argument(parser, 0, "without this guard, as Pulsar's leader")
+    common.add_move_seconds(parser)
+    common.add_thrash_span(parser, 0, "without this guard, as Pulsar's leader")
     parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
-    add_json_argument(parser, "the results")
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE", help="write the results as a table: .parquet or .csv"
-    )
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the trade-off")
-    parser.add_argument(
+    common.add_json(parser, "the results")
+    common.file(parser, "--save", "write the results as a table: .parquet or .csv")
+    common.file(parser, "--plot", "draw the trade-off")
+    common.flag(
+        parser,
         "--optimum",
-        action="store_true",
-        help="how far each strategy is from the best possible with as many moves, and with "
+        "how far each strategy is from the best possible with as many moves, and with "
         "--plot where (needs the extra `optimum`)",
     )
-    add_spark_arguments(
+    common.add_spark(
         parser, None, "Spark's master; without one little is played here, and more on local[*]"
     )
 
@@ -111,9 +95,7 @@ def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--brokers", type=surplus, default=0, metavar="+N", help="so many brokers more"
     )
-    group.add_argument(
-        "--without", action="append", default=[], metavar="BROKER", help="without a broker"
-    )
+    common.repeated(group, "--without", "BROKER", "without a broker")
     group.add_argument(
         "--load",
         type=factor,
@@ -121,21 +103,15 @@ def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="xF",
         help="every bundle carries F times as much",
     )
-    group.add_argument(
-        "--capacity",
-        action="append",
-        default=[],
-        type=named_factor,
-        metavar="BROKER=F",
-        help="a broker is F times as large: 0.5 is half",
+    common.repeated(
+        group, "--capacity", "BROKER=F", "a broker is F times as large: 0.5 is half", named_factor
     )
-    group.add_argument(
+    common.repeated(
+        group,
         "--bundles",
-        action="append",
-        default=[],
-        type=named_count,
-        metavar="TENANT/NS=N",
-        help="a namespace is made of N bundles; its topics are taken to be equally busy",
+        "TENANT/NS=N",
+        "a namespace is made of N bundles; its topics are taken to be equally busy",
+        named_count,
     )
     group.add_argument(
         "--usage-at-most",

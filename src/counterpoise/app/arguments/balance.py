@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import (
-    add_history_argument,
-    add_interval_argument,
-    add_spark_arguments,
-    add_strategy_arguments,
-    add_thrash_span_argument,
-    add_writer_arguments,
-)
+from counterpoise.app.arguments import common
 from counterpoise.app.arguments.rules import RULES, add_rules, usual
-from counterpoise.app.client import (
-    add_admin_url_argument,
-    add_client_arguments,
-)
-from counterpoise.app.conf import add_conf_arguments
 from counterpoise.app.numbers import count
 from counterpoise.app.times import seconds
 
@@ -53,25 +40,25 @@ _NOT_OF_PLANS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``balance``."""
-    add_admin_url_argument(parser)
-    add_history_argument(
+    common.add_admin_url(parser)
+    common.add_history(
         parser,
         "where what was seen, decided and done is kept, and resumed from; made if need be: "
         "a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
     )
-    add_strategy_arguments(parser)
-    add_client_arguments(parser)
-    add_conf_arguments(parser)
-    add_spark_arguments(parser)
+    common.add_strategy(parser)
+    common.add_client(parser)
+    common.add_conf(parser)
+    common.add_spark(parser)
     _add_shards(parser)
     _add_times(parser)
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--execute", action="store_true", help="carry the decisions out")
-    mode.add_argument("--dry-run", action="store_true", help="only say them (the default)")
+    common.flag(mode, "--execute", "carry the decisions out")
+    common.flag(mode, "--dry-run", "only say them (the default)")
     add_rules(parser)
     _add_plan_arguments(parser)
-    parser.add_argument("--once", action="store_true", help="one look, one round, and the end")
-    add_writer_arguments(parser)
+    common.flag(parser, "--once", "one look, one round, and the end")
+    common.add_writer(parser)
     parser.add_argument(
         "--console",
         type=int,
@@ -86,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_times(parser: argparse.ArgumentParser) -> None:
-    add_interval_argument(parser)
+    common.add_interval(parser)
     parser.add_argument(
         "--decide-every",
         type=seconds,
@@ -99,7 +86,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how long a moved bundle stays (default: loadBalancerSheddingGracePeriodMinutes)",
     )
-    add_thrash_span_argument(parser, 3 * 3600)
+    common.add_thrash_span(parser, 3 * 3600)
 
 
 def _add_shards(parser: argparse.ArgumentParser) -> None:
@@ -115,11 +102,10 @@ def _add_shards(parser: argparse.ArgumentParser) -> None:
 
 def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     plan = parser.add_argument_group("an approved plan")
-    plan.add_argument(
+    common.file(
+        plan,
         "--plan",
-        type=Path,
-        metavar="FILE",
-        help="carry out this plan of `advise --save` (without --execute: hold it against the "
+        "carry out this plan of `advise --save` (without --execute: hold it against the "
         "cluster only), and end; status 1 when some of it was left",
     )
     plan.add_argument(
@@ -129,8 +115,6 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how old the loads may be that the plan rests on (default 1h)",
     )
-    plan.add_argument(
-        "--partial",
-        action="store_true",
-        help="carry out the steps that still fit the world, even if others do not",
+    common.flag(
+        plan, "--partial", "carry out the steps that still fit the world, even if others do not"
     )

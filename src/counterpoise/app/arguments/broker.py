@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import add_balance_option_argument, add_log_level_argument
-from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Run one broker of a Pulsar cluster until SIGTERM or Ctrl-C."
 
@@ -27,19 +25,19 @@ SIGTERM and Ctrl-C hand every bundle to another broker first.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``broker``."""
-    add_conf_arguments(parser)
-    parser.add_argument(
+    common.add_conf(parser)
+    common.file(
+        parser,
         "--data",
-        type=Path,
-        metavar="DIR",
-        help="where the cluster's messages are stored; short for --set ledgerStoreUrl=file:///DIR",
+        "where the cluster's messages are stored; short for --set ledgerStoreUrl=file:///DIR",
+        "DIR",
     )
-    parser.add_argument(
+    common.file(
+        parser,
         "--balance",
-        type=Path,
-        metavar="DIR",
-        help="while it leads, run 'counterpoise balance --execute' with its history in DIR; the "
+        "while it leads, run 'counterpoise balance --execute' with its history in DIR; the "
         "brokers then shed no load by themselves (loadBalancerSheddingEnabled=false)",
+        "DIR",
     )
-    add_balance_option_argument(parser)
-    add_log_level_argument(parser)
+    common.add_balance_option(parser)
+    common.add_log_level(parser)

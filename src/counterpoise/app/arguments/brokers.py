@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
-from counterpoise.app.listing import add_listing_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Lists the brokers of a cluster, who leads, and what each of them carries."
 
@@ -23,6 +22,6 @@ COLUMNS = ("broker", "bundles", "topics", "msg_rate_in", "msg_rate_out", "bytes_
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``brokers``."""
-    add_admin_url_argument(parser)
-    add_listing_arguments(parser, COLUMNS)
-    add_client_arguments(parser)
+    common.add_admin_url(parser)
+    common.add_listing(parser, COLUMNS)
+    common.add_client(parser)

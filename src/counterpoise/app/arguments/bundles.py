@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.topics import add_namespace_argument
-from counterpoise.app.client import add_client_arguments
-from counterpoise.app.listing import add_listing_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Lists the bundles of a cluster: the broker of each, its topics and its load."
 
@@ -26,6 +24,6 @@ COLUMNS = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "topics", "backlog", 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bundles``."""
-    add_namespace_argument(parser)
-    add_listing_arguments(parser, COLUMNS)
-    add_client_arguments(parser)
+    common.add_namespace(parser)
+    common.add_listing(parser, COLUMNS)
+    common.add_client(parser)

@@ -3,25 +3,67 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from counterpoise.app.numbers import count
 from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, some_time
 
 
-def add_json_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """``--json``: ``what`` is written as JSON."""
-    parser.add_argument("--json", action="store_true", help=f"{what} as JSON, for a script")
+class ReadText(Protocol):
+    """Makes a value of what stands behind an option; raises `argparse.ArgumentTypeError`."""
+
+    def __call__(self, text: str, /) -> object:
+        """The value."""
 
 
-def add_history_argument(
-    parser: argparse.ArgumentParser, what: str, *, required: bool = True
+def flag(to: argparse._ActionsContainer, name: str, text: str) -> None:
+    """An option that is given or not."""
+    to.add_argument(name, action="store_true", help=text)
+
+
+def repeated(
+    to: argparse._ActionsContainer,
+    name: str,
+    metavar: str,
+    text: str,
+    kind: ReadText = str,
 ) -> None:
+    """An option that may be given several times; without it a list of nothing."""
+    to.add_argument(name, action="append", default=[], type=kind, metavar=metavar, help=text)
+
+
+def file(to: argparse._ActionsContainer, name: str, text: str, metavar: str = "FILE") -> None:
+    """A file or a directory; without it None."""
+    to.add_argument(name, type=Path, metavar=metavar, help=text)
+
+
+def number(
+    to: argparse._ActionsContainer,
+    name: str,
+    metavar: str,
+    kind: ReadText,
+    default: float,
+    text: str,
+    unit: str = "",
+) -> None:
+    """A number with a default, which its help names."""
+    shown = f"{text} ({default:g}{unit})"
+    to.add_argument(name, type=kind, default=default, metavar=metavar, help=shown)
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """``--json``: ``what`` is written as JSON."""
+    flag(parser, "--json", f"{what} as JSON, for a script")
+
+
+def add_history(parser: argparse.ArgumentParser, what: str, *, required: bool = True) -> None:
     """``--history``: ``what`` says whose it is and what for."""
     parser.add_argument("--history", required=required, metavar="URI", help=what)
 
 
-def add_strategy_arguments(parser: argparse.ArgumentParser) -> None:
+def add_strategy(parser: argparse.ArgumentParser) -> None:
     """``--strategy`` and ``--placement``."""
     parser.add_argument(
         "--strategy",
@@ -30,10 +72,10 @@ def add_strategy_arguments(parser: argparse.ArgumentParser) -> None:
         "cluster's own settings name (default: what --set or --conf say of "
         "loadBalancerLoadSheddingStrategy, else Counterpoise)",
     )
-    add_placement_argument(parser)
+    add_placement(parser)
 
 
-def add_placement_argument(parser: argparse.ArgumentParser) -> None:
+def add_placement(parser: argparse.ArgumentParser) -> None:
     """``--placement``."""
     parser.add_argument(
         "--placement",
@@ -43,7 +85,7 @@ def add_placement_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_interval_argument(parser: argparse.ArgumentParser, default_s: float = 5.0) -> None:
+def add_interval(parser: argparse.ArgumentParser, default_s: float = 5.0) -> None:
     """``--interval`` between two looks at a cluster."""
     parser.add_argument(
         "--interval",
@@ -54,7 +96,7 @@ def add_interval_argument(parser: argparse.ArgumentParser, default_s: float = 5.
     )
 
 
-def add_thrash_span_argument(
+def add_thrash_span(
     parser: argparse.ArgumentParser, default_s: float, note: str = "0: never"
 ) -> None:
     """``--thrash-span``."""
@@ -69,34 +111,32 @@ def add_thrash_span_argument(
     )
 
 
-def add_at_once_argument(parser: argparse.ArgumentParser) -> None:
+def add_at_once(parser: argparse.ArgumentParser) -> None:
     """``--at-once``."""
-    parser.add_argument(
-        "--at-once", type=count, default=4, metavar="N", help="bundles that move side by side (4)"
-    )
+    number(parser, "--at-once", "N", count, 4, "bundles that move side by side")
 
 
-def add_move_seconds_argument(parser: argparse.ArgumentParser) -> None:
+def add_move_seconds(parser: argparse.ArgumentParser) -> None:
     """``--move-seconds``."""
     parser.add_argument(
         "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
     )
 
 
-def add_span_arguments(parser: argparse.ArgumentParser) -> None:
+def add_span(parser: argparse.ArgumentParser) -> None:
     """``--from`` and ``--to``."""
     parser.add_argument("--from", dest="first", default="", metavar="TIME", help=FROM_HELP)
     parser.add_argument("--to", dest="last", default="", metavar="TIME", help=TO_HELP)
 
 
-def add_metrics_argument(parser: argparse.ArgumentParser) -> None:
+def add_metrics(parser: argparse.ArgumentParser) -> None:
     """``--metrics``."""
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
     )
 
 
-def add_notify_arguments(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """``--notify``, ``--notify-format`` and so on."""
     group = parser.add_argument_group("an operator is notified (findings, rounds, refusals, stops)")
     group.add_argument(
@@ -111,11 +151,10 @@ def add_notify_arguments(parser: argparse.ArgumentParser, *, required: bool = Fa
         default="json",
         help="what it expects (json)",
     )
-    group.add_argument(
+    file(
+        group,
         "--notify-secret-file",
-        type=Path,
-        metavar="FILE",
-        help="sign each body: X-Counterpoise-Signature: sha256=HMAC, in hexadecimal",
+        "sign each body: X-Counterpoise-Signature: sha256=HMAC, in hexadecimal",
     )
     group.add_argument(
         "--notify-link", default="", metavar="URL", help="where to look: a console, a dashboard"
@@ -125,12 +164,10 @@ def add_notify_arguments(parser: argparse.ArgumentParser, *, required: bool = Fa
     )
 
 
-def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
+def add_writer(parser: argparse.ArgumentParser) -> None:
     """Arguments of verbs that write a history: ``--watchdog``, ``--metrics``, ``--retain-days``…"""
-    add_metrics_argument(parser)
-    parser.add_argument(
-        "--watchdog", action="store_true", help="alert as `counterpoise watchdog` does"
-    )
+    add_metrics(parser)
+    flag(parser, "--watchdog", "alert as `counterpoise watchdog` does")
     parser.add_argument(
         "--retain-days",
         type=count,
@@ -145,11 +182,11 @@ def add_writer_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="how far back the history's tables can be read as they were (default: 1)",
     )
-    add_wait_for_history_argument(parser)
-    add_notify_arguments(parser)
+    add_wait_for_history(parser)
+    add_notify(parser)
 
 
-def add_wait_for_history_argument(parser: argparse.ArgumentParser) -> None:
+def add_wait_for_history(parser: argparse.ArgumentParser) -> None:
     """``--wait-for-history``."""
     parser.add_argument(
         "--wait-for-history",
@@ -160,77 +197,77 @@ def add_wait_for_history_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_fleet_arguments(parser: argparse.ArgumentParser) -> None:
+def add_fleet(parser: argparse.ArgumentParser) -> None:
     """``--fleet`` and ``--within``."""
     parser.add_argument(
         "--fleet",
         metavar="FILE",
         help="several clusters side by side, each a [[cluster]] of this TOML file",
     )
-    parser.add_argument(
+    number(
+        parser,
         "--within",
-        type=some_time,
-        default=10.0,
-        metavar="TIME",
-        help="with --fleet: how long a cluster, or a history, may take to answer (10s)",
+        "TIME",
+        some_time,
+        10.0,
+        "with --fleet: how long a cluster, or a history, may take to answer",
+        "s",
     )
 
 
-def add_trail_arguments(parser: argparse.ArgumentParser) -> None:
+def add_trail(parser: argparse.ArgumentParser) -> None:
     """``--history``, ``--who`` and ``--why`` of an operator's action."""
-    add_history_argument(
+    add_history(
         parser,
         "the balancer's history: what is done is kept there with who and why, heeds its pause, and "
         "counts in its hourly limits",
         required=False,
     )
-    add_who_and_why_arguments(parser)
+    add_who_and_why(parser)
 
 
-def add_who_and_why_arguments(parser: argparse.ArgumentParser) -> None:
+def add_who_and_why(parser: argparse.ArgumentParser) -> None:
     """``--who`` and ``--why``."""
     parser.add_argument("--who", default="", metavar="NAME", help="(this account)")
     parser.add_argument("--why", default="", metavar="TEXT", help="kept in the history")
 
 
-def add_execute_argument(parser: argparse.ArgumentParser) -> None:
+def add_execute(parser: argparse.ArgumentParser) -> None:
     """``--execute``."""
-    parser.add_argument("--execute", action="store_true", help="move them (default: only say so)")
+    flag(parser, "--execute", "move them (default: only say so)")
 
 
-def add_save_argument(parser: argparse.ArgumentParser) -> None:
+def add_save(parser: argparse.ArgumentParser) -> None:
     """``--save``."""
-    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the plan as JSON")
+    file(parser, "--save", "keep the plan as JSON")
 
 
-def add_spark_arguments(
+def add_spark(
     parser: argparse.ArgumentParser,
     master: str | None = "local[*]",
     text: str = "Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
 ) -> None:
     """``--master`` and ``--spark-conf``."""
     parser.add_argument("--master", default=master, metavar="URL", help=text)
-    parser.add_argument(
+    repeated(
+        parser,
         "--spark-conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of Spark's, such as spark.driver.memory=4g; may be repeated",
+        "NAME=VALUE",
+        "a setting of Spark's, such as spark.driver.memory=4g; may be repeated",
     )
 
 
-def add_balance_option_argument(parser: argparse.ArgumentParser) -> None:
+def add_balance_option(parser: argparse.ArgumentParser) -> None:
     """``--balance-option``, for verbs that start a balancer."""
-    parser.add_argument(
+    repeated(
+        parser,
         "--balance-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="an option of 'counterpoise balance' on Spark, such as --balance-option=--interval=1s",
+        "OPTION",
+        "an option of 'counterpoise balance' on Spark, such as --balance-option=--interval=1s",
     )
 
 
-def add_log_level_argument(parser: argparse.ArgumentParser) -> None:
+def add_log_level(parser: argparse.ArgumentParser) -> None:
     """``--log-level`` of brokers."""
     parser.add_argument(
         "--log-level",
@@ -238,3 +275,94 @@ def add_log_level_argument(parser: argparse.ArgumentParser) -> None:
         choices=("debug", "info", "warning", "error"),
         help="how much brokers log (default warning)",
     )
+
+
+def add_admin_url(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add ``--admin-url``."""
+    parser.add_argument(
+        "--admin-url",
+        required=required,
+        metavar="URL",
+        help="admin address of any broker; several, separated by commas, are tried in turn",
+    )
+
+
+def add_client(parser: argparse.ArgumentParser) -> None:
+    """Add pulsar-admin's options for TLS and authentication."""
+    group = parser.add_argument_group("a cluster that asks who you are (as for pulsar-admin)")
+    group.add_argument(
+        "--auth-plugin",
+        metavar="CLASS",
+        help="token, tls or basic, or the class of Pulsar's client for it, such as "
+        "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+    )
+    group.add_argument(
+        "--auth-params",
+        metavar="TEXT",
+        help="file:///path of a token (others may read token:… off the process list), "
+        'tlsCertFile:…,tlsKeyFile:… or {"userId":…,"password":…}',
+    )
+    group.add_argument(
+        "--tls-trust-cert-path",
+        "--tls-trust-certs",
+        metavar="FILE",
+        help="the authorities to trust for https:// (default: this machine's)",
+    )
+    flag(
+        group,
+        "--tls-allow-insecure",
+        "accept any certificate: a machine in between can read and change everything",
+    )
+    flag(
+        group,
+        "--tls-enable-hostname-verification",
+        "insist that a certificate is for the host that was asked",
+    )
+
+
+def add_conf(parser: argparse.ArgumentParser) -> None:
+    """Add ``--conf`` and ``--set``."""
+    parser.add_argument(
+        "--conf",
+        metavar="FILE",
+        help="a broker.conf, as Apache Pulsar reads it; names unknown here are left alone",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="one setting under its broker.conf name; wins over --conf; may be repeated",
+    )
+
+
+def add_listing(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:
+    """``--json`` and ``--sort``."""
+    flag(parser, "--json", "a list of objects, for a script")
+    parser.add_argument(
+        "--sort",
+        choices=columns,
+        default=columns[0],
+        metavar="COLUMN",
+        help=f"by which column ({columns[0]}): {', '.join(columns)}; figures from the largest on",
+    )
+
+
+def add_target(parser: argparse.ArgumentParser, *, namespaces: bool = True) -> None:
+    """Add the target, which may be a namespace if ``namespaces``, and the cluster's options."""
+    kinds = {
+        "BUNDLE": "tenant/namespace/0x…_0x…",
+        "TOPIC": "persistent://tenant/namespace/topic",
+        **({"NAMESPACE": "tenant/namespace"} if namespaces else {}),
+    }
+    parser.add_argument("target", metavar="|".join(kinds), help=" or ".join(kinds.values()))
+    add_admin_url(parser)
+
+
+def add_namespace(parser: argparse.ArgumentParser) -> None:
+    """``--admin-url``, and which namespace to show."""
+    parser.add_argument(
+        "namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace (default: all)"
+    )
+    add_admin_url(parser)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_fleet_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.arguments.rules import usual
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
-from counterpoise.app.conf import add_conf_arguments
 
 DESCRIPTION = "Serve a page that shows a cluster's brokers, bundles and decisions, live."
 
@@ -36,8 +34,8 @@ _OF_ONE_CLUSTER = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``console``."""
-    add_admin_url_argument(parser, required=False)
-    add_fleet_arguments(parser)
+    common.add_admin_url(parser, required=False)
+    common.add_fleet(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: free)")
     parser.add_argument(
@@ -46,30 +44,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a name under which browsers may ask for the page, besides addresses and localhost",
     )
-    parser.add_argument(
-        "--every", type=float, default=2.0, metavar="SECONDS", help="between two looks (2)"
-    )
+    common.number(parser, "--every", "SECONDS", float, 2.0, "between two looks")
     parser.add_argument(
         "--history",
         default="",
         metavar="URI",
         help="the history of a balancer of that cluster, whose rounds are shown",
     )
-    parser.add_argument(
+    common.repeated(
+        parser,
         "--backtests",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="results of 'counterpoise backtest --json' to compare; may be repeated",
+        "FILE",
+        "results of 'counterpoise backtest --json' to compare; may be repeated",
     )
-    parser.add_argument(
+    common.flag(
+        parser,
         "--acts",
-        action="store_true",
-        help="let every visitor act in the console's name (the default on loopback alone)",
+        "let every visitor act in the console's name (the default on loopback alone)",
     )
-    parser.add_argument("--json", action="store_true", help="print the address as one JSON line")
-    add_conf_arguments(parser)
-    add_client_arguments(parser)
+    common.flag(parser, "--json", "print the address as one JSON line")
+    common.add_conf(parser)
+    common.add_client(parser)
     parser.add_argument(
         "--token-file", metavar="FILE", help="the same as --auth-params with that file of a token"
     )

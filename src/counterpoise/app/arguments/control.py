@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_history_argument
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Order the balancer that writes a history to pause, to go on, or to end."
 
@@ -27,5 +27,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("pause", "resume", "stop"),
         help="pause: watch and decide, move nothing; resume: go on; stop: end",
     )
-    add_history_argument(parser, "the balancer's history")
+    common.add_history(parser, "the balancer's history")
     parser.add_argument("--why", default="", metavar="TEXT", help="kept, and said with each move")

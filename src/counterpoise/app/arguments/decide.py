@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.strategies import DEFAULT_SHEDDER, SHEDDER_SETTING
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.shedding.registry import SHEDDERS
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         add(verb)
-        add_conf_arguments(verb)
+        common.add_conf(verb)
 
 
 def _add_shed(parser: argparse.ArgumentParser) -> None:

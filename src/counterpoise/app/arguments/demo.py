@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from counterpoise.app.arguments import common
+
 DESCRIPTION = "Start a cluster, load it unevenly, and watch its balancer even it out."
 
 EPILOG = """\
@@ -19,7 +21,7 @@ something to put right first.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``demo``."""
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
+    common.number(parser, "--brokers", "N", int, 3, "how many")
     parser.add_argument(
         "--limit",
         type=float,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_json_argument
-from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.numbers import count
 
 DESCRIPTION = "Checks the balancing settings of a broker.conf for contradictions and traps."
@@ -25,14 +24,14 @@ instead, and the public issue where people ran into it.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``doctor``."""
     parser.add_argument("file", nargs="?", help="the broker.conf; the same as --conf")
-    add_conf_arguments(parser)
+    common.add_conf(parser)
     parser.add_argument(
         "--brokers", type=count, metavar="N", help="how many brokers the cluster has"
     )
     parser.add_argument(
         "--bundles", type=count, metavar="N", help="how many bundles its busiest namespace has"
     )
-    add_json_argument(parser, "the findings")
+    common.add_json(parser, "the findings")
     parser.add_argument(
         "--settings", dest="list", action="store_true", help="list every setting that is known"
     )

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import (
-    add_at_once_argument,
-    add_execute_argument,
-    add_json_argument,
-    add_placement_argument,
-    add_trail_arguments,
-)
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.numbers import count
 
 DESCRIPTION = "Move every bundle of a broker to others, through the cluster's admin API."
@@ -36,21 +29,17 @@ put right.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``drain``."""
     parser.add_argument("broker", metavar="BROKER", help="host:port, as the cluster lists it")
-    add_admin_url_argument(parser)
-    add_execute_argument(parser)
-    add_placement_argument(parser)
-    add_at_once_argument(parser)
-    parser.add_argument(
-        "--attempts", type=count, default=3, metavar="N", help="how often a bundle is tried (3)"
-    )
-    parser.add_argument(
-        "--partial", action="store_true", help="move what can go even if something cannot"
-    )
-    parser.add_argument(
+    common.add_admin_url(parser)
+    common.add_execute(parser)
+    common.add_placement(parser)
+    common.add_at_once(parser)
+    common.number(parser, "--attempts", "N", count, 3, "how often a bundle is tried")
+    common.flag(parser, "--partial", "move what can go even if something cannot")
+    common.flag(
+        parser,
         "--release",
-        action="store_true",
-        help="move nothing; end the cordon of a broker that was drained with --history",
+        "move nothing; end the cordon of a broker that was drained with --history",
     )
-    add_trail_arguments(parser)
-    add_json_argument(parser, "plan and outcomes")
-    add_client_arguments(parser)
+    common.add_trail(parser)
+    common.add_json(parser, "plan and outcomes")
+    common.add_client(parser)

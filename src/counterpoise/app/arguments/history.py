@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_span_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.arguments.history_import import IMPORT_EPILOG, add_import_arguments
 
 DESCRIPTION = (
@@ -66,4 +66,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 "table", metavar="TABLE", help="a table or a view, as `history --help` lists them"
             )
             verb.add_argument("--out", required=True, metavar="FILE", help=".parquet or .csv")
-            add_span_arguments(verb)
+            common.add_span(verb)

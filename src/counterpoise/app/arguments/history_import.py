@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.numbers import count
 from counterpoise.app.times import some_time
 
@@ -45,8 +45,8 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     _add_span_arguments(parser.add_argument_group("what is imported"))
     _add_bundle_arguments(parser.add_argument_group("bundles (topics are hashed to them)"))
     _add_prometheus_arguments(parser.add_argument_group("a Prometheus that asks who you are"))
-    add_admin_url_argument(parser, required=False)
-    add_client_arguments(parser)
+    common.add_admin_url(parser, required=False)
+    common.add_client(parser)
 
 
 def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
@@ -56,13 +56,12 @@ def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
         metavar="URL",
         help="a Prometheus, Thanos, Mimir or VictoriaMetrics: the address that Grafana has for it",
     )
-    group.add_argument(
+    common.repeated(
+        group,
         "--file",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a saved answer of /api/v1/query_range, .gz or not; may be repeated",
+        "FILE",
+        "a saved answer of /api/v1/query_range, .gz or not; may be repeated",
+        Path,
     )
 
 
@@ -100,30 +99,24 @@ def _add_span_arguments(group: argparse._ArgumentGroup) -> None:
         help="the label that names the broker (the first there is of pod, kubernetes_pod_name, "
         "instance and broker)",
     )
-    group.add_argument(
+    common.repeated(
+        group,
         "--broker",
-        action="append",
-        default=[],
-        metavar="VALUE=HOST:PORT",
-        help="the broker's id in the cluster by a value of that label; may be repeated (a value "
+        "VALUE=HOST:PORT",
+        "the broker's id in the cluster by a value of that label; may be repeated (a value "
         "without a port gets :8080)",
     )
 
 
 def _add_bundle_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
+    common.file(
+        group,
         "--bundles",
-        type=Path,
-        metavar="FILE",
-        help='JSON: {"tenant/namespace": 16}, or boundaries ["0x00000000", …] for the number; '
+        'JSON: {"tenant/namespace": 16}, or boundaries ["0x00000000", …] for the number; '
         "without it, --admin-url is asked",
     )
-    group.add_argument(
-        "--default-bundles",
-        type=count,
-        default=4,
-        metavar="N",
-        help="bundles of a namespace that neither knows (4)",
+    common.number(
+        group, "--default-bundles", "N", count, 4, "bundles of a namespace that neither knows"
     )
 
 
@@ -139,10 +132,12 @@ def _add_prometheus_arguments(group: argparse._ArgumentGroup) -> None:
         "--prometheus-cert", default="", metavar="FILE", help="a certificate to show"
     )
     group.add_argument("--prometheus-key", default="", metavar="FILE", help="its key")
-    group.add_argument(
+    common.number(
+        group,
         "--prometheus-timeout",
-        type=some_time,
-        default=120.0,
-        metavar="TIME",
-        help="how long an answer may take, before less is asked for at once (120s)",
+        "TIME",
+        some_time,
+        120.0,
+        "how long an answer may take, before less is asked for at once",
+        "s",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_notify_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Try the webhook by which a watcher or a balancer notifies an operator."
 
@@ -26,4 +26,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``notify``."""
     inner = parser.add_subparsers(metavar="WHAT", required=True, title="what to do")
     verb = inner.add_parser("test", help="send one notice", description="Send one notice.")
-    add_notify_arguments(verb, required=True)
+    common.add_notify(verb, required=True)

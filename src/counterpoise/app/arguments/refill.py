@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import (
-    add_execute_argument,
-    add_history_argument,
-    add_json_argument,
-    add_save_argument,
-    add_wait_for_history_argument,
-)
+from counterpoise.app.arguments import common
 from counterpoise.app.arguments.rules import add_rules
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 
 DESCRIPTION = "Move bundles to brokers that carry too little, until they carry the mean."
 
@@ -39,14 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "broker", nargs="+", metavar="BROKER", help="host:port, as the cluster lists it"
     )
-    add_admin_url_argument(parser)
-    add_history_argument(parser, "the cluster's history; needed with --execute", required=False)
-    add_execute_argument(parser)
+    common.add_admin_url(parser)
+    common.add_history(parser, "the cluster's history; needed with --execute", required=False)
+    common.add_execute(parser)
     add_rules(parser)
-    parser.add_argument(
-        "--partial", action="store_true", help="go on with the rest where the world changed"
-    )
-    add_wait_for_history_argument(parser)
-    add_json_argument(parser, "the plan")
-    add_save_argument(parser)
-    add_client_arguments(parser)
+    common.flag(parser, "--partial", "go on with the rest where the world changed")
+    common.add_wait_for_history(parser)
+    common.add_json(parser, "the plan")
+    common.add_save(parser)
+    common.add_client(parser)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Do again what clients of a recorded cluster did, and say what is otherwise now."
 
@@ -22,16 +23,15 @@ one is not, 2 for a file that cannot be replayed.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``replay``."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the recording")
+    common.file(parser, "file", "the recording")
     parser.add_argument(
         "--url", metavar="URL", help="pulsar://host:port of a broker (default: a fresh cluster)"
     )
-    parser.add_argument(
+    common.repeated(
+        parser,
         "--fault",
-        action="append",
-        default=[],
-        metavar="JSON",
-        help="a fault of the fresh cluster, as POST /admin/v2/faults takes it; may be repeated",
+        "JSON",
+        "a fault of the fresh cluster, as POST /admin/v2/faults takes it; may be repeated",
     )
     parser.add_argument(
         "--speed",
@@ -39,10 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="1: with the pauses that there were, 2: twice as fast (default: without pauses)",
     )
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="how long to wait for an answer that came then (5)",
+    common.number(
+        parser, "--patience", "SECONDS", float, 5.0, "how long to wait for an answer that came then"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from counterpoise.app.arguments.common import add_span_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "A week of a cluster's load balancing as one page, pictures first."
 
@@ -30,4 +30,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", type=Path, required=True, metavar="FILE", help="the page to write"
     )
-    add_span_arguments(parser)
+    common.add_span(parser)

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import (
-    add_at_once_argument,
-    add_execute_argument,
-    add_history_argument,
-    add_placement_argument,
-    add_who_and_why_arguments,
-)
+from counterpoise.app.arguments import common
 from counterpoise.app.arguments.rules import window
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
 from counterpoise.app.times import seconds
 
 DESCRIPTION = "Restart or upgrade a cluster broker by broker, each drained before it is stopped."
@@ -43,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "broker", nargs="*", metavar="BROKER", help="host:port; default: every broker"
     )
-    add_admin_url_argument(parser)
-    add_history_argument(parser, "the balancer's history, in which it keeps how far it is")
-    add_execute_argument(parser)
+    common.add_admin_url(parser)
+    common.add_history(parser, "the balancer's history, in which it keeps how far it is")
+    common.add_execute(parser)
     parser.add_argument(
         "--command",
         metavar="TEXT",
@@ -76,17 +69,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HH:MM-HH:MM",
         help="a broker is begun between these times of the day only, UTC",
     )
-    parser.add_argument(
+    common.flag(
+        parser,
         "--partial",
-        action="store_true",
-        help="restart a broker although some of its bundles can go to no other broker",
+        "restart a broker although some of its bundles can go to no other broker",
     )
-    parser.add_argument(
+    common.flag(
+        parser,
         "--abandon",
-        action="store_true",
-        help="restart nothing; give up the one that is under way, so that the balancer goes on",
+        "restart nothing; give up the one that is under way, so that the balancer goes on",
     )
-    add_placement_argument(parser)
-    add_at_once_argument(parser)
-    add_who_and_why_arguments(parser)
-    add_client_arguments(parser)
+    common.add_placement(parser)
+    common.add_at_once(parser)
+    common.add_who_and_why(parser)
+    common.add_client(parser)

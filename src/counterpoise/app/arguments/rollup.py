@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_spark_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Roll a history up into its gold tables, day by day, on Spark."
 
@@ -27,7 +27,5 @@ Exit status: 0, or 2 for something to put right.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``rollup``."""
     parser.add_argument("history", metavar="HISTORY", help="the history's path or URI")
-    parser.add_argument(
-        "--again", action="store_true", help="replace also the days that have not changed"
-    )
-    add_spark_arguments(parser, "local[*]", "Spark's master (local[*])")
+    common.flag(parser, "--again", "replace also the days that have not changed")
+    common.add_spark(parser, "local[*]", "Spark's master (local[*])")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.client import add_client_arguments
-from counterpoise.app.target import add_target_argument
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Splits a bundle."
 
@@ -33,7 +32,7 @@ ALGORITHMS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``split``."""
-    add_target_argument(parser, namespaces=False)
+    common.add_target(parser, namespaces=False)
     parser.add_argument(
         "--algorithm",
         choices=ALGORITHMS,
@@ -43,12 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", action="append", type=_position, metavar="HASH", help="where, once or more"
     )
-    parser.add_argument(
-        "--unload",
-        action="store_true",
-        help="unload the parts at once, so that brokers are chosen again",
-    )
-    add_client_arguments(parser)
+    common.flag(parser, "--unload", "unload the parts at once, so that brokers are chosen again")
+    common.add_client(parser)
 
 
 def _position(text: str) -> int:

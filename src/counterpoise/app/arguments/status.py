@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import (
-    add_fleet_arguments,
-    add_history_argument,
-    add_json_argument,
-)
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "The last look, the last round, and what came of the last hour's moves."
 
@@ -27,6 +23,6 @@ Exit status: 0, or 2 for something to put right.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``status``."""
-    add_history_argument(parser, "the balancer's history", required=False)
-    add_fleet_arguments(parser)
-    add_json_argument(parser, "the status")
+    common.add_history(parser, "the balancer's history", required=False)
+    common.add_fleet(parser)
+    common.add_json(parser, "the status")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import add_json_argument
+from counterpoise.app.arguments import common
 from counterpoise.app.numbers import count
 from counterpoise.app.times import seconds
 
@@ -82,11 +81,7 @@ def _add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="where bookies keep the metadata of ledgers (/ledgers)",
     )
-    parser.add_argument(
-        "--no-bookies",
-        action="store_true",
-        help="ask no bookie: sizes of open ledgers stay unknown",
-    )
+    common.flag(parser, "--no-bookies", "ask no bookie: sizes of open ledgers stay unknown")
     parser.add_argument(
         "--max-frame-bytes",
         type=count,
@@ -94,10 +89,8 @@ def _add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the largest answer of a bookie, as its nettyMaxFrameSizeBytes (5253120)",
     )
-    add_json_argument(parser, "the rows")
-    parser.add_argument(
-        "--parquet", type=Path, metavar="FILE", help="write the rows into this file instead"
-    )
+    common.add_json(parser, "the rows")
+    common.file(parser, "--parquet", "write the rows into this file instead")
 
 
 def _add_entry_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +104,5 @@ def _add_entry_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LEDGER:ENTRY",
         help="from this position on (with --ledger, an entry alone)",
     )
-    parser.add_argument(
-        "--count", type=count, default=100, metavar="N", help="how many messages at most (100)"
-    )
-    parser.add_argument("--payload", action="store_true", help="with their payloads, in base64")
+    common.number(parser, "--count", "N", count, 100, "how many messages at most")
+    common.flag(parser, "--payload", "with their payloads, in base64")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Shows which rate limits throttle which producers and subscriptions."
 
@@ -23,10 +23,8 @@ right.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``top``."""
-    add_admin_url_argument(parser)
-    parser.add_argument(
-        "--interval", type=float, default=1.0, metavar="S", help="seconds between two looks (1)"
-    )
-    parser.add_argument("--once", action="store_true", help="show it once and stop")
-    parser.add_argument("--all", action="store_true", help="limits at which no client waits, too")
-    add_client_arguments(parser)
+    common.add_admin_url(parser)
+    common.number(parser, "--interval", "S", float, 1.0, "seconds between two looks")
+    common.flag(parser, "--once", "show it once and stop")
+    common.flag(parser, "--all", "limits at which no client waits, too")
+    common.add_client(parser)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
-from counterpoise.app.listing import add_listing_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Lists the loaded topics of a cluster: bundle, broker, clients and load."
 
@@ -24,14 +23,6 @@ COLUMNS = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "backlog", "topic", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``topics``."""
-    add_namespace_argument(parser)
-    add_listing_arguments(parser, COLUMNS)
-    add_client_arguments(parser)
-
-
-def add_namespace_argument(parser: argparse.ArgumentParser) -> None:
-    """``--admin-url``, and which namespace to show."""
-    parser.add_argument(
-        "namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace (default: all)"
-    )
-    add_admin_url_argument(parser)
+    common.add_namespace(parser)
+    common.add_listing(parser, COLUMNS)
+    common.add_client(parser)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import add_trail_arguments
-from counterpoise.app.client import add_client_arguments
-from counterpoise.app.target import add_target_argument
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Unloads a bundle, or every bundle of a namespace."
 
@@ -27,14 +25,10 @@ something to put right.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``unload``."""
-    add_target_argument(parser)
+    common.add_target(parser)
     parser.add_argument("--to", metavar="BROKER", help="host:port, as `counterpoise brokers` lists")
-    parser.add_argument(
-        "--wait",
-        type=float,
-        default=10.0,
-        metavar="S",
-        help="seconds until the broker of --to is to have it (10)",
+    common.number(
+        parser, "--wait", "S", float, 10.0, "seconds until the broker of --to is to have it"
     )
-    add_trail_arguments(parser)
-    add_client_arguments(parser)
+    common.add_trail(parser)
+    common.add_client(parser)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import (
-    add_balance_option_argument,
-    add_json_argument,
-    add_log_level_argument,
-)
-from counterpoise.app.conf import add_conf_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.recording_file import RECORD_MIB
 
 DESCRIPTION = "Start brokers and a balancer on this machine, until Ctrl-C."
@@ -41,12 +35,12 @@ everything; so does killing this process, and nothing that was acknowledged is l
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``up``."""
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many (3)")
-    parser.add_argument(
+    common.number(parser, "--brokers", "N", int, 3, "how many")
+    common.file(
+        parser,
         "--data",
-        type=Path,
-        metavar="DIR",
-        help="where everything is kept (default: a temporary directory, removed at the end)",
+        "where everything is kept (default: a temporary directory, removed at the end)",
+        "DIR",
     )
     parser.add_argument(
         "--metadata",
@@ -68,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--web-port", type=int, default=0, metavar="PORT", help="first admin port (default: free)"
     )
-    add_conf_arguments(parser)
+    common.add_conf(parser)
     parser.add_argument(
         "--balance",
         action=argparse.BooleanOptionalAction,
@@ -82,10 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"how often that is decided, without Spark (default {BALANCE_EVERY_S:g})",
     )
-    parser.add_argument(
-        "--spark", action="store_true", help="let Spark decide (with zk: it does in any case)"
-    )
-    add_balance_option_argument(parser)
+    common.flag(parser, "--spark", "let Spark decide (with zk: it does in any case)")
+    common.add_balance_option(parser)
     parser.add_argument(
         "--console",
         nargs="?",
@@ -94,22 +86,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serve a web page about the cluster, too (default port: free)",
     )
-    parser.add_argument(
-        "--faults",
-        action="store_true",
-        help="let tests set faults over HTTP, at /admin/v2/faults of the admin URL",
+    common.flag(
+        parser, "--faults", "let tests set faults over HTTP, at /admin/v2/faults of the admin URL"
     )
     _add_record_arguments(parser)
-    add_json_argument(parser, "the addresses")
-    add_log_level_argument(parser)
+    common.add_json(parser, "the addresses")
+    common.add_log_level(parser)
 
 
 def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    common.file(
+        parser,
         "--record",
-        type=Path,
-        metavar="FILE",
-        help="keep what clients do in a new file, payloads included, for 'counterpoise replay'",
+        "keep what clients do in a new file, payloads included, for 'counterpoise replay'",
     )
     parser.add_argument(
         "--record-mib",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from counterpoise.app.arguments.common import add_json_argument
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Read every stored message below a directory and report what is damaged."
 
@@ -23,5 +22,5 @@ broker, an entry that is just being written may look unfinished.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``verify-storage``."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where messages are stored")
-    add_json_argument(parser, "the report")
+    common.file(parser, "directory", "where messages are stored", "DIR")
+    common.add_json(parser, "the report")

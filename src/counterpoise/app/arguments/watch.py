@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import (
-    add_history_argument,
-    add_interval_argument,
-    add_writer_arguments,
-)
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.arguments import common
 
 DESCRIPTION = "Look at a Pulsar cluster through its admin API, and keep what is seen."
 
@@ -29,11 +24,11 @@ Exit status: 0 when stopped, 2 for something to put right.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``watch``."""
-    add_admin_url_argument(parser)
-    add_history_argument(
+    common.add_admin_url(parser)
+    common.add_history(
         parser, "where it is kept: a directory, s3://bucket/path, gs://, hdfs:// or abfs://"
     )
-    add_interval_argument(parser)
-    parser.add_argument("--once", action="store_true", help="one look, and the end")
-    add_writer_arguments(parser)
-    add_client_arguments(parser)
+    common.add_interval(parser)
+    common.flag(parser, "--once", "one look, and the end")
+    common.add_writer(parser)
+    common.add_client(parser)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments.common import (
-    add_interval_argument,
-    add_json_argument,
-    add_metrics_argument,
-    add_notify_arguments,
-)
-from counterpoise.app.client import add_admin_url_argument, add_client_arguments
+from counterpoise.app.arguments import common
 from counterpoise.app.times import seconds
 
 DESCRIPTION = "Look for bundles and leaders that are stuck although brokers answer."
@@ -35,23 +29,17 @@ Exit status: 0 nothing is wrong (or --follow was stopped), 1 something is, 2 som
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``watchdog``."""
-    add_admin_url_argument(parser)
+    common.add_admin_url(parser)
     parser.add_argument(
         "--service-url", metavar="URL", help="pulsar://…, to read the bundle state channel"
     )
-    add_interval_argument(parser)
-    parser.add_argument(
-        "--patience",
-        type=seconds,
-        default=30.0,
-        metavar="TIME",
-        help="how long something has to look wrong (30s)",
+    common.add_interval(parser)
+    common.number(
+        parser, "--patience", "TIME", seconds, 30.0, "how long something has to look wrong", "s"
     )
-    parser.add_argument("--follow", action="store_true", help="go on until stopped")
-    parser.add_argument(
-        "--remedy", action="store_true", help="look up and unload where that is safe"
-    )
-    add_json_argument(parser, "what is wrong at the end")
-    add_metrics_argument(parser)
-    add_notify_arguments(parser)
-    add_client_arguments(parser)
+    common.flag(parser, "--follow", "go on until stopped")
+    common.flag(parser, "--remedy", "look up and unload where that is safe")
+    common.add_json(parser, "what is wrong at the end")
+    common.add_metrics(parser)
+    common.add_notify(parser)
+    common.add_client(parser)

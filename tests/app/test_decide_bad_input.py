@@ -3,8 +3,8 @@
 import copy
 import io
 import json
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +16,10 @@ from counterpoise.app.decide_lines.shed import shed_line
 from counterpoise.app.decide_lines.split import split_line
 from counterpoise.app.errors import UserError
 from counterpoise.app.json_lines import answer_lines
-from counterpoise.app.main import main
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
+from tests.app.conftest import Decide
 from tests.decide.shedding.clusters import broker, bundle, line
 
 BUNDLE = "t/n/0x00000000_0x80000000"
@@ -50,18 +50,6 @@ STORE = {
 }
 
 
-def decide(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    lines: bytes,
-    *words: str,
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines), encoding="utf-8"))
-    status = main(["decide", *words])
-    said = capsys.readouterr()
-    return status, said.out, said.err
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -78,21 +66,101 @@ def decide(
     ],
 )
 def test_each_is_one_line_that_names_the_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    old: bytes,
-    new: bytes,
-    said: str,
+    decide: Decide, old: bytes, new: bytes, said: str
 ) -> None:
     good = json.dumps(GOOD).encode()
     assert old in good
-    lines = good + b"\n" + good.replace(old, new, 1) + b"\n" + good + b"\n"
-    status, out, err = decide(monkeypatch, capsys, lines, "shed", "--strategy", "OverloadShedder")
-    assert (status, len(out.splitlines())) == (2, 1)
+    bad = good.replace(old, new, 1)
+    status, answers, err = decide("shed --strategy OverloadShedder", good, bad, good)
+    assert (status, len(answers), err.count("\n")) == (2, 1, 1)
     assert err.startswith("counterpoise: line 2")
     assert said in err
-    assert err.count("\n") == 1
-    assert "internal" not in err
+
+
+def broken(path: tuple[str, ...], value: object, good: Any = GOOD) -> Any:
+    bad = copy.deepcopy(good)
+    inner = bad
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return bad
+
+
+SHED, PLACED, CUT = "shed --strategy OverloadShedder", "place --strategy AvgShedder", "split"
+ON_BROKER = ("brokerData", "b1:80", "localData", "cpu", "usage")
+
+
+@pytest.mark.parametrize(
+    ("words", "good", "bad", "said"),
+    [
+        (SHED, GOOD, "{not json", "line 2, column 2: expected one JSON object"),
+        (SHED, GOOD, [], "line 2: line: expected an object, got list []"),
+        (SHED, GOOD, {}, "now: expected the time in milliseconds, got nothing"),
+        (
+            *(SHED, GOOD, broken(ON_BROKER, "hot")),
+            "line 2: brokerData['b1:80'].localData.cpu.usage: expected a number, got 'hot'",
+        ),
+        (
+            *(SHED, GOOD, broken(("bundleData", BUNDLE), {"topics": "3"})),
+            f"bundleData['{BUNDLE}'].topics: expected a whole number",
+        ),
+        (PLACED, PLACE, [], "line: expected an object"),
+        (PLACED, PLACE, {}, "bundle: expected"),
+        (PLACED, PLACE, {"bundle": BUNDLE}, "loadData: expected"),
+        (PLACED, PLACE, {"bundle": 5, "loadData": {}}, "bundle: expected a string"),
+        (PLACED, PLACE, {**PLACE, "candidates": None}, "candidates: expected an array"),
+        (PLACED, PLACE, {**PLACE, "candidates": ["a", 7]}, "candidates[1]: expected a string"),
+        (
+            *(PLACED, PLACE, {**PLACE, "loadData": broken(ON_BROKER, "hot")}),
+            "loadData.brokerData['b1:80'].localData.cpu.usage: expected a number",
+        ),
+        (
+            *(PLACED, PLACE, {**PLACE, "loadData": {"brokerData": {}, "bundleData": {}}}),
+            "loadData.now: expected",
+        ),
+        (CUT, SPLIT, {}, "bundle: expected tenant/namespace/0xLOWER_0xUPPER"),
+        (CUT, SPLIT, {"bundle": "t/n"}, "bundle: expected"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "topics": []}, "topics: expected an object"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "topics": {"a/b": None}}, "topics: expected names such as"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "topics": {"x": 5}}, "topics['x']: expected an object"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "topics": {"x": {"msgRateIn": []}}}, "['x'].msgRateIn"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "boundaries": "0x1"}, "boundaries: expected an array"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "boundaries": [None]}, "[0]: expected a whole number"),
+        (CUT, SPLIT, {"bundle": BUNDLE, "boundaries": ["z"]}, "[0]: expected 0x00000000"),
+    ],
+)
+def test_a_bad_line_is_named_by_number_and_field(
+    decide: Decide, words: str, good: object, bad: object, said: str
+) -> None:
+    status, answers, err = decide(words, good, bad, good)
+    assert (status, len(answers)) == (2, 1), "what came before stands"
+    assert err.startswith("counterpoise: line 2")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("shed --set loadBalancerBrokerThresholdShedderPercentage=ten", "'ten' is not a whole num"),
+        ("shed --conf nowhere.conf", "cannot read nowhere.conf"),
+        ("shed --set minUnloadMesage=3", "no such setting; did you mean minUnloadMessage?"),
+        ("place --set loadBalancerHistoryResourcePercentage=2", "from 0 to 1"),
+        ("split --set loadBalancerNamespaceBundleMaxMsgRate=x", "a whole number"),
+        ("split --set defaultNamespaceBundleSplitAlgorithm=x", "one of range_equally"),
+    ],
+)
+def test_bad_options_are_named(decide: Decide, words: str, said: str) -> None:
+    status, answers, err = decide(words, GOOD)
+    assert (status, answers) == (2, [])
+    assert said in err
+
+
+def test_a_bad_value_in_a_file_is_named_by_its_line(decide: Decide, tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("# ours\nloadBalancerNamespaceBundleMaxMsgRate=fast\n")
+    status, _, err = decide(f"split --conf {conf}")
+    assert status == 2
+    assert "line 2: loadBalancerNamespaceBundleMaxMsgRate: 'fast'" in err
 
 
 @pytest.mark.parametrize("what", ["shed", "place"])
@@ -100,6 +168,7 @@ def test_each_is_one_line_that_names_the_line(
     ("name", "said"),
     [
         ("", "no strategy is called ''; there are "),
+        ("Threshold", "no strategy is called 'Threshold'"),
         (":x", "':x' is not module:Class"),
         ("x:", "'x:' is not module:Class"),
         ("..x:y", "cannot be loaded"),
@@ -109,50 +178,36 @@ def test_each_is_one_line_that_names_the_line(
         ("\ud800:x", "cannot be loaded"),
     ],
 )
-def test_a_strategy_that_is_none_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    what: str,
-    name: str,
-    said: str,
-) -> None:
-    status, out, err = decide(monkeypatch, capsys, b"", what, "--strategy", name)
-    assert (status, out) == (2, "")
+def test_a_strategy_that_is_none_is_named(decide: Decide, what: str, name: str, said: str) -> None:
+    status, answers, err = decide(what, more=("--strategy", name))
+    assert (status, answers, err.count("\n")) == (2, [], 1)
     assert said in err
-    assert err.count("\n") == 1
 
 
 OWN = "tests.decide.shedding.test_own_strategy:DeviationShedder"
 OWN_PLACEMENT = "tests.decide.placement.own:FirstByName"
 
 
-def test_ones_own_strategies_take_their_own_settings(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ones_own_strategies_take_their_own_settings(decide: Decide) -> None:
     rated = line(
         {"b1:80": broker([BUNDLE], rate=900), "b2:80": broker(), "b3:80": broker()},
         {BUNDLE: bundle(rate=900)},
     )
-    lines = json.dumps(rated).encode() + b"\n"
-    for threshold, moved in (("1", 1), ("2", 0)):
-        words = ("shed", "--strategy", OWN, "--set", f"deviationThreshold={threshold}")
-        status, out, err = decide(monkeypatch, capsys, lines, *words)
-        assert (status, err) == (0, "")
-        assert len(json.loads(out)["decisions"]) == moved
-    lines = json.dumps(PLACE).encode() + b"\n"
+    for threshold, moved in ((1, 1), (2, 0)):
+        words = f"shed --strategy {OWN} --set deviationThreshold={threshold}"
+        status, [answer], err = decide(words, rated)
+        assert (status, err, len(answer["decisions"])) == (0, "", moved)
     for backwards, chosen in (("false", "b1:80"), ("true", "b2:80")):
-        words = ("place", "--strategy", OWN_PLACEMENT, "--set", f"backwards={backwards}")
-        status, out, err = decide(monkeypatch, capsys, lines, *words)
-        assert (status, err) == (0, "")
-        assert json.loads(out)["broker"] == chosen
+        words = f"place --strategy {OWN_PLACEMENT} --set backwards={backwards}"
+        status, [answer], err = decide(words, PLACE)
+        assert (status, err, answer["broker"]) == (0, "", chosen)
     for words in (
-        ("shed", "--set", "deviationThreshold=1"),
-        ("place", "--set", "backwards=true"),
-        ("place", "--strategy", OWN_PLACEMENT, "--set", "backwrds=true"),
+        "shed --set deviationThreshold=1",
+        "place --set backwards=true",
+        f"place --strategy {OWN_PLACEMENT} --set backwrds=true",
     ):
-        status, _, err = decide(monkeypatch, capsys, b"", *words)
-        assert status == 2
-        assert "no such setting" in err
+        status, _, err = decide(words)
+        assert (status, "no such setting" in err) == (2, True)
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -1,0 +1,60 @@
+"""Spark for verbs that start it: its settings, a session, and where its errors are written."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from counterpoise.app.errors import UserError
+from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def spark_conf(args: argparse.Namespace) -> dict[str, str]:
+    """The settings of ``--spark-conf``; raises `UserError`."""
+    found = {}
+    for text in args.spark_conf:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"--spark-conf {text}: expected NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def spark_session(
+    args: argparse.Namespace,
+    settings: Mapping[str, str] = NOTHING,
+    strategies: Sequence[object] = (),
+) -> Iterator[SparkSession]:
+    """A session on ``--master`` with these settings, over which ``--spark-conf`` wins; `UserError`.
+
+    ``strategies``: those whose code the executors need.
+    """
+    conf = {**settings, **spark_conf(args)}
+    try:
+        spark = start_session(args.master, partitions=2, conf=conf, strategies=strategies)
+    except SessionError as error:
+        raise UserError(f"{error} (details: {written(error)})") from None
+    try:
+        yield spark
+    finally:
+        stop_session(spark)
+
+
+def written(error: BaseException) -> str:
+    """The file that has an error's whole traceback."""
+    handle, name = tempfile.mkstemp(prefix="counterpoise-", suffix=".log")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.writelines(traceback.format_exception(error))
+    return name

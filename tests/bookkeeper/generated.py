@@ -110,9 +110,9 @@ async def show(ledgers: int, subject: str, parquet: Path | None) -> int:
     args = Namespace(topic=None, by="topic", grace=3600.0)
     shown = SUBJECTS[subject]
     count = 0
-    with row_output(shown.row, as_json=True, parquet=parquet) as output:
+    with row_output(shown.row, as_json=True, parquet=parquet) as write:
         async for rows in shown.rows(cluster, args):
-            output.write(rows)
+            write(rows)
             count += len(rows)
     return count
 

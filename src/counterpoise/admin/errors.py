@@ -68,6 +68,16 @@ def precondition_failed(reason: str) -> RestError:
     return RestError(HTTPStatus.PRECONDITION_FAILED, reason)
 
 
+def not_allowed(reason: str) -> RestError:
+    """405: what was named has no such operation."""
+    return RestError(HTTPStatus.METHOD_NOT_ALLOWED, reason)
+
+
+def bad_request(reason: str) -> RestError:
+    """400: the request says something that cannot be."""
+    return RestError(HTTPStatus.BAD_REQUEST, reason)
+
+
 def refuse(status: int, reason: str) -> web.Response:
     """The answer itself, in the JSON that Pulsar's admin clients show to a person."""
     return web.json_response({"reason": reason}, status=status)

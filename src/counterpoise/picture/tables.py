@@ -1,12 +1,14 @@
 """The picture as table rows, for a keyboard, a screen reader, and exact figures."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from counterpoise.load.usage import RESOURCES
 from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
 
+T = TypeVar("T")
 PAGE_ROWS = 20
 
 
@@ -59,10 +61,10 @@ def broker_lines(picture: ClusterPicture) -> tuple[BrokerLine, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerPage:
-    """Some of the brokers, and how many there are."""
+class ListedPage(Generic[T]):
+    """Some of what was looked for, and how many there are in all."""
 
-    rows: tuple[BrokerLine, ...]
+    rows: tuple[T, ...]
     count: int
     page: int
     """From 0; never beyond the last."""
@@ -70,7 +72,7 @@ class BrokerPage:
 
 def broker_page(
     picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
-) -> BrokerPage:
+) -> ListedPage[BrokerLine]:
     """The most loaded brokers whose name holds `wanted`, or that are silent if it is that word."""
     words = wanted.lower().split()
     found = [
@@ -79,7 +81,7 @@ def broker_page(
         if all(word in f"{row.broker} {'silent' if row.silent else ''}".lower() for word in words)
     ]
     page = max(0, min(page, (len(found) - 1) // rows))
-    return BrokerPage(tuple(found[page * rows : (page + 1) * rows]), len(found), page)
+    return ListedPage(tuple(found[page * rows : (page + 1) * rows]), len(found), page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +96,9 @@ class BundleLine:
     topics: int
 
 
-@dataclass(frozen=True, slots=True)
-class BundlePage:
-    """Some of the bundles, and how many there are."""
-
-    rows: tuple[BundleLine, ...]
-    count: int
-    page: int
-    """From 0; never beyond the last."""
-
-
 def bundle_page(
     picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
-) -> BundlePage:
+) -> ListedPage[BundleLine]:
     """The largest bundles whose name, or whose owner's, holds `wanted`; a page of them."""
     view, words = picture.view, wanted.lower().split()
     chosen = np.arange(len(view.bundles))
@@ -119,7 +111,7 @@ def bundle_page(
     order = chosen[np.argsort(-picture.bundle_bytes[chosen], kind="stable")]
     page = max(0, min(page, (len(order) - 1) // rows))
     found = [bundle_line(picture, row) for row in order[page * rows : (page + 1) * rows].tolist()]
-    return BundlePage(tuple(found), len(order), page)
+    return ListedPage(tuple(found), len(order), page)
 
 
 def bundle_line(picture: ClusterPicture, row: int) -> BundleLine:

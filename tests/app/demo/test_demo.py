@@ -132,9 +132,9 @@ def test_brokers_have_short_names_on_the_screen() -> None:
 
 
 def test_the_plain_screen_writes_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with PlainScreen() as screen:
-        screen.say("hello")
-        screen.show(evened_out(), GOOD)
+    screen = PlainScreen()
+    screen.say("hello")
+    screen.show(evened_out(), GOOD)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "hello"
     assert "imbalance 0.05" in lines[1]

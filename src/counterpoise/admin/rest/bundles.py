@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, not_found, precondition_failed
+from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader
 from counterpoise.admin.request import (
     answer,
@@ -148,7 +146,7 @@ async def delete(request: web.Request) -> None:
     if await require_bundle_owner(request, bundle):
         broker = broker_of(request)
         if any(topic in bundle for topic in broker.topics.loaded):
-            raise RestError(HTTPStatus.CONFLICT, "Cannot delete non empty bundle")
+            raise conflict("Cannot delete non empty bundle")
         await broker.namespaces.unload(bundle, None)
 
 
@@ -158,8 +156,7 @@ async def _destination(request: web.Request) -> str | None:
         return None
     wanted = text.removeprefix("http://").removeprefix("https://").rstrip("/")
     if wanted not in await broker_of(request).active_brokers():
-        raise RestError(
-            HTTPStatus.CONFLICT,
+        raise conflict(
             "Not allowed unload namespace bundle to inactive destination broker "
             f"{wanted}; active are {', '.join(sorted(await broker_of(request).active_brokers()))}",
         )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Final, Protocol
 
 from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.access import SUPER_USER
-from counterpoise.admin.errors import RestError
+from counterpoise.admin.errors import bad_request, conflict, not_found
 from counterpoise.admin.request import answer, no_content, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of, text, whole
 
@@ -165,8 +164,8 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except LookupError as error:
-        raise RestError(HTTPStatus.NOT_FOUND, str(error)) from None
+        raise not_found(str(error)) from None
     except ValueError as error:
-        raise RestError(HTTPStatus.BAD_REQUEST, str(error)) from None
+        raise bad_request(str(error)) from None
     except AssertionError as error:
-        raise RestError(HTTPStatus.CONFLICT, str(error)) from None
+        raise conflict(str(error)) from None

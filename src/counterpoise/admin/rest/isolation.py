@@ -5,12 +5,10 @@ Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``fai
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, conflict, not_found
+from counterpoise.admin.errors import RestError, bad_request, conflict, not_found
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.rest.clusters import CLUSTER, require_cluster
@@ -87,8 +85,7 @@ async def put_isolation_policy(request: web.Request) -> None:
     policy = object_of_body(request)
     for required in ("namespaces", "primary", "auto_failover_policy"):
         if not policy.get(required):
-            raise RestError(
-                HTTPStatus.BAD_REQUEST,
+            raise bad_request(
                 f"Invalid json of isolation policy: {required} is missing",
             )
     for patterns in ("namespaces", "primary", "secondary"):

@@ -10,7 +10,13 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, not_found, precondition_failed
+from counterpoise.admin.errors import (
+    RestError,
+    conflict,
+    not_allowed,
+    not_found,
+    precondition_failed,
+)
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, number_of
@@ -143,7 +149,7 @@ async def _stored_topic(request: web.Request) -> PersistentTopic:
 
 
 def _only_partitions(why: str) -> RestError:
-    return RestError(HTTPStatus.METHOD_NOT_ALLOWED, f"{why}, please try do it on specific topic")
+    return not_allowed(f"{why}, please try do it on specific topic")
 
 
 def _before(age_s: int) -> int:
@@ -191,7 +197,7 @@ def _plain(found: StoredMessage) -> bytes:
         if found.compression == "ZLIB":
             return zlib.decompressobj().decompress(found.payload, min(max(size, 1), UNPACKED_MAX))
     except zlib.error:
-        raise RestError(HTTPStatus.CONFLICT, "the message cannot be decompressed") from None
+        raise conflict("the message cannot be decompressed") from None
     raise RestError(
         HTTPStatus.NOT_IMPLEMENTED,
         f"the message is compressed with {found.compression}, which this broker does not undo; "

@@ -8,7 +8,13 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.errors import (
+    RestError,
+    bad_request,
+    conflict,
+    not_found,
+    precondition_failed,
+)
 from counterpoise.admin.many import try_each
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
 from counterpoise.admin.redirect import ask
@@ -123,7 +129,7 @@ async def topics(request: web.Request) -> web.Response:
     await require_namespace(request, namespace)
     mode = request.query.get("mode", "PERSISTENT").upper()
     if mode not in DOMAINS_OF_MODE:
-        raise RestError(HTTPStatus.BAD_REQUEST, f"mode={mode}: no such kind of topic")
+        raise bad_request(f"mode={mode}: no such kind of topic")
     found: set[str] = set()
     for domain in DOMAINS_OF_MODE[mode]:
         found.update(await ask(request, "GET", f"/admin/v2/{domain}/{namespace}"))
@@ -171,13 +177,12 @@ def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> Name
         if boundaries:
             return NamespaceBundles.from_text(namespace, boundaries)
         if count < 0:
-            raise RestError(
-                HTTPStatus.BAD_REQUEST,
+            raise bad_request(
                 "Invalid number of bundles. Number of bundles has to be in the range of (0, 2^32].",
             )
         return NamespaceBundles.of_count(namespace, count or default)
     except InvalidName as error:
-        raise RestError(HTTPStatus.BAD_REQUEST, f"Input bundles: {error}") from None
+        raise bad_request(f"Input bundles: {error}") from None
 
 
 async def _unload_bundles(request: web.Request, namespace: NamespaceName) -> None:

@@ -11,7 +11,14 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import STATUS_OF_CODE, RestError, conflict, not_found
+from counterpoise.admin.errors import (
+    STATUS_OF_CODE,
+    RestError,
+    bad_request,
+    conflict,
+    not_found,
+    precondition_failed,
+)
 from counterpoise.admin.large_json import encoded, packed_answer
 from counterpoise.admin.many import try_all
 from counterpoise.admin.packed import Packed
@@ -83,7 +90,7 @@ async def create(request: web.Request) -> None:
     metadata = _properties(wanted.get("properties")) if isinstance(wanted, dict) else None
     count = _partitions(wanted.get("partitions") if isinstance(wanted, dict) else wanted)
     if topic.partition_index >= 0:
-        raise RestError(HTTPStatus.PRECONDITION_FAILED, "A partition cannot have partitions")
+        raise precondition_failed("A partition cannot have partitions")
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists:
         raise conflict("This topic already exists")
@@ -236,7 +243,7 @@ async def _partition_count(request: web.Request, topic: TopicName, status: HTTPS
 
 
 def _not_partitioned(topic: TopicName) -> RestError:
-    return RestError(HTTPStatus.CONFLICT, f"Topic {topic} is not the partitioned topic.")
+    return conflict(f"Topic {topic} is not the partitioned topic.")
 
 
 def _partitions(value: Json) -> int:
@@ -261,7 +268,7 @@ def _properties(value: Json) -> dict[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise RestError(HTTPStatus.BAD_REQUEST, "properties must be an object of texts")
+        raise bad_request("properties must be an object of texts")
     return value
 
 

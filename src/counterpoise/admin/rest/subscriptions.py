@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.errors import (
+    bad_request,
+    conflict,
+    not_allowed,
+    not_found,
+    precondition_failed,
+)
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import (
@@ -110,9 +114,7 @@ async def delete(request: web.Request) -> None:
         return
     found = await require_subscription(request, topic)
     if found.consumers and not flag(request, "force"):
-        raise RestError(
-            HTTPStatus.PRECONDITION_FAILED, "Subscription has active connected consumers"
-        )
+        raise precondition_failed("Subscription has active connected consumers")
     await found.unsubscribe(None, force=True)
 
 
@@ -122,8 +124,7 @@ async def skip(request: web.Request) -> None:
     topic = await topic_in_namespace(request)
     count = number_of(request, "count")
     if await partitions_of(request, topic):
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
+        raise not_allowed(
             "Skip messages on a partitioned topic is not allowed",
         )
     (await require_subscription(request, topic)).skip(count)
@@ -153,8 +154,7 @@ async def reset_to_position(request: web.Request) -> None:
     """Go on with a message id; ``isExcluded`` starts after it."""
     topic, wanted = await topic_in_namespace(request), body_of(request)
     if await partitions_of(request, topic):
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
+        raise not_allowed(
             "Reset-cursor at position is not allowed for partitioned-topic",
         )
     entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
@@ -176,7 +176,7 @@ async def storing_topic(request: web.Request) -> TopicName:
     """The topic in the path, as `topic_in_namespace`; 405 for one that stores no messages."""
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
-        raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic stores nothing")
+        raise not_allowed("a non-persistent topic stores nothing")
     return topic
 
 
@@ -189,9 +189,7 @@ async def stored(request: web.Request, topic: TopicName) -> PersistentTopic:
 def require_stored(topic: object) -> PersistentTopic:
     """The topic if it stores its messages; 405 otherwise."""
     if not isinstance(topic, PersistentTopic):
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED, "a non-persistent topic keeps no subscriptions"
-        )
+        raise not_allowed("a non-persistent topic keeps no subscriptions")
     return topic
 
 
@@ -202,7 +200,7 @@ def _start_of(wanted: Json) -> InitialPosition | None:
     if wanted == "earliest":
         return InitialPosition.Earliest
     if not isinstance(wanted, dict) or wanted.get("ledgerId") is None:
-        raise RestError(HTTPStatus.BAD_REQUEST, "the body must be a message id")
+        raise bad_request("the body must be a message id")
     if int(wanted["ledgerId"]) == LONG_MAX:
         return InitialPosition.Latest
     return InitialPosition.Earliest if int(wanted["ledgerId"]) < 0 else None

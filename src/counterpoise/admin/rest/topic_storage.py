@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, conflict
+from counterpoise.admin.errors import conflict, not_allowed
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
@@ -59,8 +57,7 @@ async def analyze(request: web.Request) -> web.Response:
     """How many entries and messages a subscription has before it."""
     topic = await storing_topic(request)
     if await partitions_of(request, topic):
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
+        raise not_allowed(
             "Analyze backlog on a partitioned topic is not allowed, please try do it on specific "
             "topic partition",
         )
@@ -120,9 +117,7 @@ async def terminate(request: web.Request) -> web.Response:
     """Let nothing more be published, ever; the id of the last message."""
     topic = await storing_topic(request)
     if await partitions_of(request, topic):
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED, "Termination of a partitioned topic is not allowed"
-        )
+        raise not_allowed("Termination of a partitioned topic is not allowed")
     await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     return answer(_id_json(topic, await broker_of(request).topics.terminate(topic)))
@@ -134,8 +129,7 @@ async def terminate_all(request: web.Request) -> web.Response:
     topic = await storing_topic(request)
     partitions = await partitions_of(request, topic)
     if not partitions:
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
+        raise not_allowed(
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
             "please use terminate commands",
         )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.errors import (
+    conflict,
+    not_allowed,
+    not_found,
+    precondition_failed,
+)
 from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask, require_topic_owner
@@ -202,8 +206,7 @@ async def last_message_id(request: web.Request) -> web.Response:
     """The id of the last stored message; -1:-1 when there is none."""
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
-        raise RestError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
+        raise not_allowed(
             f"GetLastMessageId on a non-persistent topic is not allowed: {topic}",
         )
     await require_topic_owner(request, topic)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from counterpoise.app.demo.load import Tally
 from counterpoise.app.demo.watch import DemoRecord, Moment
 from counterpoise.names.bundle import range_of
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 LINES_KEPT = 14
 PLAIN_EVERY = 5
@@ -25,19 +28,17 @@ class Screen(Protocol):
     def show(self, record: DemoRecord, tally: Tally) -> None:
         """Show the present state."""
 
-    def __enter__(self) -> Screen: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-
-def open_screen() -> Screen:
+@contextmanager
+def open_screen() -> Iterator[Screen]:
     """A live table in a terminal, otherwise plain lines."""
-    return LiveScreen() if sys.stdout.isatty() else PlainScreen()
+    if not sys.stdout.isatty():
+        yield PlainScreen()
+        return
+    from rich.live import Live
+
+    with Live(refresh_per_second=4, transient=False) as live:
+        yield LiveScreen(live)
 
 
 def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -99,26 +100,13 @@ class PlainScreen:
             )
             self.say(f"{moment.at_s:5.0f} s  {loads}  imbalance {record.now:.2f}  {counted(tally)}")
 
-    def __enter__(self) -> PlainScreen:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
-
 
 class LiveScreen:
     """A table that is redrawn, with the last sentences under it."""
 
-    def __init__(self) -> None:
-        from rich.live import Live
-
+    def __init__(self, live: Live) -> None:
         self._sentences: list[str] = []
-        self._live = Live(refresh_per_second=4, transient=False)
+        self._live = live
         self._table: Any = ""
 
     def say(self, sentence: str) -> None:
@@ -137,18 +125,6 @@ class LiveScreen:
         from rich.text import Text
 
         self._live.update(Group(self._table, *(Text(line) for line in self._sentences)))
-
-    def __enter__(self) -> LiveScreen:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.stop()
 
 
 def _table(moment: Moment, record: DemoRecord, tally: Tally) -> Any:

@@ -101,9 +101,9 @@ async def _show(args: argparse.Namespace, counts: ReadCounts) -> int:
 async def _write(cluster: LedgerCluster, args: argparse.Namespace) -> int:
     subject = SUBJECTS[args.subject]
     alarmed = False
-    with row_output(subject.row, as_json=args.json, parquet=args.parquet) as output:
+    with row_output(subject.row, as_json=args.json, parquet=args.parquet) as write:
         async for rows in subject.rows(cluster, args):
-            output.write(rows)
+            write(rows)
             alarmed |= bool(subject.alarm) and any(getattr(row, subject.alarm) for row in rows)
     return EXIT_FOUND if alarmed else 0
 

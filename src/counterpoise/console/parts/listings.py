@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from nicegui import ui
 
 from counterpoise.console.elements import Grid, Row, Text, button, section
 from counterpoise.console.page_session import PageSession
-from counterpoise.picture.tables import PAGE_ROWS, broker_page, bundle_page
+from counterpoise.picture.tables import PAGE_ROWS, ListedPage, broker_page, bundle_page
 from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
 
@@ -18,14 +17,6 @@ BROKER_COLUMNS = (
     *("Bundles>", "Topics>", "Most used>", "State"),
 )
 BUNDLE_COLUMNS = ("Bundle", "Owner", "Load>", "Messages>", "Topics>")
-
-
-class ListingPage(NamedTuple):
-    """One page of search results."""
-
-    rows: Sequence[Row]
-    in_all: int
-    page: int
 
 
 class Listing:
@@ -62,15 +53,15 @@ class Listing:
         """Show what is known now."""
         found = self.look(self._wanted.value or "", self._page)
         self._page = found.page
-        last = max(0, (found.in_all - 1) // PAGE_ROWS)
-        count = counted(found.in_all, self.what.value)
+        last = max(0, (found.count - 1) // PAGE_ROWS)
+        count = counted(found.count, self.what.value)
         self._note.text = f"{count}, page {found.page + 1} of {last + 1}" if last else count
         for turn, possible in ((self._back, found.page > 0), (self._on, found.page < last)):
             turn.set_visibility(last > 0)
             turn.set_enabled(possible)
         self._grid.show(found.rows)
 
-    def look(self, wanted: str, page: int) -> ListingPage:
+    def look(self, wanted: str, page: int) -> ListedPage[Row]:
         """A page of the rows that contain these words."""
         raise NotImplementedError
 
@@ -93,7 +84,7 @@ class Brokers(Listing):
     columns = BROKER_COLUMNS
     empty = "No broker has been seen, or none is like that."
 
-    def look(self, wanted: str, page: int) -> ListingPage:
+    def look(self, wanted: str, page: int) -> ListedPage[Row]:
         """A page of the rows that contain these words."""
         found = broker_page(self._session.picture, wanted, page)
         rows = [
@@ -113,7 +104,7 @@ class Brokers(Listing):
             )
             for row in found.rows
         ]
-        return ListingPage(rows, found.count, found.page)
+        return ListedPage(tuple(rows), found.count, found.page)
 
 
 class Bundles(Listing):
@@ -126,7 +117,7 @@ class Bundles(Listing):
     columns = BUNDLE_COLUMNS
     empty = "No bundle is reported by any broker, or none is like that."
 
-    def look(self, wanted: str, page: int) -> ListingPage:
+    def look(self, wanted: str, page: int) -> ListedPage[Row]:
         """A page of the rows that contain these words."""
         found = bundle_page(self._session.picture, wanted, page)
         rows = [
@@ -143,4 +134,4 @@ class Bundles(Listing):
             )
             for row in found.rows
         ]
-        return ListingPage(rows, found.count, found.page)
+        return ListedPage(tuple(rows), found.count, found.page)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pulsar
 
 from bench._client import connect
-from counterpoise.app import die_with_parent
+from counterpoise.app.clusters import die_with_parent
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench._ours import Ours
 from bench._real_pulsar import RealPulsar, log_to_console
-from counterpoise.app.java import find_java
+from counterpoise.app.clusters.java import find_java
 
 TOOL = "org.apache.pulsar.testclient.PulsarPerfTestTool"
 PENDING = {True: 20_000, False: 5_000}

@@ -24,8 +24,8 @@ from playwright.sync_api import Page, sync_playwright
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 
 from bench.figures import Figure
-from counterpoise.app.loop_thread import LoopThread
-from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.app.clusters.loop_thread import LoopThread
+from counterpoise.app.clusters.processes import Child, ChildSpec
 
 EVERY_S = 2.0
 BAR_MS = 100.0

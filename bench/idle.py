@@ -14,7 +14,7 @@ import psutil
 
 from bench.figures import Figure
 from counterpoise import Cluster
-from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.app.clusters.processes import Child, ChildSpec
 
 SHARE, BAR = 100.0, 5.0
 BROKERS = 3

@@ -20,9 +20,9 @@ from bench._ours import Ours, first_acknowledged
 from bench._real_pulsar import Children, RealPulsar, free_ports, write_conf
 from bench.beside_pulsar import EXTENSIBLE, RATE, Servers, alternate, beside, client, gap, python
 from bench.figures import Figure
-from counterpoise.app.bookies import LocalBookies
-from counterpoise.app.processes import READY, Child, ChildSpec
-from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.app.clusters.bookies import LocalBookies
+from counterpoise.app.clusters.processes import READY, Child, ChildSpec
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.metadata import open_store
 
 BOOKIES = 3

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.conformance.jars import pulsar_lib
 
 from bench.figures import Figure
-from counterpoise.app.java import find_java
+from counterpoise.app.clusters.java import find_java
 from counterpoise.quota import (
     Bucket,
     LimitLevel,

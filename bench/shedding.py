@@ -17,7 +17,7 @@ from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 
 from bench._shedding_clusters import cluster, load_stores
 from bench.figures import Figure
-from counterpoise.app.java import find_java
+from counterpoise.app.clusters.java import find_java
 from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.store_view import LoadStoreView

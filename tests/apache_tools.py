@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from counterpoise.app.java import find_java
+from counterpoise.app.clusters.java import find_java
 from tests.conformance.jars import pulsar_lib
 
 ADMIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"

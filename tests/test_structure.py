@@ -12,7 +12,10 @@ PACKAGE = ROOT / "src" / "counterpoise"
 
 #: Imports (which file, of which) that close a circle on purpose, and why.
 CIRCLES: Mapping[tuple[str, str], str] = {
-    ("counterpoise", "counterpoise.app.embedded"): "for its types; it is imported when first used",
+    (
+        "counterpoise",
+        "counterpoise.app.clusters.embedded",
+    ): "for its types; it is imported when first used",
     ("counterpoise.broker.connection.shared_parts", "counterpoise.broker.connection.connection"): (
         "for a type: it counts the connections that share it"
     ),

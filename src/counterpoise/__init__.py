@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterpoise.app.embedded import Cluster, EmbeddedBroker
+    from counterpoise.app.clusters.embedded import Cluster, EmbeddedBroker
 
 __all__ = ["Cluster", "EmbeddedBroker", "__version__"]
 __version__ = "0.1.0"
@@ -27,6 +27,6 @@ def __getattr__(name: str) -> Any:
         from counterpoise.app.loading import loading
 
         with loading():
-            from counterpoise.app import embedded
+            from counterpoise.app.clusters import embedded
         return getattr(embedded, name)
     raise AttributeError(f"module 'counterpoise' has no attribute {name!r}")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from counterpoise.admin.rest import partitioned_topics
-from counterpoise.app.embedded import Cluster
+from counterpoise.app.clusters.embedded import Cluster
 from tests.admin.conftest import Api
 
 COUNT = 30

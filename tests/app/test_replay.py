@@ -9,7 +9,7 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.app.main import main
-from counterpoise.app.recording_file import RecordingFile
+from counterpoise.app.recordings.recording_file import RecordingFile
 from counterpoise.faults.recording import RecordKind, read_recording
 from counterpoise.wire.requests import connect
 

@@ -18,7 +18,7 @@ import psutil
 import pulsar
 import pytest
 
-from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+from counterpoise.app.clusters.local_cluster import LocalCluster, LocalClusterOptions
 
 COMMAND = [sys.executable, "-m", "counterpoise.app.main"]
 pytestmark = [pytest.mark.client, pytest.mark.zookeeper]

@@ -19,7 +19,7 @@ import pytest
 
 from counterpoise.names.load_managers import MODULAR
 from tests.admin.conftest import Api
-from tests.app.test_shedding import COMMON, TOPICS, UNEVEN
+from tests.app.clusters.test_shedding import COMMON, TOPICS, UNEVEN
 
 COMMAND = [sys.executable, "-m", "counterpoise.app.main", "up"]
 WITHOUT_JAVA = {k: v for k, v in os.environ.items() if k not in ("PATH", "JAVA_HOME")} | {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+from counterpoise.app.clusters.local_cluster import LocalCluster, LocalClusterOptions
 from tests.admin.conftest import Api
 from tests.attack.rest import LogJudge, Outcome, Request, attack, meet, run
 

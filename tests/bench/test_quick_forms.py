@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench.__main__ import run
 
-from counterpoise.app.bookies import find_jars
+from counterpoise.app.clusters.bookies import find_jars
 from counterpoise.app.errors import UserError
 
 

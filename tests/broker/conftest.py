@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pulsar
 import pytest
 
-from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.broker.broker import AdminServer, Broker
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, StateChannelOptions
 from counterpoise.broker.config import BrokerConfig

@@ -13,8 +13,8 @@ from typing import Any
 import pulsar
 from bench._admin import call
 
-from counterpoise.app.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
-from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.app.clusters.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.metadata.open import open_store
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.load_managers import EXTENSIBLE

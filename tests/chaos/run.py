@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from counterpoise.app.local_cluster import BrokerProcess
+from counterpoise.app.clusters.local_cluster import BrokerProcess
 from tests.chaos.clients import Load, probe, read_all
 from tests.chaos.cluster import BOOKIE_SILENT_S, NAMESPACE, ChaosCluster, service_url
 from tests.chaos.faults import OF_BOOKIES, Fault, Kind

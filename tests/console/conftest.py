@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.app.clusters.processes import Child, ChildSpec
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 StartConsole = Callable[..., str]

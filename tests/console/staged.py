@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from counterpoise.app.loop_thread import LoopThread
+from counterpoise.app.clusters.loop_thread import LoopThread
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster
 
 ASKED_FOR_A_ROLE = "/admin/v2/brokers/configuration/runtime"

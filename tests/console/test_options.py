@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.app.clusters.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.main import main
-from counterpoise.app.throwaway_security import ThrowAwaySecurity
 from counterpoise.app.verbs.console import drain_rules_of, strategy_of
 from counterpoise.console.roles import Operator
 from counterpoise.names.properties import Properties

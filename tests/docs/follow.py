@@ -17,7 +17,7 @@ from typing import IO
 import pulsar
 
 from counterpoise import Cluster
-from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from tests.docs.page import Command, File, Page, matches
 from tests.ports import free_ports
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.metadata import MetadataStore, open_store, open_tree
 
 OpenSession = Callable[[], Awaitable[MetadataStore]]

@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 
-from counterpoise.app.zookeeper import ZooKeeper
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.metadata import (
     InvalidMetadataUrl,
     MemoryTree,

@@ -13,8 +13,8 @@ from venv import EnvBuilder
 
 import psutil
 
-from counterpoise.app.java import find_java
-from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.app.clusters.java import find_java
+from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.pipeline.stream.session import home_without_zips
 
 _OPENED = (

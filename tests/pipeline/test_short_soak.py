@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
+from counterpoise.app.clusters.local_cluster import LocalCluster, LocalClusterOptions
 from counterpoise.names.load_managers import EXTENSIBLE
 from tests.ports import free_ports
 from tests.real.soak import Soak, SoakPlan

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench._real_pulsar import Children, free_ports, write_conf
 
-from counterpoise.app.bookies import bookie_settings
+from counterpoise.app.clusters.bookies import bookie_settings
 from counterpoise.bookkeeper.bookie_registry import BookieState, read_registry
 from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions

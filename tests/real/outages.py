@@ -23,10 +23,10 @@ from random import Random
 
 import pulsar
 
-from counterpoise.app.bookies import LocalBookies
+from counterpoise.app.clusters.bookies import LocalBookies
+from counterpoise.app.clusters.processes import READY, Child, ChildSpec
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.app.errors import UserError
-from counterpoise.app.processes import READY, Child, ChildSpec
-from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
 from counterpoise.bookkeeper.managed_ledgers import ROOT, parse_managed_ledger
 from counterpoise.metadata import open_store

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from counterpoise.app.throwaway import KeyPair, ThrowAwayAuthority
+from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.names.options import ConfigError
 from counterpoise.security.client import ClientSecurity, http_session
 from counterpoise.security.options import ClientOptions

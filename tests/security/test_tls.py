@@ -12,7 +12,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app.throwaway import KeyPair, ThrowAwayAuthority
+from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.names.options import ConfigError
 from counterpoise.security.options import TlsOptions
 from counterpoise.security.tls import TlsPort, openssl_name, server_context

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from counterpoise.app.embedded import Cluster
+    from counterpoise.app.clusters.embedded import Cluster
 
 
 @pytest.fixture(scope="session")

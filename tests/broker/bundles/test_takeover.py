@@ -10,7 +10,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from counterpoise.app.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
+from counterpoise.app.clusters.local_cluster import BrokerProcess, LocalCluster, LocalClusterOptions
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.client]
 

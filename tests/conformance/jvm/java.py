@@ -8,7 +8,7 @@ from typing import Any
 import jpype
 from jpype import JClass, JImplements, JOverride
 
-from counterpoise.app.java import find_java
+from counterpoise.app.clusters.java import find_java
 
 LOADBALANCE = "org.apache.pulsar.broker.loadbalance"
 POLICIES = "org.apache.pulsar.policies.data.loadbalancer"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 from counterpoise.app.main import main
-from counterpoise.app.throwaway import ThrowAwayAuthority
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.tables.reports import land, newest_poll

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from counterpoise.app.numbers import count
 from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, some_time
 
-
-class ReadText(Protocol):
-    """Makes a value of what stands behind an option; raises `argparse.ArgumentTypeError`."""
-
-    def __call__(self, text: str, /) -> object:
-        """The value."""
+ReadText = Callable[[str], object]
+"""Makes a value of what stands behind an option; raises `argparse.ArgumentTypeError`."""
 
 
 def flag(to: argparse._ActionsContainer, name: str, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from counterpoise.app.arguments import common
-from counterpoise.app.recording_file import RECORD_MIB
+from counterpoise.app.recordings.recording_file import RECORD_MIB
 
 DESCRIPTION = "Start brokers and a balancer on this machine, until Ctrl-C."
 

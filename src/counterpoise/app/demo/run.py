@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from counterpoise.app.clusters.local_cluster import LocalCluster, LocalClusterOptions
 from counterpoise.app.demo.admin import create_namespace, owner_of
 from counterpoise.app.demo.load import LoadGenerator, Tally
 from counterpoise.app.demo.picture import draw
@@ -21,7 +22,6 @@ from counterpoise.app.demo.plan import (
 )
 from counterpoise.app.demo.screen import Screen, decided, done, renamed
 from counterpoise.app.demo.watch import DemoRecord, DemoWatcher
-from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions
 
 SAMPLE_EVERY_S = 1.0
 FALL = 0.5

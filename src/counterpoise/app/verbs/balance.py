@@ -20,8 +20,8 @@ from counterpoise.app.client import (
     client_security,
 )
 from counterpoise.app.cluster_strategy import strategy_of
+from counterpoise.app.clusters.console_process import ConsoleProcess
 from counterpoise.app.conf import changing_nothing, conf_argv
-from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
 from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time

@@ -12,16 +12,16 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from counterpoise.app.balancer_process import balancer_spec
+from counterpoise.app.clusters.balancer_process import balancer_spec
+from counterpoise.app.clusters.descriptors import raised_limit, within
+from counterpoise.app.clusters.loop_thread import loop_factory
+from counterpoise.app.clusters.processes import READY, ChildSpec
+from counterpoise.app.clusters.supervisor import LeaderProgram
 from counterpoise.app.conf import conf_argv, read_conf
-from counterpoise.app.descriptors import raised_limit, within
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import collect_seldom
-from counterpoise.app.loop_thread import loop_factory
 from counterpoise.app.packages import needed_by
-from counterpoise.app.processes import READY, ChildSpec
 from counterpoise.app.settings.table import read_by_balancer
-from counterpoise.app.supervisor import LeaderProgram
 from counterpoise.app.wiring import broker_config, make_broker, shedding_by_others
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.config import BrokerConfig

@@ -7,12 +7,12 @@ import signal
 import sys
 from types import FrameType
 
+from counterpoise.app.clusters.java import find_java
 from counterpoise.app.demo.admin import AdminError
 from counterpoise.app.demo.plan import DemoOptions
 from counterpoise.app.demo.run import DemoResult, run_demo
 from counterpoise.app.demo.screen import open_screen
 from counterpoise.app.errors import UserError
-from counterpoise.app.java import find_java
 
 EXIT_PROBLEM = 1
 

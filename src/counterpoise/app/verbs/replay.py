@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from counterpoise import Cluster
 from counterpoise.app.errors import UserError
-from counterpoise.app.fault_control import fault_of
-from counterpoise.app.replay import Replay, ReplayOptions
+from counterpoise.app.faults.fault_control import fault_of
+from counterpoise.app.recordings.replay import Replay, ReplayOptions
 from counterpoise.faults import Fault
 from counterpoise.faults.recording import HEADER, read_recording
 

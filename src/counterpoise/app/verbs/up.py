@@ -19,15 +19,19 @@ from types import FrameType
 import psutil
 
 from counterpoise import Cluster
-from counterpoise.app.balancer_process import balancer_spec
+from counterpoise.app.clusters.balancer_process import balancer_spec
+from counterpoise.app.clusters.console_process import ConsoleProcess
+from counterpoise.app.clusters.java import find_java
+from counterpoise.app.clusters.local_cluster import (
+    LocalCluster,
+    LocalClusterOptions,
+    data_directory,
+)
+from counterpoise.app.clusters.processes import Child
+from counterpoise.app.clusters.restarts import RestartSchedule
 from counterpoise.app.conf import conf_argv, read_conf
-from counterpoise.app.console_process import ConsoleProcess
 from counterpoise.app.errors import UserError
-from counterpoise.app.java import find_java
 from counterpoise.app.loading import collect_seldom
-from counterpoise.app.local_cluster import LocalCluster, LocalClusterOptions, data_directory
-from counterpoise.app.processes import Child
-from counterpoise.app.restarts import RestartSchedule
 from counterpoise.app.settings.table import known_names
 from counterpoise.app.wiring import broker_config
 from counterpoise.metadata.errors import MetadataError

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from counterpoise.app.clusters.free_port import free_port
+from counterpoise.app.clusters.java import find_java
+from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.app.errors import UserError
-from counterpoise.app.free_port import free_port
-from counterpoise.app.java import find_java
-from counterpoise.app.processes import Child, ChildSpec
 
 MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 JAR_PATTERNS: tuple[str, ...] = (

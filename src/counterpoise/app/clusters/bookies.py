@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from counterpoise.app.clusters.free_port import free_port
+from counterpoise.app.clusters.java import find_java
+from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.app.errors import UserError
-from counterpoise.app.free_port import free_port
-from counterpoise.app.java import find_java
-from counterpoise.app.processes import Child, ChildSpec
 
 LIB_VARIABLE: Final = "COUNTERPOISE_PULSAR_LIB"
 CACHE_VARIABLE: Final = "COUNTERPOISE_CACHE"

@@ -6,7 +6,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app.cluster_log import EventKind
+from counterpoise.app.faults.cluster_log import EventKind
 from counterpoise.faults import ACK, LOOKUP, MESSAGE, RECEIPT, SEND
 
 pytestmark = pytest.mark.client

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from counterpoise.app.embedded_broker import EmbeddedBroker
-from counterpoise.app.launched import living, nth_port
-from counterpoise.app.lazy_web_server import LazyWebServer
+from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
+from counterpoise.app.clusters.launched import living, nth_port
+from counterpoise.app.clusters.lazy_web_server import LazyWebServer
 from counterpoise.app.wiring import make_broker
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import SharedProcess

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from counterpoise.app.descriptors import FOR_FILES, within
+from counterpoise.app.clusters.descriptors import FOR_FILES, within
 from counterpoise.broker.config import BrokerConfig
 
 CONFIG = BrokerConfig()
@@ -31,7 +31,7 @@ def test_what_the_operator_said_holds_where_there_is_room() -> None:
 
 def test_a_broker_takes_what_it_may_have() -> None:
     program = (
-        "import resource; from counterpoise.app.descriptors import raised_limit\n"
+        "import resource; from counterpoise.app.clusters.descriptors import raised_limit\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))\n"
         "print(raised_limit(), resource.getrlimit(resource.RLIMIT_NOFILE))"
     )

@@ -12,7 +12,7 @@ import pytest
 
 import counterpoise
 from counterpoise import Cluster
-from counterpoise.app.loop_thread import LoopThread
+from counterpoise.app.clusters.loop_thread import LoopThread
 from counterpoise.names.options import ConfigError
 
 pytestmark = pytest.mark.client

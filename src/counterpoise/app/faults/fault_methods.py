@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from counterpoise.app.broker_faults import SIDES, BrokerFault
-from counterpoise.app.cluster_faults import ClusterFaults, faults_of
-from counterpoise.app.cluster_log import ClusterEvent, EventKind, Expectation, Happened, NothingLost
-from counterpoise.app.embedded_broker import EmbeddedBroker
-from counterpoise.app.embedded_brokers import EmbeddedBrokers
-from counterpoise.app.fault_handle import BrokerFaultHandle, ClusterClock, FaultChoice
+from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
+from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.faults.broker_faults import SIDES, BrokerFault
+from counterpoise.app.faults.cluster_faults import ClusterFaults, faults_of
+from counterpoise.app.faults.cluster_log import (
+    ClusterEvent,
+    EventKind,
+    Expectation,
+    Happened,
+    NothingLost,
+)
+from counterpoise.app.faults.fault_handle import BrokerFaultHandle, ClusterClock, FaultChoice
 from counterpoise.faults import FaultTarget, InvalidFault, Operation, full_name, operation_named
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from counterpoise.security.client import PACKAGE
 from counterpoise.security.options import PROVIDER_PACKAGE
 
 if TYPE_CHECKING:
-    from counterpoise.app.throwaway import ThrowAwayAuthority
+    from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 
 ADMIN = "admin"
 """The role that may do everything."""
@@ -87,7 +87,7 @@ class ThrowAwaySecurity:
 
     def _make_certificates(self) -> None:
         # Imported here: most embedded clusters need no certificates.
-        from counterpoise.app.throwaway import ThrowAwayAuthority
+        from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 
         self._authority = ThrowAwayAuthority(self._folder)
         pair = self._authority.server()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from counterpoise.app.broker_faults import BrokerFault
-from counterpoise.app.cluster_faults import ClusterFaults, faults_of
-from counterpoise.app.cluster_log import EventKind, Expectation, Happened, NothingLost
-from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.faults.broker_faults import BrokerFault
+from counterpoise.app.faults.cluster_faults import ClusterFaults, faults_of
+from counterpoise.app.faults.cluster_log import EventKind, Expectation, Happened, NothingLost
 from counterpoise.faults import (
     ALWAYS,
     EffectKind,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app import lazy_web_server
+from counterpoise.app.clusters import lazy_web_server
 
 NOT_NEEDED = (
     "aiohttp",

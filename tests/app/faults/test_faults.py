@@ -9,7 +9,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.app.cluster_log import EventKind
+from counterpoise.app.faults.cluster_log import EventKind
 from counterpoise.faults import (
     ACK,
     CONNECT,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from counterpoise.app.cluster_log import ClusterLog, EventKind
-from counterpoise.app.embedded_broker import EmbeddedBroker
+from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
+from counterpoise.app.faults.cluster_log import ClusterLog, EventKind
 from counterpoise.faults import InvalidFault
 from counterpoise.metadata.memory import MemoryStore
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from counterpoise.app.processes import Child, ChildFailedError, ChildSpec
+from counterpoise.app.clusters.processes import Child, ChildFailedError, ChildSpec
 
 SAYS_READY_THEN_WAITS = "import signal; print('ready now', flush=True); signal.pause()"
 
@@ -82,7 +82,7 @@ def test_what_a_child_started_goes_with_it(tmp_path: Path) -> None:
 def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     parent = (
         "import sys, signal\nfrom pathlib import Path\n"
-        "from counterpoise.app.processes import Child, ChildSpec\n"
+        "from counterpoise.app.clusters.processes import Child, ChildSpec\n"
         f"child = Child.start(ChildSpec('inner', [sys.executable, '-c', {SAYS_READY_THEN_WAITS!r}],"
         f" lambda line: 'ready' in line, Path({str(tmp_path / 'inner.log')!r})))\n"
         "print(child.pid, flush=True); signal.pause()"

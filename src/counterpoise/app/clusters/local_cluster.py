@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from counterpoise.app.bookies import LocalBookies
-from counterpoise.app.launched import LOCAL_DEFAULTS, living, nth_port, together
-from counterpoise.app.processes import READY, Child, ChildFailedError, ChildSpec
-from counterpoise.app.recording_file import RECORD_MIB
+from counterpoise.app.clusters.bookies import LocalBookies
+from counterpoise.app.clusters.launched import LOCAL_DEFAULTS, living, nth_port, together
+from counterpoise.app.clusters.processes import READY, Child, ChildFailedError, ChildSpec
+from counterpoise.app.clusters.zookeeper import ZooKeeper
+from counterpoise.app.recordings.recording_file import RECORD_MIB
 from counterpoise.app.wiring import conf_text
-from counterpoise.app.zookeeper import ZooKeeper
 from counterpoise.names.properties import format_properties
 
 PROCESS_DEFAULTS: Mapping[str, object] = {

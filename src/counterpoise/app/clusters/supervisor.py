@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from counterpoise.app.processes import Child, ChildSpec
+from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.names.callbacks import Clock
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.app.replayed_answers import Answer, AnswerKey, AnswerLog, answer_of
+from counterpoise.app.recordings.replayed_answers import Answer, AnswerKey, AnswerLog, answer_of
 from counterpoise.faults.recording import RecordKind, TrafficRecord
 from counterpoise.wire.encode import PONG, frame_of
 from counterpoise.wire.proto.base_pb2 import BaseCommand

@@ -6,9 +6,9 @@ import psutil
 import pytest
 from kazoo.client import KazooClient
 
-from counterpoise.app import zookeeper
+from counterpoise.app.clusters import zookeeper
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.app.errors import UserError
-from counterpoise.app.zookeeper import ZooKeeper
 
 pytestmark = pytest.mark.zookeeper
 

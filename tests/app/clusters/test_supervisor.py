@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from counterpoise.app import supervisor
-from counterpoise.app.processes import ChildSpec
-from counterpoise.app.supervisor import LeaderProgram
+from counterpoise.app.clusters import supervisor
+from counterpoise.app.clusters.processes import ChildSpec
+from counterpoise.app.clusters.supervisor import LeaderProgram
 
 WAITS = "import signal; print('up', flush=True); signal.pause()"
 

@@ -8,19 +8,19 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoise.app.embedded_broker import EmbeddedBroker
-from counterpoise.app.embedded_brokers import EmbeddedBrokers
-from counterpoise.app.fault_control import EmbeddedFaultControl
-from counterpoise.app.fault_methods import ClusterWithFaults
-from counterpoise.app.launched import LOCAL_DEFAULTS, together
-from counterpoise.app.loop_thread import LoopThread
-from counterpoise.app.recording_file import RECORD_MIB, RecordingFile
-from counterpoise.app.throwaway_security import ThrowAwaySecurity
+from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
+from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.clusters.launched import LOCAL_DEFAULTS, together
+from counterpoise.app.clusters.loop_thread import LoopThread
+from counterpoise.app.clusters.throwaway_security import ThrowAwaySecurity
+from counterpoise.app.faults.fault_control import EmbeddedFaultControl
+from counterpoise.app.faults.fault_methods import ClusterWithFaults
+from counterpoise.app.recordings.recording_file import RECORD_MIB, RecordingFile
 from counterpoise.app.wiring import config_of, shedding_every
 from counterpoise.storage.open import file_url
 
 if TYPE_CHECKING:
-    from counterpoise.app.console_process import ConsoleProcess
+    from counterpoise.app.clusters.console_process import ConsoleProcess
     from counterpoise.decide.balancing.moves import Round
 
 __all__ = ["Cluster", "EmbeddedBroker"]
@@ -214,7 +214,7 @@ class Cluster(ClusterWithFaults):
         """The URL of a web page about this cluster, started on first use; raises `UserError`."""
         if self._console is None:
             # Imported here: a cluster without a console starts sooner.
-            from counterpoise.app.console_process import ConsoleProcess
+            from counterpoise.app.clusters.console_process import ConsoleProcess
 
             more = self._security.admin_options if self._security else []
             self._console = ConsoleProcess(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.app.bookies import CACHE_VARIABLE, LIB_VARIABLE, find_jars
+from counterpoise.app.clusters.bookies import CACHE_VARIABLE, LIB_VARIABLE, find_jars
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 

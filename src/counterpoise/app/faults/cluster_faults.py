@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from counterpoise.app import broker_faults
-from counterpoise.app.broker_faults import BrokerFault
-from counterpoise.app.cluster_log import ClusterLog, EventKind
-from counterpoise.app.embedded_broker import EmbeddedBroker
-from counterpoise.app.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
+from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
+from counterpoise.app.faults import broker_faults
+from counterpoise.app.faults.broker_faults import BrokerFault
+from counterpoise.app.faults.cluster_log import ClusterLog, EventKind
 from counterpoise.faults import (
     EffectKind,
     Fault,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Protocol, Self, TypeVar
 
-from counterpoise.app.broker_faults import BrokerFault
-from counterpoise.app.cluster_faults import ClusterFaults
-from counterpoise.app.embedded_broker import EmbeddedBroker
+from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
+from counterpoise.app.faults.broker_faults import BrokerFault
+from counterpoise.app.faults.cluster_faults import ClusterFaults
 from counterpoise.faults import (
     ALWAYS,
     EffectKind,

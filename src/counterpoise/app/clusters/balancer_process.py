@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from counterpoise.app.processes import ChildSpec
+from counterpoise.app.clusters.processes import ChildSpec
 
 
 def balancer_spec(admin_url: str, history: Path, options: Iterable[str]) -> ChildSpec:

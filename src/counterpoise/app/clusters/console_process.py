@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.app.errors import UserError
-from counterpoise.app.processes import Child, ChildSpec
 
 
 class ConsoleProcess:

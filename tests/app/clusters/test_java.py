@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.app.clusters.java import find_java, java_version
 from counterpoise.app.errors import UserError
-from counterpoise.app.java import find_java, java_version
 
 
 def install(home: Path, version: str) -> Path:

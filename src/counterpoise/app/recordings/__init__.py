@@ -1,0 +1,1 @@
+"""What clients did, in a file, and again against brokers of now."""

@@ -14,8 +14,8 @@ from counterpoise.app.client import client_security
 from counterpoise.app.cluster_strategy import strategy_of
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.histories import open_history
 from counterpoise.app.numbers import expect_move_seconds
-from counterpoise.app.opened_history import open_history
 from counterpoise.app.progress import while_waiting
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise

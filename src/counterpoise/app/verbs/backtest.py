@@ -13,6 +13,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.files import TABLE_FILES, expect_writable, write_table, writing_file
 from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.packages import needed_by
+from counterpoise.app.spark import spark_conf, spark_session, written
 from counterpoise.app.verbs.backtest_compare import (
     candidate_of,
     cut_of,
@@ -28,7 +29,6 @@ from counterpoise.app.verbs.backtest_source import (
     has_moves,
     move_seconds_of,
 )
-from counterpoise.app.verbs.balance import spark_setting, written
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.optimum.report import (
     Optimum,
@@ -48,7 +48,6 @@ from counterpoise.pipeline.backtest.run import (
 )
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
 from counterpoise.pipeline.backtest.trace import Source
-from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
@@ -113,8 +112,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(
             "--compare takes its strategies from its two sides: no --strategies, --grid"
         )
-    for text in args.spark_conf:
-        spark_setting(text)
+    spark_conf(args)
     for option, path, endings in (
         ("--plot", args.plot, PICTURES),
         ("--save", args.save, TABLE_FILES),
@@ -171,17 +169,10 @@ def _played(
             sys.stderr.write(f"{sentence}\n")
     if args.master is None:
         return play_here(tasks, log)
-    conf = dict(spark_setting(text) for text in args.spark_conf)
     tried = [each.strategy for each, _ in plays if each.strategy is not None]
     own = [one for each in tried for one in (each.shedder, each.placement)]
-    try:
-        spark = start_session(args.master, partitions=2, conf=conf, strategies=own)
-    except SessionError as error:
-        raise UserError(f"{error} (details: {written(error)})") from None
-    try:
+    with spark_session(args, strategies=own) as spark:
         return play_on_spark(spark, tasks, log)
-    finally:
-        stop_session(spark)
 
 
 def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,6 +23,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
+from counterpoise.app.spark import spark_conf, written
 from counterpoise.app.verbs.balance_plan import run_plan
 from counterpoise.app.verbs.rules import rules_of
 from counterpoise.pipeline.executor import ExecutorOptions
@@ -99,7 +97,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         history=args.history,
         security=client_security(args),
         master=args.master,
-        spark_conf=tuple(spark_setting(text) for text in args.spark_conf),
+        spark_conf=tuple(spark_conf(args).items()),
         shards=args.shards,
         poll_every_s=args.interval,
         executor=ExecutorOptions(execute=args.execute),
@@ -113,19 +111,3 @@ def _settings(args: argparse.Namespace) -> RunSettings:
             retain_days=args.retain_days, time_travel_days=args.time_travel_days
         ),
     )
-
-
-def spark_setting(text: str) -> tuple[str, str]:
-    """One of ``--spark-conf``; raises :class:`UserError`."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise UserError(f"--spark-conf {text}: expected NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-def written(error: BaseException) -> str:
-    """The file that has an error's whole traceback."""
-    handle, name = tempfile.mkstemp(prefix="counterpoise-", suffix=".log")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.writelines(traceback.format_exception(error))
-    return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from counterpoise.app.opened_history import history_at
+from counterpoise.app.histories import history_at
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 

@@ -14,7 +14,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
-from counterpoise.app.operator_history import trail_of
+from counterpoise.app.histories import trail_of
 from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement

@@ -13,7 +13,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from counterpoise.app.errors import UserError
-from counterpoise.app.opened_history import history_at
+from counterpoise.app.histories import history_at
 from counterpoise.app.times import span_ms
 from counterpoise.app.verbs.history_import import run_import
 from counterpoise.pipeline.clock import wall_clock_ms

@@ -6,10 +6,9 @@ import argparse
 import sys
 
 from counterpoise.app.errors import UserError
-from counterpoise.app.verbs.balance import spark_setting, written
+from counterpoise.app.spark import spark_conf, spark_session, written
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.gold.rollup import SETTINGS, days_to_roll_up, roll_up
-from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
 from counterpoise.pipeline.stream.trouble import sentence_of
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import open_location
@@ -17,7 +16,7 @@ from counterpoise.pipeline.tables.location import open_location
 
 def run(args: argparse.Namespace) -> int:
     """Roll up what has changed."""
-    conf = {**SETTINGS, **dict(spark_setting(text) for text in args.spark_conf)}
+    spark_conf(args)
     location = open_location(args.history)
     days = days_to_roll_up(location, again=args.again)
     if not days.sources:
@@ -28,18 +27,13 @@ def run(args: argparse.Namespace) -> int:
     if not days.old:
         sys.stdout.write("The gold tables are up to date.\n")
         return 0
-    try:
-        spark = start_session(args.master, partitions=2, conf=conf)
-    except SessionError as error:
-        raise UserError(f"{error} (details: {written(error)})") from None
-    try:
-        for table, day, rows in roll_up(spark, location, days, wall_clock_ms()):
-            sys.stdout.write(f"{day} {table:22} {rows:12,} rows\n")
-            sys.stdout.flush()
-    except HistoryFaultError:
-        raise
-    except Exception as error:
-        raise UserError(f"{sentence_of(str(error))} (details: {written(error)})") from None
-    finally:
-        stop_session(spark)
+    with spark_session(args, SETTINGS) as spark:
+        try:
+            for table, day, rows in roll_up(spark, location, days, wall_clock_ms()):
+                sys.stdout.write(f"{day} {table:22} {rows:12,} rows\n")
+                sys.stdout.flush()
+        except HistoryFaultError:
+            raise
+        except Exception as error:
+            raise UserError(f"{sentence_of(str(error))} (details: {written(error)})") from None
     return 0

@@ -14,8 +14,7 @@ from statistics import median
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.fleet_file import read_fleet
-from counterpoise.app.opened_history import open_history
-from counterpoise.app.operator_history import trail_of
+from counterpoise.app.histories import open_history, trail_of
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import OperatorAction, cordoned

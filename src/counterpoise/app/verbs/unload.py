@@ -7,7 +7,7 @@ import sys
 from urllib.parse import quote
 
 from counterpoise.app.cluster_admin import ClusterAdmin
-from counterpoise.app.operator_history import trail_of
+from counterpoise.app.histories import trail_of
 from counterpoise.app.target import Target, with_target
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.pipeline.clock import wall_clock_ms

@@ -1,13 +1,25 @@
-"""The history in which a verb records an operator's actions."""
-
-from __future__ import annotations
+"""Histories that a verb reads, or in which it records what an operator does."""
 
 import sys
 
-from counterpoise.app.opened_history import history_at
+from counterpoise.app.errors import UserError
 from counterpoise.pipeline.drive.action_trail import ActionTrail
-from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.plain_files import names_below
+
+
+def history_at(uri: str) -> Location:
+    """The location of a history; raises `UserError` if there is none."""
+    location = open_location(uri)
+    if not names_below(location):
+        raise UserError(f"{location.address} is no history: nothing is in it")
+    return location
+
+
+def open_history(uri: str) -> TablesReader:
+    """The history, opened for reading; raises `UserError` if there is none."""
+    return TablesReader(history_at(uri))
 
 
 def trail_of(uri: str | None, *, may_be_new: bool = False) -> ActionTrail | None:

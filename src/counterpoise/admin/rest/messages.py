@@ -13,22 +13,20 @@ from counterpoise.admin import access, route
 from counterpoise.admin.errors import (
     RestError,
     conflict,
-    not_allowed,
     not_found,
     precondition_failed,
 )
-from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, number_of
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
     on_partitions,
-    partitions_of,
+    refuse_partitioned,
     require_subscription,
     stored,
     storing_topic,
 )
-from counterpoise.admin.rest.topics import TOPIC, path_of
+from counterpoise.admin.rest.topics import TOPIC
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker.face import (
@@ -37,9 +35,10 @@ from counterpoise.broker.face import (
     first_published_at,
     stored_message,
 )
-from counterpoise.names.topic import TopicName
 
 _EXAMINE = {"initialPosition": text("earliest", "latest"), "messagePosition": text()}
+
+_ONE_ONLY = "messages on a partitioned topic is not allowed, please try do it on specific topic"
 
 UNPACKED_MAX = 64 * 1024 * 1024
 """Bytes of a message that is decompressed, whatever its metadata says."""
@@ -53,8 +52,7 @@ async def peek(request: web.Request) -> web.Response:
     """One entry of a subscription's backlog, counted from 1; nothing is acknowledged."""
     number = number_of(request, "messagePosition")
     topic = await storing_topic(request)
-    if await partitions_of(request, topic):
-        raise _only_partitions("Peek messages on a partitioned topic is not allowed")
+    await refuse_partitioned(request, topic, f"Peek {_ONE_ONLY}")
     found = await require_subscription(request, topic)
     if number < 1:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
@@ -105,7 +103,7 @@ async def id_at(request: web.Request) -> web.Response:
 async def expire(request: web.Request) -> None:
     """Acknowledge for a subscription what is older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
-    if not await on_partitions(request, topic, None):
+    if not await on_partitions(request, topic):
         found = await require_subscription(request, topic)
         await found.expire(_before(age_s))
 
@@ -118,7 +116,7 @@ async def expire_for_all(request: web.Request) -> None:
     """Acknowledge for every subscription what is older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"
-    if not await _repeat(request, topic, "POST", tail):
+    if not await on_partitions(request, topic, tail):
         loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             await each.expire(_before(age_s))
@@ -128,28 +126,16 @@ async def expire_for_all(request: web.Request) -> None:
 async def truncate(request: web.Request) -> None:
     """Acknowledge everything for every subscription, so that it can be deleted."""
     topic = await storing_topic(request)
-    if not await _repeat(request, topic, "DELETE", "truncate"):
+    if not await on_partitions(request, topic, "truncate"):
         loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             each.skip(None)
 
 
-async def _repeat(request: web.Request, topic: TopicName, method: str, tail: str) -> bool:
-    """The same for every partition of a partitioned topic; False when it is none."""
-    partitions = await partitions_of(request, topic)
-    await ask_each(request, method, [f"{path_of(each)}/{tail}" for each in partitions])
-    return bool(partitions)
-
-
 async def _stored_topic(request: web.Request) -> PersistentTopic:
     topic = await storing_topic(request)
-    if await partitions_of(request, topic):
-        raise _only_partitions("Examine messages on a partitioned topic is not allowed")
+    await refuse_partitioned(request, topic, f"Examine {_ONE_ONLY}")
     return await stored(request, topic)
-
-
-def _only_partitions(why: str) -> RestError:
-    return not_allowed(f"{why}, please try do it on specific topic")
 
 
 def _before(age_s: int) -> int:

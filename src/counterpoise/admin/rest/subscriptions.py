@@ -88,7 +88,7 @@ async def create(request: web.Request) -> None:
         if error.code.name != "TopicNotFound":
             raise
         raise precondition_failed("Topic does not exist and cannot be auto-created") from None
-    if await on_partitions(request, topic, start):
+    if await on_partitions(request, topic, body=start):
         return
     await require_topic_owner(request, topic)
     loaded = await broker.topics.get(topic, create=True)
@@ -110,7 +110,7 @@ async def create(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a subscription; 412 while consumers are attached, unless ``force=true``."""
     topic = await topic_in_namespace(request)
-    if await on_partitions(request, topic, None):
+    if await on_partitions(request, topic):
         return
     found = await require_subscription(request, topic)
     if found.consumers and not flag(request, "force"):
@@ -123,10 +123,7 @@ async def skip(request: web.Request) -> None:
     """Acknowledge the next ``count`` entries of the backlog."""
     topic = await topic_in_namespace(request)
     count = number_of(request, "count")
-    if await partitions_of(request, topic):
-        raise not_allowed(
-            "Skip messages on a partitioned topic is not allowed",
-        )
+    await refuse_partitioned(request, topic, "Skip messages on a partitioned topic is not allowed")
     (await require_subscription(request, topic)).skip(count)
 
 
@@ -134,7 +131,7 @@ async def skip(request: web.Request) -> None:
 async def skip_all(request: web.Request) -> None:
     """Acknowledge the whole backlog."""
     topic = await topic_in_namespace(request)
-    if await on_partitions(request, topic, None):
+    if await on_partitions(request, topic):
         return
     (await require_subscription(request, topic)).skip(None)
 
@@ -144,7 +141,7 @@ async def reset_to_time(request: web.Request) -> None:
     """Go on with the first message published at or after a time (milliseconds)."""
     topic = await topic_in_namespace(request)
     at = number_of(request, "timestamp")
-    if await on_partitions(request, topic, None):
+    if await on_partitions(request, topic):
         return
     await (await require_subscription(request, topic)).seek_to_time(at)
 
@@ -153,10 +150,9 @@ async def reset_to_time(request: web.Request) -> None:
 async def reset_to_position(request: web.Request) -> None:
     """Go on with a message id; ``isExcluded`` starts after it."""
     topic, wanted = await topic_in_namespace(request), body_of(request)
-    if await partitions_of(request, topic):
-        raise not_allowed(
-            "Reset-cursor at position is not allowed for partitioned-topic",
-        )
+    await refuse_partitioned(
+        request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
+    )
     entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
     position = EARLIEST._replace(ledger_id=int(wanted["ledgerId"]), entry_id=entry)
     await (await require_subscription(request, topic)).seek_to(position)
@@ -212,10 +208,21 @@ async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicNam
     return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
 
 
-async def on_partitions(request: web.Request, topic: TopicName, body: Json) -> bool:
-    """Repeat the request on every partition of a partitioned topic; False when it is none."""
+async def refuse_partitioned(request: web.Request, topic: TopicName, why: str) -> None:
+    """Return for a topic without partitions; 405 with the reason for a partitioned one."""
+    if await partitions_of(request, topic):
+        raise not_allowed(why)
+
+
+async def on_partitions(
+    request: web.Request, topic: TopicName, tail: str = "", body: Json = None
+) -> bool:
+    """Repeat the request on every partition of a partitioned topic; False when it is none.
+
+    ``tail``: what follows the topic in the path; without it, the subscription and what follows it.
+    """
     partitions = await partitions_of(request, topic)
-    tail = request.rel_url.raw_path_qs.partition("/subscription/")[2]
-    paths = [f"{path_of(each)}/subscription/{tail}" for each in partitions]
+    tail = tail or f"subscription/{request.rel_url.raw_path_qs.partition('/subscription/')[2]}"
+    paths = [f"{path_of(each)}/{tail}" for each in partitions]
     await ask_each(request, request.method, paths, body=body)
     return bool(partitions)

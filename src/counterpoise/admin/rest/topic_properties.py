@@ -64,7 +64,7 @@ async def of_subscription(request: web.Request) -> web.Response:
 async def set_of_subscription(request: web.Request) -> None:
     """Note this of a subscription, and nothing that was noted before."""
     topic, properties = await topic_in_namespace(request), body_of(request) or {}
-    if not await on_partitions(request, topic, properties):
+    if not await on_partitions(request, topic, body=properties):
         (await require_subscription(request, topic)).note(properties)
 
 

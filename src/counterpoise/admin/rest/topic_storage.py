@@ -13,7 +13,9 @@ from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
     SUBSCRIPTION,
+    on_partitions,
     partitions_of,
+    refuse_partitioned,
     require_subscription,
     stored,
     storing_topic,
@@ -56,11 +58,8 @@ async def backlog_size(request: web.Request) -> web.Response:
 async def analyze(request: web.Request) -> web.Response:
     """How many entries and messages a subscription has before it."""
     topic = await storing_topic(request)
-    if await partitions_of(request, topic):
-        raise not_allowed(
-            "Analyze backlog on a partitioned topic is not allowed, please try do it on specific "
-            "topic partition",
-        )
+    why = "Analyze backlog on a partitioned topic is not allowed, please try do it on specific "
+    await refuse_partitioned(request, topic, f"{why}topic partition")
     found = await require_subscription(request, topic)
     survey_result = await survey(found.log, found.acks)
     return answer(
@@ -84,9 +83,7 @@ async def analyze(request: web.Request) -> web.Response:
 async def trim(request: web.Request) -> None:
     """Delete what every subscription is done with, now instead of before long."""
     topic = await storing_topic(request)
-    partitions = await partitions_of(request, topic)
-    await ask_each(request, "POST", [f"{path_of(each)}/trim" for each in partitions])
-    if not partitions:
+    if not await on_partitions(request, topic, "trim"):
         await (await stored(request, topic)).trim()
 
 
@@ -94,9 +91,7 @@ async def trim(request: web.Request) -> None:
 async def compact(request: web.Request) -> None:
     """Begin to compact a topic; 409 while a compaction of it runs."""
     topic = await storing_topic(request)
-    partitions = await partitions_of(request, topic)
-    await ask_each(request, "PUT", [f"{path_of(each)}/compaction" for each in partitions])
-    if partitions:
+    if await on_partitions(request, topic, "compaction"):
         return
     compaction = (await stored(request, topic)).compaction
     if compaction.is_running:
@@ -116,8 +111,7 @@ async def compaction_status(request: web.Request) -> web.Response:
 async def terminate(request: web.Request) -> web.Response:
     """Let nothing more be published, ever; the id of the last message."""
     topic = await storing_topic(request)
-    if await partitions_of(request, topic):
-        raise not_allowed("Termination of a partitioned topic is not allowed")
+    await refuse_partitioned(request, topic, "Termination of a partitioned topic is not allowed")
     await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     return answer(_id_json(topic, await broker_of(request).topics.terminate(topic)))

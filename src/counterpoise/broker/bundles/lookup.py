@@ -83,7 +83,7 @@ class LookupService:
             ) from None
 
     async def at_leader(self) -> LookupResult:
-        """The leader's address, for a topic that the leader serves whoever owns its bundle.
+        """The leader's address, for a topic that the leader serves although others own its bundle.
 
         Raises `BrokerError` (ServiceNotReady) while no broker leads.
         """

@@ -49,7 +49,7 @@ class NamespaceService:
         raise _not_served(topic)
 
     def goes_with_leader(self, topic: TopicName) -> bool:
-        """Whether the leader serves the topic, whoever owns its bundle."""
+        """Whether the leader serves the topic, whichever broker owns its bundle."""
         return self._leads is not None and str(topic) in SYSTEM_TOPICS
 
     def owns(self, topic: TopicName) -> bool:

@@ -36,7 +36,7 @@ class ClientListener:
         config: ConnectionConfig,
         background: BackgroundTasks | None = None,
     ) -> None:
-        """``background`` runs the requests; whoever created it stops it."""
+        """``background`` runs the requests; its creator stops it."""
         self._services = services
         self._config = config
         self._shared = SharedByConnections(config, background or BackgroundTasks(), services)

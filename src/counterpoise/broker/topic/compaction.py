@@ -100,7 +100,7 @@ class _NoSink:
     """The sink of a producer without a connection."""
 
     def settled(self, producer: object, count: int) -> None:
-        """Ignored: nobody waits for these entries."""
+        """Ignored: no client waits for these entries."""
 
 
 def _internal_producer(topic: PersistentTopic) -> Producer:

@@ -409,9 +409,13 @@ async def test_the_same_refusal_of_many_is_said_once(
     assert len(logged) == 1, logged
     assert "and 2 more: HTTP 503 not now" in logged[0]
     assert trouble(rows).startswith("none of 7 brokers gives its load")
+    gone = brokers.pop()
+    gone.away = True
     for broker in brokers:
         broker.silent = False
     rows = await collect.poll()
     seen.take(rows)
     assert trouble(rows) == ""
-    assert any("answers again" in sentence for sentence in logged)
+    [back] = [sentence for sentence in logged if sentence.endswith(" answers again")]
+    assert gone.name not in back
+    assert f"{gone.name} has left" in logged

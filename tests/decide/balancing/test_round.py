@@ -283,6 +283,26 @@ def test_reports_that_repeat_what_was_said_before_the_last_moves_are_waited_out(
         assert ("still report what they did before the last moves" in waits) is not due, waits
 
 
+@pytest.mark.parametrize(
+    ("left", "after_s", "due"),
+    [(0, 30, False), (0, 180, False), (0, 181, True), (4, 30, False), (5, 30, True), (6, 30, True)],
+)
+def test_a_round_waits_for_bundles_that_a_broker_which_has_restarted_does_not_report_yet(
+    left: int, after_s: int, due: bool
+) -> None:
+    """It answers at once, and seems to carry nothing until it measures rates again."""
+    options = BalanceOptions(interval_minutes=1)
+    mine = {f"t/n/0x0{number}000000_0x0{number + 1}000000": 100.0 for number in range(6)}
+    other = {"t/m/0x00000000_0xffffffff": 600.0}
+    began = fold(FoldState.empty(), Batch.of(poll(0, {"b1:80": mine, "b2:80": other})))
+    reported = dict([*mine.items()][:left])
+    polls = {"b1:80": reported, "b2:80": other}
+    state = fold(began, Batch.of(poll(after_s, polls, every_ms=1000)))
+    assert is_due(state, RoundMemory(), options) is due
+    waits = waits_for(state, RoundMemory(), options)
+    assert ("no broker reports since" in waits) is not due, waits
+
+
 def test_imbalance_is_the_largest_over_the_mean_less_one() -> None:
     assert imbalance([3.0, 0.0, 0.0]) == 2.0
     assert imbalance([2.0, 2.0]) == 0.0

@@ -10,6 +10,9 @@ from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import RATES
 
+UNREPORTED_MOST = 0.1
+"""The part of the load that may be in no broker's report while a round is made."""
+
 
 def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether a round is due in this state."""
@@ -18,6 +21,7 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
         poll_id > 0
         and is_time(poll_id, memory, options)
         and not unmeasured(poll_id, traffic(state), memory, options)
+        and not is_incomplete(state, options)
     )
 
 
@@ -42,6 +46,12 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
             f"the next round waits for {', '.join(same)}, which still report what they did before "
             "the last moves (statsUpdateFrequencyInSecs)"
         )
+    if is_incomplete(state, options):
+        return (
+            f"the next round waits for bundles that carried more than {UNREPORTED_MOST:.0%} of the "
+            "load and that no broker reports since: a broker that has just got them measures them "
+            f"within {options.stats_s} s (statsUpdateFrequencyInSecs)"
+        )
     return ""
 
 
@@ -58,6 +68,22 @@ def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> boo
     """Whether rounds are enabled, and reports already show the effect of the last moves."""
     settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
     return options.enabled and options.shedding_enabled and settled
+
+
+def is_incomplete(state: FoldState, options: BalanceOptions) -> bool:
+    """Whether reports lack bundles that carried much of the load a moment ago.
+
+    A broker that has just started, or has just taken bundles over, reports them when it measures
+    rates the next time: until then it seems to carry nothing, and would be given more.
+    """
+    averages = state.averages
+    load = averages["short_msg_throughput_in"] + averages["short_msg_throughput_out"]
+    since_ms = newest_poll(state) - options.unreported_ms
+    lately = np.flatnonzero(averages["seen_at_ms"] >= since_ms)
+    reported = set(state.served["bundle"].tolist())
+    names = averages["bundle"]
+    lacking = [row for row in lately.tolist() if names[row] not in reported]
+    return bool(load[lacking].sum() > UNREPORTED_MOST * load[lately].sum())
 
 
 def traffic(state: FoldState) -> dict[str, float]:

@@ -59,6 +59,15 @@ class BalanceOptions:
         return 2000 * self.stats_s
 
     @property
+    def unreported_ms(self) -> int:
+        """Milliseconds for which a round waits for a bundle that no broker reports any more.
+
+        Its last report is up to one measurement old, Pulsar misses a broker that died after half a
+        minute, and the next owner reports it a measurement later.
+        """
+        return 3000 * self.stats_s
+
+    @property
     def leave_alone_ms(self) -> int:
         """Milliseconds for which a moved bundle is left alone."""
         return self.grace_minutes * 60_000 if self.grace_ms is None else self.grace_ms

@@ -40,8 +40,11 @@ class PollLog:
             alike[gaps[name].replace(name, "the broker")].append(name)
         for reason, those in sorted(alike.items()):
             self._log(f"no load report from {names(those)}: {reason}")
-        if back := self._gaps.keys() - gaps.keys():
-            self._log(f"{names(back)} answers again, or has left")
+        back = self._gaps.keys() - gaps.keys()
+        listed = brokers | {"the cluster"}
+        for those, what in ((back & listed, "answers again"), (back - listed, "has left")):
+            if those:
+                self._log(f"{names(those)} {what}")
         self._gaps = gaps
 
     def _log_managers(self, rows: ReportRows, of_brokers: Column) -> None:

@@ -222,6 +222,15 @@ def test_a_broker_that_serves_no_lookups_is_said_to_need_a_restart() -> None:
     assert found.advice.startswith("restart it")
 
 
+def test_a_broker_that_starts_is_no_alarm_until_that_has_taken_minutes() -> None:
+    starting = replace(SILENT, silent={"b1:80": "no channel"}, starting=frozenset({"b1:80"}))
+    assert not lasting(starting, 30)
+    [found] = lasting(starting, 31)
+    assert "refuses lookups: its bundle state channel" in found.sentence
+    assert "hang" not in found.sentence
+    assert found.advice == "restart it"
+
+
 def test_heartbeats_are_unowned_when_their_broker_ends() -> None:
     own = "pulsar/b1:80/0x00000000_0xffffffff"
     before = replace(WELL, owned={"b1:80": {own: OwnedBundle()}, "b2:80": {}}, carried={own: 5.0})

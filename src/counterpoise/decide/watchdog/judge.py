@@ -37,7 +37,7 @@ def judge(
     lasting = tuple(
         _lasted(each, since[key], cluster.now_ms)
         for key, each in sorted(suspects.items())
-        if cluster.now_ms - since[key] >= _patience(each.kind, options)
+        if cluster.now_ms - since[key] >= _patience(each, cluster, options)
     )
     recorded = tuple(each for each in lasting if _is_of_channel(each))
     if cluster.records is None:
@@ -88,8 +88,14 @@ def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory
     return max(first, now.moved_at_ms) if suspect.kind == "leader-does-not-shed" else first
 
 
-def _patience(kind: str, options: WatchdogOptions) -> int:
-    return options.shed_patience_ms if kind == "leader-does-not-shed" else options.patience_ms
+def _patience(
+    suspect: WatchdogFinding, cluster: ClusterObservation, options: WatchdogOptions
+) -> int:
+    if suspect.subject in cluster.starting:
+        return options.start_patience_ms
+    if suspect.kind == "leader-does-not-shed":
+        return options.shed_patience_ms
+    return options.patience_ms
 
 
 def _lasted(finding: WatchdogFinding, since_ms: int, now_ms: int) -> WatchdogFinding:
@@ -190,7 +196,9 @@ def _unowned(
         yield WatchdogFinding(
             "not-serving", broker, cluster.now_ms,
             f"{broker}{owns or ' is listed and'} {_silence(cluster, broker, reason)}{leads}",
-            advice="restart it, or end its session: its bundles go to other brokers then",
+            advice="restart it"
+            if broker in cluster.starting
+            else "restart it, or end its session: its bundles go to other brokers then",
             cause=broker,
         )  # fmt: skip
 
@@ -198,6 +206,11 @@ def _unowned(
 def _silence(cluster: ClusterObservation, broker: str, reason: str) -> str:
     if broker in cluster.without_lookups:
         return "answers, but serves no lookups: clients that connect to it hang"
+    if broker in cluster.starting:
+        return (
+            "answers, but refuses lookups: its bundle state channel "
+            "(loadbalancer-service-unit-state) has not started, so it serves no client"
+        )
     return f"does not answer ({reason})"
 
 

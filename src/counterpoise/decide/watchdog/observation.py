@@ -34,6 +34,8 @@ class ClusterObservation:
     """Listed brokers that did not answer, and why."""
     without_lookups: frozenset[str] = frozenset()
     """Those of the silent ones that answer, and serve no lookups."""
+    starting: frozenset[str] = frozenset()
+    """Those of the silent ones that refuse lookups: their state channel has not started."""
     owned: Mapping[str, Mapping[str, OwnedBundle]] = field(default_factory=dict)
     """By broker that answered: its bundles, as it says itself."""
     carried: Mapping[str, float] = field(default_factory=dict)
@@ -73,6 +75,8 @@ class WatchdogOptions:
 
     patience_ms: int = 30_000
     """How long something has to look wrong: a bundle on its way looks so for a moment."""
+    start_patience_ms: int = 300_000
+    """How long a broker's bundle state channel may take to start; on a busy machine, minutes."""
     idle_after_ms: int = 600_000
     """A bundle that carried nothing for so long is not missed."""
     shed_patience_ms: int = 900_000

@@ -42,9 +42,10 @@ class PollLog:
             self._log(f"no load report from {names(those)}: {reason}")
         back = self._gaps.keys() - gaps.keys()
         listed = brokers | {"the cluster"}
-        for those, what in ((back & listed, "answers again"), (back - listed, "has left")):
-            if those:
-                self._log(f"{names(those)} {what}")
+        if again := back & listed:
+            self._log(f"{names(again)} answers again")
+        if gone := back - listed:
+            self._log(f"{names(gone)} has left")
         self._gaps = gaps
 
     def _log_managers(self, rows: ReportRows, of_brokers: Column) -> None:

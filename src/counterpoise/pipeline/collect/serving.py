@@ -20,7 +20,6 @@ CHANNEL_NOT_STARTED: Final = (
     "it serves no lookups: its bundle state channel (loadbalancer-service-unit-state) has not "
     "started; if that lasts for minutes, restart it"
 )
-LOOKUP_FAULTS: Final = frozenset({SERVES_NO_LOOKUPS, CHANNEL_NOT_STARTED})
 PROBE: Final = "counterpoise-asks-"
 """How the name of a topic begins that is looked up and is never created."""
 _NOT_STARTED: Final = b"Invalid channel state"

@@ -10,7 +10,7 @@ from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObser
 from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
-from counterpoise.pipeline.collect.serving import LOOKUP_FAULTS
+from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, SERVES_NO_LOOKUPS
 from counterpoise.pipeline.collect.settings import leader_by, settings_of, sheds
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
@@ -65,7 +65,10 @@ class Looker:
             brokers=tuple(sorted({*answering, *silent})),
             silent=silent,
             without_lookups=frozenset(
-                broker for broker, note in silent.items() if note in LOOKUP_FAULTS
+                broker for broker, note in silent.items() if note == SERVES_NO_LOOKUPS
+            ),
+            starting=frozenset(
+                broker for broker, note in silent.items() if note == CHANNEL_NOT_STARTED
             ),
             owned=owned,
             carried=dict(

@@ -23,7 +23,7 @@ _INNER = Inner()
 @dataclass(frozen=True, slots=True)
 class Outer:
     flag: bool = option(True, conf="aFlag", why="a switch")
-    count: int = option(3, conf="aCount", low=0, why="a count", aliases=("oldCount",))
+    count: int = option(3, conf="aCount", low=0, why="a count")
     big: int = option(1, conf="aLong", high=INT64_MAX, why="a long")
     speed: float | None = option(None, conf="aSpeed", low=0.0, kind=float, why="maybe a number")
     names: tuple[str, ...] = option(("x",), conf="someNames", why="a list")
@@ -51,11 +51,6 @@ def test_values_of_every_kind():
         },
     )
     assert read == Outer(False, 2147483647, INT64_MAX, 1000.0, ("a", "b", "c"), "off", Inner(1.0))
-
-
-def test_an_older_name_counts_while_the_name_itself_is_absent():
-    assert from_conf(Outer, {"oldCount": "5"}).count == 5
-    assert from_conf(Outer, {"oldCount": "5", "aCount": "6"}).count == 6
 
 
 @pytest.mark.parametrize(

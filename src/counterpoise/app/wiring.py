@@ -94,7 +94,7 @@ def config_of(
     Names of Pulsar's broker.conf that no broker here reads are skipped. Raises :class:`ConfigError`
     for any other name, and for an invalid value.
     """
-    known = {name for each in all_options(BrokerConfig) for name in (each.conf, *each.aliases)}
+    known = {each.conf for each in all_options(BrokerConfig)}
     if others := settings.keys() - known:
         # Only then: the table imports every room, and a cluster should start at once.
         from counterpoise.app.settings.table import check_names

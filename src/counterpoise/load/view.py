@@ -7,7 +7,7 @@ name.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from operator import le
@@ -282,15 +282,12 @@ def _by_name(
     return tuple(map(names.__getitem__, order.tolist())), columns.take(order), rank[rows]
 
 
-def movable_mask(bundles: Sequence[str], bound: Callable[[str], bool] = bound_to_broker) -> Masks:
-    """Which bundles a shedder may touch: all but those of a namespace bound to one broker.
-
-    ``bound`` says whether a namespace is such a one; by default the rule of 4.0.7.
-    """
+def movable_mask(bundles: Sequence[str]) -> Masks:
+    """Which bundles a shedder may touch: all but those of a namespace bound to one broker."""
     mask = np.ones(len(bundles), dtype=np.bool_)
     maybe = np.fromiter(map(str.startswith, bundles, repeat(BOUND_TENANTS)), np.bool_, len(bundles))
     for index in np.flatnonzero(maybe).tolist():
-        mask[index] = not bound(bundle_namespace(bundles[index]))
+        mask[index] = not bound_to_broker(bundle_namespace(bundles[index]))
     return mask
 
 

@@ -56,13 +56,13 @@ def _flips() -> tuple[tuple[int, int], ...]:
     return tuple(rows[height] for height in sorted(rows, reverse=True))
 
 
-def murmur3_32(data: bytes, seed: int = 0) -> int:
+def murmur3_32(data: bytes) -> int:
     """Murmur3 x86 32-bit with the sign bit cleared, as Pulsar's ``Murmur3_32Hash`` has it.
 
     0 to 0x7fffffff. Routes a key to a partition (modulo the number of partitions).
     """
     length = len(data)
-    state = seed
+    state = 0
     # The last one to three bytes are mixed in like a word, but without the rotation after it.
     for word in unpack(f"<{length >> 2}I", data[: length & ~3]):
         block = (word * _C1) & _MASK32
@@ -75,12 +75,3 @@ def murmur3_32(data: bytes, seed: int = 0) -> int:
     state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _MASK32
     state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _MASK32
     return (state ^ (state >> 16)) & 0x7FFFFFFF
-
-
-STICKY_RANGE_SIZE = 65536
-"""Slots of a Key_Shared subscription (``StickyKeyConsumerSelector.DEFAULT_RANGE_SIZE``)."""
-
-
-def sticky_key_hash(key: bytes, *, range_size: int = STICKY_RANGE_SIZE) -> int:
-    """Slot of a Key_Shared message key, 0 to ``range_size`` - 1, before 0 is reserved."""
-    return murmur3_32(key) % range_size

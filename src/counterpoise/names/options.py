@@ -60,8 +60,6 @@ class Option:
     choices: tuple[str, ...]
     dynamic: bool
     """Whether Pulsar lets it change while the broker runs."""
-    aliases: tuple[str, ...]
-    """Older names, read when the name itself is absent."""
     deprecated: bool
     blank_is_none: bool = False
     """Whether a blank value says "none" instead of keeping the default."""
@@ -145,7 +143,6 @@ def option(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     dynamic: bool = False,
-    aliases: tuple[str, ...] = (),
     deprecated: bool = False,
     kind: type | None = None,
     blank_is_none: bool = False,
@@ -170,7 +167,6 @@ def option(
         high,
         choices,
         dynamic,
-        aliases,
         deprecated,
         blank_is_none,
         secret,
@@ -208,10 +204,8 @@ def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] 
     lines = lines or {}
     read: dict[str, Any] = {}
     for name, each in options_of(cls):
-        for key in (each.conf, *each.aliases):
-            if key in values:
-                read[name] = each.parse(values[key], lines.get(key))
-                break
+        if each.conf in values:
+            read[name] = each.parse(values[each.conf], lines.get(each.conf))
     for name, inner in sections_of(cls):
         read[name] = from_conf(inner, values, lines)
     return cls(**read)

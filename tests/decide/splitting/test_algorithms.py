@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.splitting.algorithms import ALGORITHMS, FORCED_POSITIONS, algorithm
+from counterpoise.decide.splitting.algorithms import ALGORITHMS, algorithm
 from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
 from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, TopicPoint
 from counterpoise.names.bundle import BundleRange
@@ -103,10 +103,6 @@ def test_positions_outside_are_no_split():
 def test_no_positions_are_named():
     request = SplitRequest(HALF, [TopicPoint(5), TopicPoint(6)])
     assert POSITIONS(request, SplitOptions()).rule == "no_positions"
-
-
-def test_forced_positions_cut_an_empty_bundle():
-    assert FORCED_POSITIONS(SplitRequest(HALF, [], [9]), SplitOptions()).boundaries == (9,)
 
 
 def test_positions_of_the_documents():

@@ -75,7 +75,7 @@ def dynamic_settings() -> list[Option]:
     read = [entry.option for entry in table().values() if entry.option.dynamic]
     known = {each.conf for each in read}
     return read + [
-        Option(each.name, each.default, str, "", "", None, None, (), True, (), False)
+        Option(each.name, each.default, str, "", "", None, None, (), True, False)
         for each in pulsar_settings().values()
         if each.dynamic and each.name not in known
     ]

@@ -89,9 +89,7 @@ def broker_conf_names() -> frozenset[str]:
 @cache
 def known_names() -> frozenset[str]:
     """Every name that this product or Pulsar's broker.conf knows."""
-    options = [entry.option for entry in table().values()]
-    ours = {name for each in options for name in (each.conf, *each.aliases)}
-    return frozenset(ours | broker_conf_names())
+    return frozenset({entry.option.conf for entry in table().values()} | broker_conf_names())
 
 
 def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> None:
@@ -105,9 +103,8 @@ def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> Non
     options = [entry.option for entry in table().values()]
     options += [option for cls in own for option in all_options(cls)]
     for option in options:
-        for name in (option.conf, *option.aliases):
-            if name in settings:
-                option.parse(settings[name])
+        if option.conf in settings:
+            option.parse(settings[option.conf])
 
 
 def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
@@ -129,5 +126,4 @@ def unknown(names: Iterable[str], own: Iterable[type] = ()) -> list[str]:
 
 
 def _known_with(own: Iterable[type]) -> frozenset[str]:
-    options = [option for settings in own for option in all_options(settings)]
-    return known_names() | {name for each in options for name in (each.conf, *each.aliases)}
+    return known_names() | {option.conf for settings in own for option in all_options(settings)}

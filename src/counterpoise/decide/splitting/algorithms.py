@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.positions import specified_positions_divide
@@ -18,9 +17,6 @@ ALGORITHMS: Mapping[str, SplitAlgorithm] = {
     "specified_positions_divide": specified_positions_divide,
     "flow_or_qps_equally_divide": flow_or_qps_equally_divide,
 }
-
-FORCED_POSITIONS: SplitAlgorithm = partial(specified_positions_divide, force=True)
-"""Positions for a bundle that may be empty; ``specified_positions_divide_force`` inside Pulsar."""
 
 
 def algorithm(name: str | None, options: SplitOptions) -> SplitAlgorithm:

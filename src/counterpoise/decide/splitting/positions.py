@@ -6,20 +6,17 @@ from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, too_few_topics
 
 
-def specified_positions_divide(
-    request: SplitRequest, options: SplitOptions, *, force: bool = False
-) -> SplitPoints:
+def specified_positions_divide(request: SplitRequest, options: SplitOptions) -> SplitPoints:
     """The positions that lie strictly inside the range, rising.
 
     Parity: ``SpecifiedPositionsBundleSplitAlgorithm``; no positions at all is its
-    IllegalArgumentException, here the rule ``no_positions``. ``force`` cuts even a bundle with one
-    topic or none, as Pulsar does inside. Quirk kept: a position given twice stays twice, and the
-    split itself is then refused.
+    IllegalArgumentException, here the rule ``no_positions``. Quirk kept: a position given twice
+    stays twice, and the split itself is then refused.
     """
     del options
     if not request.positions:
         return SplitPoints((), "no_positions", "no positions were given; name at least one")
-    if len(request.topics) <= 1 and not force:
+    if len(request.topics) <= 1:
         return too_few_topics(len(request.topics))
     lower, upper = request.bundle.lower, request.bundle.upper
     inside = tuple(sorted(point for point in request.positions if lower < point < upper))

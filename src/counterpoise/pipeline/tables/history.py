@@ -42,7 +42,6 @@ from counterpoise.pipeline.tables.schema import (
     DAY,
     FOLD_STATE,
     JOURNAL,
-    REPORTS,
     TABLES,
     statistics_of,
 )
@@ -68,10 +67,6 @@ class TablesReader:
             actions = pa.table(handle.get_add_actions(flatten=True))
         found = [each for each in _data_files(table, actions) if each.last_poll > after]
         return sorted(found, key=lambda each: (each.first_poll, each.last_poll, each.path))
-
-    def newest_poll(self, table: str = REPORTS) -> int:
-        """The last poll of a table; 0 when it is empty."""
-        return max((each.last_poll for each in self.files(table)), default=0)
 
     def version(self, table: str) -> int:
         """The version of a table; -1 if there is none."""

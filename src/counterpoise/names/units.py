@@ -14,3 +14,8 @@ def bytes_text(per_second: float) -> str:
 def byte_scale(largest: float) -> tuple[float, str]:
     """The divisor and the unit for an axis of bytes/s whose largest value is `largest`."""
     return next(((size, unit) for unit, size in _SIZES if largest >= size), (1.0, "B/s"))
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something, such as `1 move` or `1,200 moves`."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, PlanStep, SplitAdvice
-from counterpoise.names.units import bytes_text
+from counterpoise.names.units import bytes_text, counted
 
 BROKERS_MOST = 20
 NOT_DONE_MOST = 20
@@ -13,13 +13,13 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
     """A plan as lines of text."""
     yield (
         f"plan {plan.id} by {plan.strategy} and {plan.placement}, from {plan.source}: "
-        f"{_count(len(plan.steps), 'move')}, imbalance {plan.before.imbalance:.2f} -> "
+        f"{counted(len(plan.steps), 'move')}, imbalance {plan.before.imbalance:.2f} -> "
         f"{plan.after.imbalance:.2f}"
     )
     cost = plan.cost
     if plan.steps:
         yield (
-            f"cost: {_count(cost.topics, 'topic')} and {cost.connections:,} producers and "
+            f"cost: {counted(cost.topics, 'topic')} and {cost.connections:,} producers and "
             f"consumers moved, {bytes_text(cost.bytes_per_s)} among them; about "
             f"{cost.seconds:.1f} s with {plan.at_once} at a time ({plan.took.seconds:.1f} s each, "
             f"{plan.took.quickest_s:.1f} to {plan.took.slowest_s:.1f} s, {plan.took.basis})"
@@ -55,7 +55,7 @@ def step_lines(number: int, step: PlanStep) -> Iterator[str]:
     cost = step.cost
     yield (
         f"{number:>3}. {step.bundle}: {step.source} -> {step.destination}  "
-        f"({bytes_text(cost.bytes_per_s)}, {_count(cost.topics, 'topic')}, {cost.connections:,} "
+        f"({bytes_text(cost.bytes_per_s)}, {counted(cost.topics, 'topic')}, {cost.connections:,} "
         f"connections; imbalance then {step.imbalance_after:.2f})"
     )
     yield f"     {step.why}; {step.placement}"
@@ -108,7 +108,3 @@ def _pairs(before: BrokerLoad, after: BrokerLoad) -> Iterator[str]:
     for now, then in pairs:
         yield now
         yield f"-> {then}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -18,8 +18,6 @@ from counterpoise.pipeline.prometheus.source import (
 )
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
-POINTS_MOST: Final = 11_000
-"""Moments of one query, by Prometheus's own limit."""
 BODY_MOST: Final = 512 << 20
 """Bytes of one answer."""
 OUTLINE_POINTS: Final = 200

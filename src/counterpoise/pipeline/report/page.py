@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from counterpoise.names.units import counted
 from counterpoise.pipeline.page.render import render
 from counterpoise.pipeline.report import plots
 from counterpoise.pipeline.report.recorded_days import MOVED, RecordedDays
@@ -47,8 +48,8 @@ def summary_of(shown: RecordedDays) -> list[str]:
     ]
     if shown.moves:
         failed = len(shown.moves) - len(shown.moved)
-        text = f"{_count(len(shown.moved), 'bundle')} moved"
-        text += f", {_count(failed, 'move')} failed" if failed else ", no move failed"
+        text = f"{counted(len(shown.moved), 'bundle')} moved"
+        text += f", {counted(failed, 'move')} failed" if failed else ", no move failed"
         if shown.gain is not None:
             text += (
                 f"; in the ten minutes after a move the ratio was {abs(shown.gain):.2f} "
@@ -69,14 +70,10 @@ def summary_of(shown: RecordedDays) -> list[str]:
         sentences.append("Nothing is missing in the record.")
     else:
         sentences.append(
-            f"Brokers did not answer {_count(missing, 'time')}, and the record was interrupted "
-            f"{_count(len(silent), 'time')}."
+            f"Brokers did not answer {counted(missing, 'time')}, and the record was interrupted "
+            f"{counted(len(silent), 'time')}."
         )
     return sentences
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _relief(move: dict[str, Any]) -> float:

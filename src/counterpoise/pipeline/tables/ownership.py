@@ -21,8 +21,6 @@ from counterpoise.pipeline.tables.reports import newest_poll
 from counterpoise.pipeline.tables.schema import MOMENT, OWNERSHIP_CHANGES, SCHEMAS
 
 _REPORTED = ("bundle", "broker", "report_at_ms")
-CHANGES_READ = ("poll_id", "kind", *_REPORTED)
-"""The columns of a poll that changes of owners are found by."""
 
 
 class BundleOwners:
@@ -58,7 +56,7 @@ class BundleOwners:
             writer.commit(OWNERSHIP_CHANGES, [file])
 
     def changes(self, poll: Table) -> pa.Table:
-        """The rows of one poll, of which `CHANGES_READ` is looked at.
+        """The rows of one poll, by its `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`.
 
         Of two brokers that report a bundle the one whose report is newer has it, and of two of the
         same time the one that did not have it: the other was asked before the bundle moved.

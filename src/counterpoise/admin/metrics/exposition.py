@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
 
 from counterpoise.admin.metrics import balancing, broker, limits, topics
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
 from counterpoise.admin.metrics.sample import Labels, MetricSample
 from counterpoise.admin.packed import Packed
 from counterpoise.broker.face import BrokerFace, WorkBudget
-
-if TYPE_CHECKING:
-    from prometheus_client.metrics_core import Metric
 
 FIGURES_IN_A_TURN = 500
 """How many are looked at before others have their turn: a millisecond or two."""
@@ -70,18 +66,8 @@ def _written(labels: Labels) -> str:
 
 def _heading(name: str) -> str:
     """A series' name, meaning and type. Pulsar's are all gauges, its totals too."""
-    from prometheus_client import CollectorRegistry, generate_latest
-    from prometheus_client.metrics_core import Metric
-
-    counts = is_counter(name)
-    registry = CollectorRegistry(auto_describe=False)
-    family = Metric(
-        name.removesuffix("_total") if counts else name,
-        MEANINGS.get(name, ""),
-        "counter" if counts else "gauge",
-    )
-    registry.register(_Collected(family))
-    return generate_latest(registry).decode()
+    kind = "counter" if is_counter(name) else "gauge"
+    return f"# HELP {name} {MEANINGS.get(name, '')}\n# TYPE {name} {kind}\n"
 
 
 def content_type() -> str:
@@ -89,13 +75,3 @@ def content_type() -> str:
     from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
     return CONTENT_TYPE_PLAIN_0_0_4
-
-
-class _Collected:
-    """A series without samples, as a collector."""
-
-    def __init__(self, family: Metric) -> None:
-        self._family = family
-
-    def collect(self) -> list[Metric]:
-        return [self._family]

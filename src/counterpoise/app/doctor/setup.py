@@ -13,7 +13,6 @@ from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 
-SIMPLE = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 TRANSFER_SHEDDER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
 AVG_SHEDDER = IMPL + "AvgShedder"

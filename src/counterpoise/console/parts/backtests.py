@@ -21,7 +21,7 @@ class Backtests:
         self._session = session
         self._shown: object = None
         with section("Backtests"):
-            self._how = Text("p", HOW, "quiet")
+            Text("p", HOW, "quiet")
             self._choice = (
                 ui.select({}, on_change=self.show)
                 .props('dense outlined options-dense aria-label="Which backtest"')

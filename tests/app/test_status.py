@@ -1,0 +1,94 @@
+"""What ``counterpoise status`` says to a person: the last look and round, and the last hour."""
+
+from dataclasses import replace
+
+import pytest
+
+from counterpoise.app.verbs.status import actions_json, actions_text, sentences
+from counterpoise.decide.balancing.approval import HOUR_MS
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
+from counterpoise.pipeline.tables.control import Control, Wish
+from counterpoise.pipeline.tables.status import BalancerStatus, LastPoll, LastRound
+
+NOW = 1_700_000_000_000
+FOUND = BalancerStatus(
+    "file:///h",
+    NOW,
+    Control(Wish.PAUSE, NOW - 5000, "a release"),
+    LastPoll(NOW - 119_000, 3, {"b4:80": "HTTP 503"}, "cannot connect"),
+    LastRound(NOW - 120_000, "ThresholdShedder", 0.456, 2, tuple("abcde"), False),
+    {"failed": 4, "moved": 3},
+    (1.0, 2.0, 9.0),
+    {"too many an hour": 7},
+    tuple((f"t/n/{number}", "HTTP 500") for number in range(4)),
+    {"b4:80": (6, "HTTP 503")},
+)
+
+
+def test_everything_that_is_known_is_a_line_in_its_order() -> None:
+    assert sentences(FOUND) == [
+        "history file:///h",
+        "paused since 2023-11-14 22:13:15 UTC: a release (counterpoise control)",
+        "last look 119 s ago (2023-11-14 22:11:21 UTC): 3 brokers reported their load",
+        "  the cluster did not answer: cannot connect",
+        "  no load report from b4:80: HTTP 503",
+        "last round 2 min ago (2023-11-14 22:11:20 UTC): 2 moves by ThresholdShedder, "
+        "imbalance 0.46, under way or cut off",
+        "  not done: a",
+        "  not done: b",
+        "  not done: c",
+        "  and 2 more (--json)",
+        "moves of the last hour: 4 failed, 3 moved",
+        "  each took 2.0 s in the median, 9.0 s at most",
+        "  withheld 7: too many an hour",
+        "  failed t/n/0: HTTP 500",
+        "  failed t/n/1: HTTP 500",
+        "  failed t/n/2: HTTP 500",
+        "gaps of the last hour: b4:80, 6 polls, lately: HTTP 503",
+    ]
+
+
+def test_of_a_history_without_anything_that_is_said() -> None:
+    assert sentences(BalancerStatus("h", NOW, Control(), None, None)) == [
+        "history h",
+        "no look at the cluster yet",
+        "no round of decisions yet",
+        "moves of the last hour: none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-3, "0 s ago"),
+        (119, "119 s ago"),
+        (120, "2 min ago"),
+        (7199, "119 min ago"),
+        (7200, "2 h ago"),
+        (172_799, "47 h ago"),
+        (172_800, "2 days ago"),
+    ],
+)
+def test_how_long_ago_is_said_in_the_largest_unit_of_which_there_are_two(
+    seconds: int, said: str
+) -> None:
+    poll = LastPoll(NOW - 1000 * seconds, 1, {}, "")
+    assert sentences(replace(FOUND, poll=poll))[2].startswith(f"last look {said} (")
+
+
+def test_what_was_done_by_hand_in_the_last_hour_is_said_and_what_is_cordoned_ever_since() -> None:
+    def moved(status: str) -> ActionMove:
+        return ActionMove("t/n/1", "b1:80", "b2:80", status, NOW, NOW)
+
+    drain = OperatorAction(ActionKind.DRAIN, NOW - HOUR_MS - 1, "ann", "disks", "b1:80")
+    moves = (moved("moved"), moved("failed"), moved("moved"))
+    unload = OperatorAction(ActionKind.UNLOAD, NOW - HOUR_MS, "bob", moves=moves, ended_ms=NOW)
+    split = OperatorAction(ActionKind.SPLIT, NOW, "eve", "hot", ended_ms=0)
+    assert actions_text([drain, unload, split], NOW) == [
+        "cordoned: b1:80, drained by ann: disks (counterpoise refill b1:80, or counterpoise drain "
+        "b1:80 --release)",
+        "by hand: unload by bob: 1 failed, 2 moved",
+        "by hand: split by eve (hot): no move, under way or cut off",
+    ]
+    figures = actions_json([drain, unload, split], NOW)
+    assert figures == {"cordoned": ["b1:80"], "actions": [unload.to_json(), split.to_json()]}

@@ -32,10 +32,11 @@ def moment(at_s: float, *throughputs: float) -> Moment:
 
 def evened_out() -> DemoRecord:
     """Two brokers: uneven for ten seconds, even afterwards."""
-    record = DemoRecord(began_s=0.0, first_round_s=9.0, decided_at_s=10.0)
+    record = DemoRecord(began_s=0.0, first_round_s=9.0, decided_at_s=10.0, newest_round=16)
     record.moments = [
         moment(s, 30.0, 10.0) if s <= 10 else moment(s, 21.0, 19.0) for s in range(25)
     ]
+    record.decisions = {"1": {"poll_id": 10}}
     record.outcomes = {"1": {"status": "moved"}}
     record.moved_at_s = {"1": 10.0}
     return record
@@ -74,6 +75,9 @@ def test_it_is_over_when_it_is_even_and_quiet_or_when_the_time_is_up() -> None:
     record = evened_out()
     assert not is_over(record, 17.0, options)
     assert is_over(record, 18.0, options)
+    record.newest_round = 10  # no round has looked at what the moves came to
+    assert not is_over(record, 18.0, options)
+    record.newest_round = 16
     record.moments = record.moments[:9]  # still uneven
     assert not is_over(record, 128.0, options)
     assert is_over(record, 129.0, options)

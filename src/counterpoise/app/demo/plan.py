@@ -48,7 +48,7 @@ class DemoOptions:
     spark_s: float = 240.0
     """Longest time until that first round: a busy machine takes its time to start Spark."""
     settle_s: float = 8.0
-    """The load ends when the imbalance has halved, and nothing was decided, for so long."""
+    """The load ends when the imbalance has halved, and a round decided nothing, for so long."""
     drain_s: float = 30.0
     """Longest time for the last messages to arrive."""
     picture: Path = Path("counterpoise-demo.png")

@@ -97,7 +97,7 @@ def _watch(
     names: dict[str, str],
     options: DemoOptions,
 ) -> None:
-    """Show what happens until the load is even and nothing moves, or the time is up."""
+    """Show what happens until the pipeline moves no more, or the time is up."""
     record, tick = watcher.record, threading.Event()
     while True:
         news = watcher.look()
@@ -121,4 +121,5 @@ def is_over(record: DemoRecord, elapsed: float, options: DemoOptions) -> bool:
     if elapsed - record.first_round_s >= options.limit_s:
         return True
     quiet = elapsed - record.decided_at_s >= options.settle_s
-    return bool(record.moves) and quiet and record.now <= record.before * FALL
+    even = record.is_content and record.now <= record.before * FALL
+    return bool(record.moves) and quiet and even

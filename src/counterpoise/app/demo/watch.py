@@ -67,6 +67,15 @@ class DemoRecord:
     first_round_s: float | None = None
     """When the pipeline decided for the first time, be it to do nothing."""
 
+    newest_round: int = 0
+    """The poll of the pipeline's latest round; 0 before the first."""
+
+    @property
+    def is_content(self) -> bool:
+        """Whether a round after the latest decision decided nothing."""
+        decided = (int(row["poll_id"]) for row in self.decisions.values())
+        return self.newest_round > max(decided, default=0)
+
     @property
     def moves(self) -> int:
         """The number of bundles whose new owner was verified."""
@@ -126,6 +135,7 @@ class DemoWatcher:
                 continue
         if len(loads) == len(self._brokers):
             record.moments.append(Moment(now, loads))
+        newest = self._journal.newest_round()  # read before the decisions, so none is missed
         decisions = self._new(JournalKind.DECISION, record.decisions)
         outcomes = self._new(JournalKind.OUTCOME, record.outcomes)
         if decisions:
@@ -134,7 +144,8 @@ class DemoWatcher:
         for outcome in outcomes:
             if outcome["carried_out"]:
                 record.moved_at_s[outcome["id"]] = outcome["ended_at_ms"] / 1000 - wall
-        if record.first_round_s is None and self._journal.newest_round():
+        record.newest_round = newest
+        if record.first_round_s is None and newest:
             record.first_round_s = now
         return News(decisions, outcomes, self._balancer_said())
 

@@ -228,6 +228,71 @@ def test_the_same_noise_is_doubted_more_on_more_brokers() -> None:
     assert 1.4 < doubt(40) / doubt(4) < 1.9
 
 
+def test_load_that_rises_and_falls_as_a_whole_is_no_noise() -> None:
+    """A ramp, a report of a part of an interval, a stall: they make no broker fuller."""
+
+    def doubt(factors: list[float]) -> float:
+        loads = np.full(24, 1e7)
+        cluster = Cluster(
+            [row % 3 for row in range(24)],
+            lambda minute: loads * factors[minute % len(factors)],
+            3,
+        )
+        for _ in range(12):
+            plan = cluster.round()
+        return float(plan.figures["doubt"])
+
+    assert doubt([0.2, 0.6, 1.0, 2.5, 1.0, 0.4]) == pytest.approx(doubt([1.0]), rel=0.01)
+
+
+@dataclass
+class Averaged(Cluster):
+    """Brokers whose first report is a mean of several samples."""
+
+    count: int = 1
+
+    def view(self) -> ClusterView:
+        view = super().view()
+        samples = view.bundle.samples.copy()
+        samples[:, :2] = 10, self.count
+        return replace(view, bundle=replace(view.bundle, samples=samples))
+
+
+def test_a_mean_of_ten_samples_is_doubted_less_than_one_of_them() -> None:
+    of_one, of_ten, of_many = (
+        Averaged([0, 1, 2], constant(np.full(3, 1e7)), 3, count=count).round().figures["doubt"]
+        for count in (1, 10, 1000)
+    )
+    assert of_one / of_ten == pytest.approx(10**0.5)
+    assert of_many == of_ten
+
+
+def test_a_first_sample_of_a_part_of_an_interval_is_forgotten_soon() -> None:
+    loads = np.full(24, 1e7)
+
+    def begun(minute: int) -> Floats:
+        made = loads.copy()
+        made[0] *= 1.0 if minute else 0.05
+        return made
+
+    cluster = Cluster([row % 3 for row in range(24)], begun, 3, {"move_price": 100.0})
+    for _ in range(4):
+        cluster.round()
+    assert cluster.memory.tracks.level[0, 1] == pytest.approx(1e7, rel=0.05)
+
+
+def test_a_bundle_larger_than_a_share_is_not_passed_from_one_empty_broker_to_the_next() -> None:
+    """It would fill the one that it comes to, and leave another to be filled."""
+    loads = np.array([24e7, *[0.9e7] * 60])
+    owners = [0, *[1 + row % 4 for row in range(60)]]
+    cluster = Cluster(owners, constant(loads, 0.1), 6)
+    for _ in range(120):
+        cluster.round()
+    moved = [bundle for _, bundle in cluster.moved]
+    assert len(moved) == len(set(moved)) > 0
+    assert 0 not in moved
+
+
 @pytest.mark.parametrize("quiet_from", [0, 20], ids=["quiet at first", "quiet for a while"])
 def test_load_that_begins_is_moved_soon(quiet_from: int) -> None:
     """A broker that restarted reports its bundles without load: their noise is not known by it."""
@@ -481,6 +546,6 @@ def test_a_memory_of_other_bundles_is_carried_over_by_name() -> None:
 
 
 def test_the_objective_is_nothing_for_even_brokers_and_grows_with_the_fullest() -> None:
-    one = np.ones(1)
-    assert objective(np.ones((1, 4)), one).tolist() == [0.0]
-    assert objective(np.array([[1.5, 0.5]]), one).tolist() == pytest.approx([0.75])
+    one, nothing = np.ones(1), np.zeros(1)
+    assert objective(np.ones((1, 4)), one, nothing).tolist() == [0.0]
+    assert objective(np.array([[1.5, 0.5]]), one, nothing).tolist() == pytest.approx([0.75])

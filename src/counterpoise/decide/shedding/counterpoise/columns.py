@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,8 @@ _LEAST_USED = 0.02
 """Below this a use says too little about what a broker can carry."""
 _SATURATED = 0.99
 """From this on a use is at its end, whatever the broker's clients want of it."""
+FULL: Final = 0.95
+"""A broker that is filled is full at this part of what the others have."""
 _ILL, _WELL = 0.5, 0.8
 """What bundles carry ÷ their forecast: of an ill broker at most, and of the others at least."""
 _FEWEST, _MOST_OF_THEM = 4, 0.75
@@ -61,6 +64,25 @@ class LoadColumns:
         ]
         found: Floats = self.weight @ np.array(added)
         return found
+
+    @cached_property
+    def least(self) -> Floats:
+        """By span and broker: the utilisation below which it counts by what it lacks.
+
+        A broker that is filled is to be ``full``. The others are not to be emptied for that: a
+        bundle larger than a broker's share would go from one empty broker to the next.
+        """
+        if not self.filling.any():
+            return np.zeros_like(self.utilisation)
+        least: Floats = np.where(self.filling, self.full, self.utilisation.clip(max=self.full))
+        return least
+
+    @cached_property
+    def full(self) -> float:
+        """When a broker that is filled is full: near the mean of those without a larger bundle."""
+        giants, brokers = self.sizes[self.sizes > 1.0], len(self.filling)
+        rest = brokers - len(giants)
+        return FULL * max(0.0, brokers - float(giants.sum())) / rest if rest > 0 else 0.0
 
     @property
     def utilisation(self) -> Floats:

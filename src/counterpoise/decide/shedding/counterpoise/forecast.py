@@ -13,11 +13,17 @@ from typing import Final
 
 import numpy as np
 
-from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Floats32, Tracks
+from counterpoise.decide.shedding.counterpoise.columns import totals
+from counterpoise.decide.shedding.counterpoise.memory import (
+    CounterpoiseMemory,
+    Floats32,
+    Integers32,
+    Tracks,
+)
 from counterpoise.decide.shedding.counterpoise.season import growth
 from counterpoise.decide.shedding.counterpoise.season import learnt as learn_day
 from counterpoise.load.rates import Floats
-from counterpoise.load.view import ClusterView, Masks
+from counterpoise.load.view import ClusterView, Integers, Masks
 
 LEVEL_MINUTES: Final = 30.0
 """How long the level remembers."""
@@ -35,6 +41,8 @@ SOON_MINUTES: Final = 15.0
 """How long what is out of the ordinary is taken to last."""
 SHIFT_SAMPLES: Final = 15
 """So many outliers in a row are no burst but another level, which is then learnt afresh."""
+COMMON: Final = 3.0
+"""How far a cluster's load as a whole rises or falls from one sample to the next, at most."""
 TREND_FADES: Final = 0.995
 """What is left of a trend a minute later."""
 MINUTE_MS: Final = 60_000.0
@@ -65,12 +73,18 @@ def figures(view: ClusterView) -> Floats32:
 
 
 def advance(
-    before: Tracks, average: Floats32, sample: Floats32, times_ms: tuple[int, int], held: Masks
+    before: Tracks,
+    average: Floats32,
+    sample: Floats32,
+    averaged: Integers,
+    times_ms: tuple[int, int],
+    held: Masks,
 ) -> Tracks:
     """The tracks with the ``sample`` that unfolds from this ``average``; owners stay as they are.
 
-    ``times_ms`` are that of the last sample (0 for none) and of this one. The levels of ``held``
-    bundles stay: what an ill broker serves is not what clients want.
+    ``averaged`` is of how many samples each average is the mean: so many is a bundle's first one
+    worth. ``times_ms`` are that of the last sample (0 for none) and of this one. The levels of
+    ``held`` bundles stay: what an ill broker serves is not what clients want.
     """
     # A bundle that carried nothing is forecast to carry nothing, however long it has been seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
@@ -84,18 +98,26 @@ def advance(
     day = learn_day(before.day, carried(level.T), last_ms, now_ms)
     grown = growth(day, before.spread, now_ms - elapsed_ms, now_ms)
     expected = _grown(level, trend * minutes, grown).clip(0.0, LARGEST)
+    # A report of a part of an interval, or of a ramp, is no noise where it is everybody's.
+    size = expected.sum(axis=1)
+    seen_now = np.where(fresh & ~first, sample.sum(axis=1), size)
+    common = _common(size, seen_now, before.owner)
+    level, expected = level * common, expected * common
     error = sample - expected
-    size = np.maximum(expected.sum(axis=1), 1e-9)
+    size = np.maximum(size * common, 1e-9)
     miss = np.abs(error).sum(axis=1) / size
     sign = np.sign(error.sum(axis=1)).astype(np.int32)
     limit = OUTLIER * np.maximum(before.spread, 0.02)
     far = ~first & (miss > limit)
     outliers = np.where(far, np.where(sign * before.outliers > 0, before.outliers, 0) + sign, 0)
     outliers = np.where(fresh, outliers, before.outliers)
-    shifted = np.abs(outliers) > SHIFT_SAMPLES
+    known = before.count - np.abs(before.outliers)
+    shifted = np.abs(outliers) > np.minimum(known, SHIFT_SAMPLES)
     cut = np.where(far & ~shifted, limit / np.maximum(miss, 1e-9), 1.0)
-    count = np.where(shifted & fresh, 3, np.where(first, 0, before.count) + fresh)
-    part = (1.0 / np.maximum(count, 1)).astype(np.float32)
+    more = np.where(before.count == 0, averaged, 1) * fresh
+    count = np.where(first, 0, before.count) + more
+    count = np.where(shifted & fresh, known.clip(1, 3), count)
+    part = np.where(first, 1.0, 1.0 / np.maximum(count, 1)).astype(np.float32)
     alpha = np.maximum(part, 1.0 - math.exp(-minutes / LEVEL_MINUTES))
     learnt = error * (alpha * cut)[:, np.newaxis]
     steady = (count > SHIFT_SAMPLES) * ((1.0 - math.exp(-minutes / TREND_MINUTES)) / minutes)
@@ -118,10 +140,28 @@ def advance(
     )
 
 
+def _common(expected: Floats32, seen: Floats32, owner: Integers32) -> np.float32:
+    """What bundles carry now ÷ what was ``expected`` of them: the median over brokers.
+
+    The load of a cluster that rises and falls as a whole makes no broker fuller beside the others.
+    """
+    brokers = int(owner.max(initial=-1)) + 1
+    forecast, carries = totals(np.stack([expected, seen]), owner.astype(np.intp), brokers)
+    ratios = carries[forecast > 0] / forecast[forecast > 0]
+    return np.float32(np.median(ratios).clip(1 / COMMON, COMMON) if len(ratios) else 1.0)
+
+
 def _grown(level: Floats32, more: Floats32, grown: Floats32) -> Floats32:
     """The level, grown as the day has it; by its trend where the day is not known."""
     known = (grown > 0)[:, np.newaxis]
     found: Floats32 = np.where(known, level * grown[:, np.newaxis], level + more)
+    return found
+
+
+def averaged(view: ClusterView) -> Integers:
+    """By bundle: of how many samples its short average is the mean."""
+    limit, count = view.bundle.samples[:, 0], view.bundle.samples[:, 1]
+    found: Integers = np.minimum(np.maximum(count, 1), np.maximum(limit, 1))
     return found
 
 
@@ -131,8 +171,7 @@ def samples(view: ClusterView, before: Tracks, average: Floats32) -> Floats32:
     ``average = ((n - 1) * before + sample) / n`` (`load/average.py`). What brokers report of their
     own traffic shows whether a view's short figures are such means, and whether none was missed.
     """
-    limit, count = view.bundle.samples[:, 0], view.bundle.samples[:, 1]
-    n = np.minimum(np.maximum(count, 1), np.maximum(limit, 1)).astype(np.float32)[:, np.newaxis]
+    n = averaged(view).astype(np.float32)[:, np.newaxis]
     unfolded = (n * average - (n - 1.0) * before.average).clip(0.0, LARGEST)
     unfolded[before.count == 0] = average[before.count == 0]
     reported = np.nan_to_num(view.broker.traffic.throughput(), nan=0.0, posinf=0.0, neginf=0.0)

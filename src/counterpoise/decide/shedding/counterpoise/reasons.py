@@ -14,9 +14,9 @@ PRICE: Final = "counterpoiseMovePrice"
 MOVES: Final = "counterpoiseMaxMovesPerRound"
 
 _MOVE = (
-    "{source} is forecast to carry {load:.2f} times the mean: moving {bundle}, {share:.1%} of the "
-    "mean, to {destination} wins {gain:.4f} of imbalance, and a move must win {price:.4f} "
-    f"({PRICE})"
+    "{source} is forecast to carry {load:.2f} times the mean broker's load. Moving {bundle} "
+    "({share:.1%} of the mean) to {destination} lowers the imbalance score by {gain:.4f}; "
+    f"a move must lower it by {{price:.4f}} ({PRICE})"
 )
 
 
@@ -63,8 +63,8 @@ def why_nothing(
             None,
             None,
             "",
-            "{subject} receives nothing: all its bundles together carry far less than forecast, "
-            "while those of other brokers do not",
+            "{subject} receives no bundles: nearly all of its own carry less than half of their "
+            "forecast, while those of other brokers do not. Check whether it is slow",
         )
     size = cluster.sizes
     largest = int(size.argmax()) if len(size) else -1
@@ -75,8 +75,8 @@ def why_nothing(
             float(size[largest]),
             1.0,
             "",
-            "{subject} alone is forecast to carry {value:.2f} times the mean broker's load: no "
-            "assignment brings its broker to the mean, only a split of the bundle does",
+            "{subject} alone is forecast to carry {value:.2f} times the mean broker's load. No "
+            "move brings its broker to the mean: split the bundle",
         )
     if not bought.steps:
         yield _nothing(view, cluster, found, bought)
@@ -84,17 +84,19 @@ def why_nothing(
 
 def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought) -> Rejection:
     figures = {"fullest": found.fullest}
-    start = "the fullest broker is forecast to carry {fullest:.3f} times the mean"
+    start = "the fullest broker is forecast to carry {fullest:.3f} times the mean broker's load"
     if bought.best:
         figures |= {"moves": float(bought.best), "gain": bought.gain}
+        moves = "{moves:.0f} moves" if bought.best > 1 else "1 move"
         return Rejection(
             "cluster",
             "not-worth-it",
-            bought.sure,
+            max(0.0, bought.sure),
             bought.needed,
             PRICE,
-            f"{start}; {{moves:.0f}} moves would win {{gain:.4f}} of imbalance, but no more than "
-            "{value:.4f} where forecasts err against them, and they cost {limit:.4f} ({setting})",
+            f"{start}. {moves} would lower the imbalance score by {{gain:.4f}}, but the loads "
+            "reported so far vary: only {value:.4f} of that is certain, and {limit:.4f} must be "
+            "({setting})",
             figures,
         )
     if found.steps or found.objective - cluster.floor <= bought.prices.lasting:
@@ -105,8 +107,8 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
             won,
             bought.prices.lasting,
             PRICE,
-            f"{start}; a move would win at most {{value:.4f}} of imbalance, and it must win "
-            "{limit:.4f} ({setting})",
+            f"{start}; a move would lower the imbalance score by at most {{value:.4f}}, and it "
+            "must lower it by {limit:.4f} ({setting})",
             figures,
         )
     fullest = int((cluster.weight @ cluster.utilisation).argmax())
@@ -118,8 +120,12 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
         float(resting),
         float(mine.sum()),
         GRACE_PERIOD if resting else "",
-        "{subject} is forecast to carry {fullest:.3f} times the mean, and none of its bundles "
-        "would make the cluster more even elsewhere"
-        + ("; {value:.0f} of {limit:.0f} moved lately and stay ({setting})" if resting else ""),
+        "{subject} is forecast to carry {fullest:.3f} times the mean broker's load, and no move "
+        "of one of its bundles makes the cluster more even"
+        + (
+            "; {value:.0f} of its {limit:.0f} bundles moved lately and stay ({setting})"
+            if resting
+            else ""
+        ),
         figures,
     )

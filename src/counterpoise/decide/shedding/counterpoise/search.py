@@ -64,22 +64,17 @@ class Prices(NamedTuple):
         return self.passing if step.lasting > before.lasting else self.lasting
 
 
-FULL: Final = 0.95
-"""A broker that is filled is full at this part of the mean."""
-
-
-def objective(top: Floats, weight: Floats, filling: Masks | None = None) -> Floats:
+def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
     """How uneven brokers are, by span: the fullest's excess over the mean, and the squares of all.
 
     Of utilisation by span and broker; the spans' parts add up. The excess is what clients of the
     fullest broker feel; the squares make it worth while to help the second fullest, too. A broker
-    that was found all but empty counts by what it lacks, or no cluster that is even otherwise would
-    ever fill it.
+    below its ``least`` counts by what it lacks, or no cluster that is even otherwise would fill one
+    that was found all but empty.
     """
     above = (top - 1.0).clip(0.0)
     uneven = above.max(axis=1, initial=0.0) + (above * above).sum(axis=1)
-    if filling is not None and filling.any():
-        uneven += (FULL - top[:, filling]).clip(0.0).sum(axis=1)
+    uneven += _lacks(least, top).sum(axis=1)
     parts: Floats = weight * uneven
     return parts
 
@@ -92,7 +87,7 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
     """
     weight, use = cluster.weight, cluster.use.copy()
     top = use.max(axis=0, initial=0.0)
-    start = _position(objective(top, weight, cluster.filling), weight @ top)
+    start = _position(objective(top, weight, cluster.least), weight @ top)
     floor = cluster.floor
     if start[0] - floor <= prices.lasting:
         return Found((), *start)
@@ -122,7 +117,7 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
         bundle, to = made
         carry(cluster, use, top, (bundle, source, to))
         free[bundle] = False
-        now = _position(objective(top, weight, cluster.filling), weight @ top)
+        now = _position(objective(top, weight, cluster.least), weight @ top)
         step = Step(bundle, source, to, *now)
         steps.append(step)
         over += before.objective - step.objective - prices.of(step, before)
@@ -141,13 +136,13 @@ def _without_vain(
     broker's share, a search takes bundles that win next to nothing before it gets to the others.
     """
     use, top = after
-    weight, filling = cluster.weight, cluster.filling
-    now = float(objective(top, weight, filling).sum())
+    weight, least = cluster.weight, cluster.least
+    now = float(objective(top, weight, least).sum())
     kept = []
     for step in reversed(steps):
         back = (step.bundle, step.destination, step.source)
         carry(cluster, use, top, back)
-        without = float(objective(top, weight, filling).sum())
+        without = float(objective(top, weight, least).sum())
         if without - now > prices.lasting:
             carry(cluster, use, top, step[:3])
             kept.append(step)
@@ -160,7 +155,7 @@ def _without_vain(
     made = []
     for step in reversed(kept):
         carry(cluster, use, top, step[:3])
-        made.append(Step(*step[:3], *_position(objective(top, weight, filling), weight @ top)))
+        made.append(Step(*step[:3], *_position(objective(top, weight, least), weight @ top)))
     return tuple(made)
 
 
@@ -197,7 +192,7 @@ def _best(
     cluster: LoadColumns, use: Floats, top: Floats, source: int, rows: Indices
 ) -> tuple[int, int] | None:
     """The bundle and the destination that lower the objective most; None when nothing does."""
-    weight, scale = cluster.weight, cluster.scale
+    weight, scale, least = cluster.weight, cluster.scale, cluster.least
     to = _emptiest(weight @ top, cluster.destination, source)
     if not len(rows) or not len(to):
         return None
@@ -210,9 +205,11 @@ def _best(
     before = top.max(axis=1).clip(1.0) + _square(top[:, source])
     change = peak + _square(left) + _square(got)
     change -= before[:, np.newaxis, np.newaxis] + _square(top[:, to])[:, np.newaxis]
-    if cluster.filling[to].any():
-        lacked = (FULL - top[:, to]).clip(0.0)[:, np.newaxis] - (FULL - got).clip(0.0)
-        change -= lacked * cluster.filling[to]
+    if least.any():
+        change += _lacks(least[:, source, np.newaxis, np.newaxis], left)
+        change += _lacks(least[:, np.newaxis, to], got)
+        before_it = _lacks(least[:, to], top[:, to]) + _lacks(least, top)[:, [source]]
+        change -= before_it[:, np.newaxis]
     change = (weight @ change.reshape(len(weight), -1)).reshape(len(rows), len(to))
     for place, bundle in enumerate(rows.tolist() if cluster.allowed else ()):
         if bundle in cluster.allowed:
@@ -251,6 +248,11 @@ def _others(top: Floats, source: int, to: Indices) -> Floats:
     fullest: Floats = np.where(to == first[:, np.newaxis], second[:, np.newaxis],
                                highest[:, np.newaxis])  # fmt: skip
     return fullest
+
+
+def _lacks(least: Floats, use: Floats) -> Floats:
+    lacked: Floats = (least - use).clip(0.0)
+    return lacked
 
 
 def _square(use: Floats) -> Floats:

@@ -21,6 +21,7 @@ from counterpoise.decide.shedding.counterpoise.columns import (
 from counterpoise.decide.shedding.counterpoise.forecast import (
     MINUTE_MS,
     advance,
+    averaged,
     carried,
     figures,
     followed,
@@ -32,7 +33,7 @@ from counterpoise.decide.shedding.counterpoise.forecast import (
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Floats32, Tracks
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
 from counterpoise.decide.shedding.counterpoise.reasons import explained, why_nothing
-from counterpoise.decide.shedding.counterpoise.search import FULL, search
+from counterpoise.decide.shedding.counterpoise.search import search
 from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, prices_of
 from counterpoise.decide.shedding.explain import no_broker
 from counterpoise.load.rates import Floats, Indices
@@ -45,7 +46,7 @@ Of n normal errors the largest is about the square root of 2 ln n: the more brok
 more of its excess the fullest owes to chance.
 """
 COLD: Final = 0.5
-"""A broker below this part of the mean is taken for one that has just joined."""
+"""A broker below this part of what fills it is taken for one that has just joined."""
 COLD_ROUNDS: Final = 2
 """After so many rounds it is filled: while others restart, their bundles come to it unasked."""
 HELD_MS: Final = 7_200_000
@@ -102,7 +103,8 @@ class Counterpoise:
         ill = _ill(view, suspects(view, sample, before.level), memory, now_ms)
         held = _on(view, [name for name, since in ill.items() if now_ms - since < HELD_MS])
         elapsed_ms = now_ms - memory.seen_ms if memory.seen_ms else 0
-        tracks = advance(before, average, sample, (memory.seen_ms, now_ms), held)
+        times_ms = memory.seen_ms, now_ms
+        tracks = advance(before, average, sample, averaged(view), times_ms, held)
         tracks = _owned(view, tracks, memory, now_ms)
         load = predicted(tracks, options.horizon_minutes, sample, now_ms)
         ahead = load[:, -1]
@@ -187,10 +189,13 @@ def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
 def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> dict[str, int]:
     """In how many rounds each broker was found cold that has not been filled since."""
     use = cluster.weight @ cluster.utilisation
-    found = {}
+    found: dict[str, int] = {}
+    if not memory.cold and not (use < COLD).any():
+        return found
     for name, part in zip(view.brokers, use.tolist(), strict=True):
         rounds = memory.cold.get(name, 0)
-        if part < COLD or (rounds >= COLD_ROUNDS and part < FULL):
+        limit = cluster.full if rounds >= COLD_ROUNDS else COLD * cluster.full
+        if part < limit:
             found[name] = min(rounds + 1, COLD_ROUNDS)
     return found
 

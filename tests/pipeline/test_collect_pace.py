@@ -418,4 +418,5 @@ async def test_the_same_refusal_of_many_is_said_once(
     assert trouble(rows) == ""
     [back] = [sentence for sentence in logged if sentence.endswith(" answers again")]
     assert gone.name not in back
+    assert "and 1 more answers again" in back
     assert f"{gone.name} has left" in logged

@@ -149,13 +149,9 @@ class _Simulation:
     def _used(self, step: int, loads: Rates) -> Floats:
         """By broker: per cent used of its processor or its network, whichever is higher."""
         size = len(self._brokers)
-        carried = [
-            np.bincount(self._owners, getattr(loads, each), size).astype(np.float64)
-            for each in _RATES
-        ]
+        carried = [np.bincount(self._owners, getattr(loads, n), size).astype(float) for n in _RATES]
         usage = self._trace.hosts.usage(Rates.of(*carried), step)
-        used: Floats = usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1)
-        return used
+        return np.asarray(usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1), np.float64)
 
     def _measure(self, measured: Masks | None, loads: Rates) -> None:
         """Let brokers measure the load of their bundles since their last measurement."""

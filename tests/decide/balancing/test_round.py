@@ -280,7 +280,7 @@ def test_reports_that_repeat_what_was_said_before_the_last_moves_are_waited_out(
         memory = RoundMemory(settled_at_ms=settled_ms, traffic_before=said)
         assert is_due(state, memory, options) is due
         waits = waits_for(state, memory, options)
-        assert ("still report what they did before the last moves" in waits) is not due, waits
+        assert ("waits for new measurements of b1:80" in waits) is not due, waits
 
 
 @pytest.mark.parametrize(

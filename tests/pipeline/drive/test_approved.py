@@ -188,7 +188,7 @@ async def test_a_round_waits_until_brokers_report_what_the_former_round_did(
     def log(sentence: str) -> None:
         """Freeze the reports with the first move; they are new again once they are waited for."""
         said.append(sentence)
-        waits = "still report what they did before the last moves" in sentence
+        waits = "waits for new measurements of" in sentence
         if waits:
             unloads.append(len(uneven.unloads))
         for broker in uneven.brokers:

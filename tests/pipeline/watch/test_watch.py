@@ -55,7 +55,7 @@ def test_a_move_is_said_once_with_where_from_and_where_to() -> None:
 
 def test_a_split_shows_as_bundles_that_come_and_one_that_goes() -> None:
     _, said = logged({"b1:80": {A: 5.0}}, {"b1:80": {C: 3.0, D: 2.0}})
-    assert f"2 bundles are reported that were not before: {C}, {D}" in said
+    assert f"2 bundles are newly reported: {C}, {D}" in said
     assert f"one bundle is reported by no broker any more: {A}" in said
 
 

@@ -43,8 +43,8 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
         )
     if same := unmeasured(poll_id, traffic(state), memory, options):
         return (
-            f"the next round waits for {', '.join(same)}, which still report what they did before "
-            "the last moves (statsUpdateFrequencyInSecs)"
+            f"the next round waits for new measurements of {', '.join(same)} since the last moves "
+            "(statsUpdateFrequencyInSecs)"
         )
     if is_incomplete(state, options):
         return (

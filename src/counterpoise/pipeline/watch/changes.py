@@ -85,7 +85,7 @@ class Changes:
             ways_text = ", ".join(f"{n} {a} -> {b}" for (a, b), n in ways.most_common(NAMED))
             self._log(f"bundles moved: {ways_text} ({_some(moved)})")
         if came := reported.keys() - before.keys():
-            self._log(f"{_count(len(came))} reported that were not before: {_some(came)}")
+            self._log(f"{_count(len(came))} newly reported: {_some(came)}")
         if gone := before.keys() - self._owners.keys():
             self._log(f"{_count(len(gone))} reported by no broker any more: {_some(gone)}")
 

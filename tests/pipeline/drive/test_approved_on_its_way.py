@@ -40,8 +40,9 @@ async def test_what_this_run_moved_is_not_counted_as_done_before(
     assert came.left == {step.bundle: came.refused for step in others}
 
 
+@pytest.mark.parametrize("partial", [True, False])
 async def test_what_was_done_before_is_not_left_and_what_changed_on_the_way_is(
-    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path, partial: bool
 ) -> None:
     plan = await planned(uneven, http)
     rounds = [replace(step, round=1 + (number > 1)) for number, step in enumerate(plan.steps)]
@@ -51,12 +52,12 @@ async def test_what_was_done_before_is_not_left_and_what_changed_on_the_way_is(
     moved = LogLines(
         "moved", lambda: another_broker_has_it(uneven, replace(plan, steps=(changed,)))
     )
-    partial = replace(DO_IT, partial=True)
-    came = await carried_out(uneven, http, writer_of(tmp_path), plan, partial, logged=moved)
+    options = replace(DO_IT, partial=partial)
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan, options, logged=moved)
     assert came.done_before == 1
-    assert {*came.left} == {changed.bundle}
+    assert {*came.left} == {changed.bundle, *(() if partial else (s.bundle for s in others))}
     assert "now, not on" in came.left[changed.bundle]
-    assert len(came.outcomes) == 1 + len(others)
+    assert len(came.outcomes) == 1 + len(others) * partial
 
 
 async def test_a_plan_goes_on_for_as_long_as_it_is_good_for(

@@ -36,7 +36,9 @@ def test_a_balancer_is_late_after_a_minute_and_held_only_while_it_looks(
     ago_ms: int, expected: BalancerState
 ) -> None:
     looked = replace(POLL, at=NOW - ago_ms)
-    assert ClusterState("east", NOW, status=status(poll=looked)).balancer is expected
+    state = ClusterState("east", NOW, status=status(poll=looked))
+    assert state.balancer is expected
+    assert state.to_json()["balancer"] == expected.name.lower()
     held = replace(PAUSED, poll=looked)
     expected = BalancerState.HELD if expected is BalancerState.RUNNING else expected
     assert ClusterState("east", NOW, status=held).balancer is expected

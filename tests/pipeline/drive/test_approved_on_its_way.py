@@ -57,6 +57,7 @@ async def test_what_was_done_before_is_not_left_and_what_changed_on_the_way_is(
     assert came.done_before == 1
     assert {*came.left} == {changed.bundle, *(() if partial else (s.bundle for s in others))}
     assert "now, not on" in came.left[changed.bundle]
+    assert "is refused" not in came.left[changed.bundle], "it has a reason of its own"
     assert len(came.outcomes) == 1 + len(others) * partial
 
 

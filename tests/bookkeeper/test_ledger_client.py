@@ -80,7 +80,6 @@ async def open_client(
 async def metadata(cluster: FakeCluster, writer: LedgerWriter) -> LedgerMetadata:
     path = ledger_path("/ledgers", writer.ledger)
     found = await cluster.store.get(path)
-    assert found is not None
     return read_ledger_metadata(writer.ledger, path, found.value)
 
 

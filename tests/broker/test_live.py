@@ -29,7 +29,7 @@ class Follower:
 
     def __init__(self, tree: MemoryTree) -> None:
         self.store = tree.open()
-        self.policies = Policies(self.store, Policies.cache_of(self.store))
+        self.policies = Policies(self.store)
         self.live = LiveSettings(STARTED, self.store, self.policies)
         self.heard: asyncio.Queue[BrokerConfig] = asyncio.Queue()
         self.live.subscribe(lambda: self.heard.put_nowait(self.live.config))

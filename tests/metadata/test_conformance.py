@@ -50,7 +50,6 @@ async def test_versions_count_the_writes(store: MetadataStore) -> None:
     assert await store.put("/a", b"two") == 1
     assert await store.put("/a", b"three", expected_version=1) == 2
     found = await store.get("/a")
-    assert found is not None
     assert (found.value, found.version, found.ephemeral, found.mine) == (b"three", 2, False, False)
 
 
@@ -65,7 +64,6 @@ async def test_a_write_at_an_old_version_is_refused_and_changes_nothing(
     with pytest.raises(BadVersion):
         await store.put("/absent", b"", expected_version=0)
     found = await store.get("/a")
-    assert found is not None
     assert found.value == b"two"
 
 
@@ -85,7 +83,6 @@ async def test_parents_are_created_and_listed(store: MetadataStore) -> None:
     assert await store.children("/") == ["a"]
     assert await store.exists("/a")
     parent = await store.get("/a")
-    assert parent is not None
     assert parent.value == b""
 
 
@@ -103,7 +100,6 @@ async def test_numbered_nodes_ascend_across_sessions_and_deletions(
     assert names == sorted(set(names))
     assert [path.startswith("/ids/ID-") for path in paths] == [True, True, True, False]
     found = await one.get(paths[2])
-    assert found is not None
     assert (found.value, found.version, found.ephemeral) == (b"y", 0, False)
     await one.close()
     assert await two.children("/ids") == [paths[2].rpartition("/")[2]]
@@ -147,8 +143,6 @@ async def test_an_ephemeral_node_is_known_by_its_owner(open_session: OpenSession
     one, two = await open_session(), await open_session()
     await one.put("/e", b"x", ephemeral=True)
     seen_by_owner, seen_by_other = await one.get("/e"), await two.get("/e")
-    assert seen_by_owner is not None
-    assert seen_by_other is not None
     assert (seen_by_owner.ephemeral, seen_by_owner.mine) == (True, True)
     assert (seen_by_other.ephemeral, seen_by_other.mine) == (True, False)
     with pytest.raises(EphemeralParent):
@@ -162,7 +156,6 @@ async def test_a_write_does_not_change_who_owns_an_ephemeral_node(
     await one.put("/e", b"x", ephemeral=True)
     await two.put("/e", b"y", ephemeral=True)
     found = await one.get("/e")
-    assert found is not None
     assert found.mine
     assert found.value == b"y"
 
@@ -226,7 +219,6 @@ async def test_names_and_values_are_bytes_and_text_of_any_kind(store: MetadataSt
     value = bytes(range(256)) * 40
     await store.put("/größe/%2F+x", value)
     found = await store.get("/größe/%2F+x")
-    assert found is not None
     assert found.value == value
     assert await store.children("/größe") == ["%2F+x"]
 

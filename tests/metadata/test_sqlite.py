@@ -39,7 +39,6 @@ async def test_what_is_stored_comes_back_and_ephemeral_nodes_do_not(tmp_path: Pa
     await store.close()
     store = await open_store(url_of(tmp_path))
     found = await store.get("/a/b")
-    assert found is not None
     assert (found.value, found.version, found.ephemeral) == (b"two", 1, False)
     assert await store.children("/") == ["a", "brokers"]
     assert await store.children("/brokers") == []
@@ -96,7 +95,6 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
     script.write_text(textwrap.dedent(KILLED))
     argv = [sys.executable, str(script), url_of(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
         for _ in range(20):
             last = int(writer.stdout.readline())
         writer.kill()
@@ -217,7 +215,6 @@ async def test_an_ephemeral_node_does_not_outlive_a_session_that_ends_meanwhile(
     tmp_path: Path,
 ) -> None:
     tree = await open_tree(url_of(tmp_path))
-    assert tree is not None
     store, other = tree.open(), tree.open()
     waiting = asyncio.ensure_future(store.put("/p/e", b"x", ephemeral=True))
     await asyncio.sleep(0)

@@ -11,17 +11,6 @@ from counterpoise.quota import RESOLUTION_NS, SECOND_NS, Bucket
 MS = 1_000_000
 
 
-class Clock:
-    def __init__(self, now: int = 100 * SECOND_NS) -> None:
-        self.now = now
-
-    def __call__(self) -> int:
-        return self.now
-
-    def ms(self, milliseconds: int) -> None:
-        self.now += milliseconds * MS
-
-
 class Ideal:
     """Earns continuously, in fractions; nothing is rounded and nothing is late."""
 

@@ -234,8 +234,6 @@ def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> No
     assert world.offer(flow, 1, 100)
     assert world.offer(flow, 500, 100), "by what was set aside"
     world.throttle.settle()
-    assert limit.messages is not None
-    assert limit.bytes is not None
     assert (limit.messages.balance, limit.bytes.balance) == (16 - 501, 16_000 - 200)
     assert not world.offer(flow, 1, 100)
 

@@ -87,7 +87,6 @@ def test_a_chunk_that_was_read_may_grow_at_its_end_only() -> None:
     log = LogCache(EntryCache(5_000))
     log.add(group(0, 2))
     read = log.at(1)
-    assert read is not None
     log.add(group(2, 3))
     assert [read.entries[at] for at in (0, 1)] == [b"%08d" % at for at in (0, 1)]
     assert len(read.entries) == len(read.messages) == 5

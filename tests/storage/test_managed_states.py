@@ -150,7 +150,6 @@ class World:
         It may have more only where clients were answered that what they sent was not stored.
         """
         node = await read_managed_ledger(self.bookkeeper.store, NAME)
-        assert node is not None
         for each in node.ledgers:
             stored = self.bookkeeper.ledgers[each.ledger].entries
             if each.closed_ms:
@@ -160,11 +159,9 @@ class World:
         """Ledgers that no node names."""
         store = self.bookkeeper.store
         node = await read_managed_ledger(store, NAME)
-        assert node is not None
         named = {each.ledger for each in node.ledgers}
         for name in await cursor_names(store, NAME):
             cursor = await read_cursor_node(store, NAME, name)
-            assert cursor is not None
             named.add(cursor.ledger)
         return {i async for ids in ledger_ids(store, "/ledgers") for i in ids} - named
 
@@ -226,7 +223,6 @@ class Story:
         """An administrator changes the log's node."""
         path, store = f"/managed-ledgers/{NAME}", self.world.bookkeeper.store
         stored, codec = await store.get(path), self.world.owner.store.topics
-        assert stored is not None
         record = replace(codec.read(stored.value), properties={"number": str(number)})
         await store.put(path, codec.write(record, stored.value))
 

@@ -25,10 +25,9 @@ SCHEMA_FIELDS = {
 FIGURES = ConsumerFigures(1.5, 2.5, 0.5, "c", 7, 8, True, "/1:2", "now", "Shared", 0.25, 9, 3.5)
 UNASKED = (1 << 64) - 1
 
-CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
+CASES: list[tuple[bytes, str, dict[str, object]]] = [
     (
         encode.connected("Pulsar Server4.0.7", 21, 5242880, topic_watchers=True),
-        frames.Type.CONNECTED,
         "connected",
         {
             "server_version": "Pulsar Server4.0.7",
@@ -41,30 +40,26 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
             },
         },
     ),
-    (encode.PING, frames.Type.PING, "ping", {}),
-    (encode.PONG, frames.Type.PONG, "pong", {}),
-    (encode.success(5), frames.Type.SUCCESS, "success", {"request_id": 5}),
+    (encode.PING, "ping", {}),
+    (encode.PONG, "pong", {}),
+    (encode.success(5), "success", {"request_id": 5}),
     (
         encode.error(5, ServerError.TopicNotFound, "no"),
-        frames.Type.ERROR,
         "error",
         {"request_id": 5, "error": 11, "message": "no"},
     ),
     (
         encode.partitions(5, 0),
-        frames.Type.PARTITIONED_METADATA_RESPONSE,
         "partition_metadata_response",
         {"request_id": 5, "partitions": 0, "response": 0},
     ),
     (
         encode.partitions_failed(5, ServerError.MetadataError, "no"),
-        frames.Type.PARTITIONED_METADATA_RESPONSE,
         "partition_metadata_response",
         {"request_id": 5, "response": 1, "error": 1, "message": "no"},
     ),
     (
         encode.lookup_connect(5, "pulsar://a:1"),
-        frames.Type.LOOKUP_RESPONSE,
         "lookup_topic_response",
         {
             "request_id": 5,
@@ -75,7 +70,6 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
     ),
     (
         encode.lookup_redirect(5, "pulsar://a:1", "pulsar+ssl://a:2", authoritative=False),
-        frames.Type.LOOKUP_RESPONSE,
         "lookup_topic_response",
         {
             "request_id": 5,
@@ -87,13 +81,11 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
     ),
     (
         encode.lookup_failed(5, ServerError.ServiceNotReady, "no"),
-        frames.Type.LOOKUP_RESPONSE,
         "lookup_topic_response",
         {"request_id": 5, "response": 2, "error": 6, "message": "no"},
     ),
     (
         encode.topics(5, ["a", "b"], "hash", filtered=True, changed=False),
-        frames.Type.GET_TOPICS_OF_NAMESPACE_RESPONSE,
         "get_topics_of_namespace_response",
         {
             "request_id": 5,
@@ -105,19 +97,16 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
     ),
     (
         encode.watch_started(5, 6, ["a"], "hash"),
-        frames.Type.WATCH_TOPIC_LIST_SUCCESS,
         "watch_topic_list_success",
         {"request_id": 5, "watcher_id": 6, "topic": ["a"], "topics_hash": "hash"},
     ),
     (
         encode.watch_update(6, ["a"], ["b"], "hash"),
-        frames.Type.WATCH_TOPIC_UPDATE,
         "watch_topic_update",
         {"watcher_id": 6, "new_topics": ["a"], "deleted_topics": ["b"], "topics_hash": "hash"},
     ),
     (
         encode_peers.producer_success(5, "p"),
-        frames.Type.PRODUCER_SUCCESS,
         "producer_success",
         {
             "request_id": 5,
@@ -131,7 +120,6 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
         encode_peers.producer_success(
             5, "p", last_sequence_id=9, schema_version=b"v", topic_epoch=3, ready=False
         ),
-        frames.Type.PRODUCER_SUCCESS,
         "producer_success",
         {
             "request_id": 5,
@@ -144,41 +132,23 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
     ),
     (
         encode_peers.send_error(1, 2, ServerError.ChecksumError, "no"),
-        frames.Type.SEND_ERROR,
         "send_error",
         {"producer_id": 1, "sequence_id": 2, "error": 9, "message": "no"},
     ),
     (
         encode_peers.close_producer(1, "pulsar://a:1"),
-        frames.Type.CLOSE_PRODUCER,
         "close_producer",
-        {
-            "producer_id": 1,
-            "request_id": UNASKED,
-            "assigned_broker_service_url": "pulsar://a:1",
-        },
+        {"producer_id": 1, "request_id": UNASKED, "assigned_broker_service_url": "pulsar://a:1"},
     ),
-    (
-        encode_peers.close_consumer(1),
-        frames.Type.CLOSE_CONSUMER,
-        "close_consumer",
-        {"consumer_id": 1, "request_id": UNASKED},
-    ),
-    (
-        encode_peers.ack_response(1, 2),
-        frames.Type.ACK_RESPONSE,
-        "ack_response",
-        {"consumer_id": 1, "request_id": 2},
-    ),
+    (encode_peers.close_consumer(1), "close_consumer", {"consumer_id": 1, "request_id": UNASKED}),
+    (encode_peers.ack_response(1, 2), "ack_response", {"consumer_id": 1, "request_id": 2}),
     (
         encode_peers.ack_response(1, 2, ServerError.NotAllowedError, "no"),
-        frames.Type.ACK_RESPONSE,
         "ack_response",
         {"consumer_id": 1, "request_id": 2, "error": 22, "message": "no"},
     ),
     (
         encode_peers.last_message_id(5, MessageId(1, 2, 3, 4), MessageId(-1, -1)),
-        frames.Type.GET_LAST_MESSAGE_ID_RESPONSE,
         "get_last_message_id_response",
         {
             "request_id": 5,
@@ -188,19 +158,12 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
     ),
     (
         encode_peers.active_consumer(1, is_active=True),
-        frames.Type.ACTIVE_CONSUMER_CHANGE,
         "active_consumer_change",
         {"consumer_id": 1, "is_active": True},
     ),
-    (
-        encode_peers.reached_end(1),
-        frames.Type.REACHED_END_OF_TOPIC,
-        "reached_end_of_topic",
-        {"consumer_id": 1},
-    ),
+    (encode_peers.reached_end(1), "reached_end_of_topic", {"consumer_id": 1}),
     (
         encode_peers.consumer_stats(5, FIGURES),
-        frames.Type.CONSUMER_STATS_RESPONSE,
         "consumer_stats_response",
         {
             "request_id": 5,
@@ -221,49 +184,41 @@ CASES: list[tuple[bytes, int, str, dict[str, object]]] = [
     ),
     (
         encode_peers.consumer_stats_failed(5, ServerError.ConsumerNotFound, "no"),
-        frames.Type.CONSUMER_STATS_RESPONSE,
         "consumer_stats_response",
         {"request_id": 5, "error_code": 13, "error_message": "no"},
     ),
     (
         encode_peers.schema(5, SCHEMA, b"v"),
-        frames.Type.GET_SCHEMA_RESPONSE,
         "get_schema_response",
         {"request_id": 5, "schema": SCHEMA_FIELDS, "schema_version": b"v"},
     ),
     (
         encode_peers.schema_failed(5, ServerError.TopicNotFound, "no"),
-        frames.Type.GET_SCHEMA_RESPONSE,
         "get_schema_response",
         {"request_id": 5, "error_code": 11, "error_message": "no"},
     ),
     (
         encode_peers.schema_created(5, b"v"),
-        frames.Type.GET_OR_CREATE_SCHEMA_RESPONSE,
         "get_or_create_schema_response",
         {"request_id": 5, "schema_version": b"v"},
     ),
     (
         encode_peers.schema_not_created(5, ServerError.IncompatibleSchema, "no"),
-        frames.Type.GET_OR_CREATE_SCHEMA_RESPONSE,
         "get_or_create_schema_response",
         {"request_id": 5, "error_code": 18, "error_message": "no"},
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("frame", "kind", "field", "values"), CASES, ids=[str(c[2]) for c in CASES]
-)
-def test_answers(frame: bytes, kind: int, field: str, values: dict[str, object]) -> None:
+@pytest.mark.parametrize(("frame", "field", "values"), CASES, ids=[case[1] for case in CASES])
+def test_answers(frame: bytes, field: str, values: dict[str, object]) -> None:
     command, rest = frames.parse(frame)
     assert rest == b""
-    assert command == BaseCommand(type=kind, **{field: values})
+    expected = frames.command(field, values)
+    assert command == expected
     assert command.HasField(field)
     # Every field of the case is really there, defaults too.
-    assert set(json_format.MessageToDict(command)) == set(
-        json_format.MessageToDict(BaseCommand(type=kind, **{field: values}))
-    )
+    assert set(json_format.MessageToDict(command)) == set(json_format.MessageToDict(expected))
 
 
 @given(

@@ -58,7 +58,7 @@ class BrokerContext:
     ) -> BrokerContext:
         """Make the context of a broker with these settings; raises `ConfigError`."""
         check_supported(config)
-        policies = Policies(metadata, Policies.cache_of(metadata), ledgers.topics)
+        policies = Policies(metadata, ledgers.topics)
         live = LiveSettings(config, metadata, policies)
         authorization = Authorization(live.options(AuthorizationOptions), policies)
         key, opens = ClusterKey(metadata), config.ownership.clients_may_write

@@ -25,9 +25,8 @@ from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.namespaces.auto_creation import PARTITIONS_MAX
 from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
-from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.policies import Policies, bundles_json
 from counterpoise.broker.namespaces.policies.applied import OF_NAMESPACE, PER_CLUSTER
-from counterpoise.broker.namespaces.policies.namespaces import bundles_json
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
 from counterpoise.broker.schemas.compatibility import why_refused

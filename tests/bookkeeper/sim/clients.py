@@ -201,7 +201,6 @@ class SimulatedRecoverer(SimulatedClient):
         self.clock.after(self.clock.delay(), lambda: self.when_awake(go_on))
 
     def recovered(self, end: RecoveredEnd) -> None:
-        assert self.known is not None
         self.clock.log(f"{self.name} finds the end: {end}")
         last = self.known.metadata.segments[-1]
         change = RecoveryClose(last, end.last_entry, end.length, end.segments)

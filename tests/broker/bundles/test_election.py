@@ -40,7 +40,6 @@ async def test_the_first_leads_and_is_notified_once() -> None:
     assert two.election.leader == one.me
     assert (one.notified, two.notified) == ([True], [])
     stored = await two.store.get(LEADER_NODE)
-    assert stored is not None
     assert LeaderBroker.from_json(stored.value) == one.me
     assert stored.ephemeral
     await one.election.stop()
@@ -83,7 +82,6 @@ async def test_a_node_of_a_former_life_does_not_keep_us_from_leading() -> None:
     await one.election.start()
     assert one.election.is_leader
     stored = await one.store.get(LEADER_NODE)
-    assert stored is not None
     assert stored.mine
     await one.election.stop()
 

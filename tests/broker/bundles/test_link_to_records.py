@@ -29,7 +29,6 @@ class LinkOfTest:
         return self
 
     def read(self, *heard: SystemTopicMessage) -> None:
-        assert self.listener is not None
         self.listener.on_begin()
         for each in heard:
             self.listener.on_message(each)
@@ -71,7 +70,6 @@ async def test_after_a_write_whose_end_is_unknown_only_what_is_read_again_counts
         await read.get(path_of())
     link.read(SystemTopicMessage(bundle, said_again(3)))
     stored = await read.get(path_of())
-    assert stored is not None
     assert stored.version == 3
 
 

@@ -31,7 +31,6 @@ FOUR = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
 
 async def json_at(broker: Broker, path: str) -> dict[str, object]:
     stored = await broker.metadata.get(path)
-    assert stored is not None
     read = json.loads(stored.value)
     assert isinstance(read, dict)
     return read
@@ -51,7 +50,7 @@ async def test_what_is_there_before_the_first_client(any_brokers: BrokersOfTest)
     policies = await json_at(broker, paths.policies(NAMESPACE))
     assert policies["bundles"] == {"boundaries": FOUR, "numBundles": 4}
     assert policies["replication_clusters"] == ["standalone"]
-    cluster = await broker.policies.cluster("standalone")
+    cluster = await broker.policies.cluster("standalone").get()
     assert cluster == {"serviceUrl": broker.web_url, "brokerServiceUrl": broker.service_url}
 
 
@@ -73,7 +72,7 @@ async def test_bundles_are_copied_to_the_local_policies_once(brokers: BrokersOfT
 async def test_a_namespace_without_bundles_has_one(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     namespace = NamespaceName("public", "whole")
-    await broker.policies.create_namespace(namespace, {})
+    await broker.policies.shared_policies(namespace).create({})
     assert (await broker.parts.ownership.cache.get(namespace)).boundary_texts == [
         "0x00000000",
         "0xffffffff",
@@ -96,8 +95,8 @@ async def test_a_change_by_others_is_noticed(any_brokers: BrokersOfTest) -> None
 async def test_a_split_keeps_what_else_the_local_policies_hold(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     await broker.parts.ownership.cache.get(NAMESPACE)
-    await broker.policies.update_local_policies(
-        NAMESPACE, lambda local: {**local, "namespaceAntiAffinityGroup": "g"}
+    await broker.policies.local_policies(NAMESPACE).change(
+        lambda local: {**local, "namespaceAntiAffinityGroup": "g"}
     )
     bundle = await first_bundle(broker)
     await broker.namespaces.split(bundle)
@@ -200,7 +199,6 @@ async def test_splits_of_one_namespace_by_two_brokers_both_succeed(
     whole = await any_brokers.session()
     stored = await whole.get(paths.local_policies(NAMESPACE))
     await whole.close()
-    assert stored is not None
     assert json.loads(stored.value)["bundles"]["numBundles"] == 6
 
 
@@ -241,7 +239,6 @@ class Racing:
         if path == self._path and self._times > 0:
             self._times -= 1
             stored = await self._store.get(path)
-            assert stored is not None
             await self._put(path, stored.value)
         return await self._put(path, value, **more)  # type: ignore[arg-type]
 
@@ -253,7 +250,7 @@ async def test_a_split_is_tried_again_while_others_are_faster(
     broker = await brokers.start()
     bundle = await first_bundle(broker)
     path = paths.local_policies(NAMESPACE)
-    monkeypatch.setattr("counterpoise.broker.bundles.namespace_bundles.SPLIT_PAUSE_S", 0)
+    monkeypatch.setattr("counterpoise.broker.namespaces.policies.records.UPDATE_PAUSE_S", 0)
     monkeypatch.setattr(broker.metadata, "put", Racing(broker.metadata, path, times).put)
     if succeeds:
         assert len(await broker.namespaces.split(bundle)) == 2

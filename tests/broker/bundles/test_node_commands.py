@@ -19,7 +19,6 @@ async def test_an_announcement_goes_with_the_session_that_made_it(stands: str) -
         await writer.put("/a/b", b"before", ephemeral=True)
     assert await execute(me, WriteNode("/a/b", b"mine")) == NodeWritten()
     stored = await me.get("/a/b")
-    assert stored is not None
     assert (stored.value, stored.mine, stored.ephemeral) == (b"mine", True, True)
     await other.close()
     assert await me.get("/a/b") == stored

@@ -48,7 +48,7 @@ class Cluster:
 
     def __init__(self, **filters: object) -> None:
         self.store: MetadataStore = MemoryTree().open()
-        self.policies = Policies(self.store, Policies.cache_of(self.store))
+        self.policies = Policies(self.store)
         self.now_ms = 1_000_000
         self.load = ClusterLoad(
             BrokerRegistry(self.store, BROKERS[0]),
@@ -191,9 +191,7 @@ async def test_isolation_policies_are_heeded_and_unreadable_ones_ignored(cluster
         "secondary": [],
         "auto_failover_policy": {"policy_type": "min_available", "parameters": {"min_limit": "1"}},
     }
-    await cluster.policies.update_isolation_policies(
-        "c", lambda _: {"p": policy, "q": {"namespaces": ["("]}}
-    )
+    await cluster.policies.isolation_policies("c").create({"p": policy, "q": {"namespaces": ["("]}})
     assert await cluster.placer.choose(bundle("t/n", 0)) == BROKERS[1]
     assert await cluster.placer.choose(bundle("t/n", 1)) == BROKERS[1]
     assert await cluster.placer.choose(bundle("t/other", 1)) != BROKERS[1]

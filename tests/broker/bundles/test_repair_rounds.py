@@ -79,7 +79,6 @@ class Leader:
 
     async def record(self) -> ServiceUnitStateData:
         found = await self.another.get(RECORD)
-        assert found is not None
         return ServiceUnitStateData.from_json(found.value)
 
     async def owner(self) -> str | None:

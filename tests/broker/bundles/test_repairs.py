@@ -142,7 +142,6 @@ async def test_what_changed_since_it_was_judged_is_left_alone(brokers: BrokersOn
     await leader.metadata.put(path, taken)
     assert str(bundle) in {each.bundle for each in await leader.parts.bundles.repairs.repair_all()}
     stored = await leader.metadata.get(path)
-    assert stored is not None
     assert stored.value == taken
     store_of(leader).release_notifications()
 
@@ -179,7 +178,6 @@ async def test_a_record_written_while_it_is_repaired_stays(
     await leader.parts.bundles.repairs.repair_all()
     assert written.is_set(), "the leader began a repair"
     stored = await other.get(path)
-    assert stored is not None
     assert stored.value == taken
     assert leader.parts.bundles.repairs.repaired == before
 
@@ -209,7 +207,6 @@ async def test_a_session_lost_while_records_are_read_repairs_nothing(
     assert lost.is_set()
     assert str(bundle) in {each.bundle for each in found}, "it was judged before"
     stored = await other.get(path)
-    assert stored is not None
     assert stored.value == gone
 
 

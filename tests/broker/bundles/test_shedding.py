@@ -101,13 +101,11 @@ class Leader:
 async def test_what_moved_is_left_alone_for_the_grace_period() -> None:
     leader = Leader()
     first = await leader.shedding.look()
-    assert first is not None
     moved = {move.bundle for move in first.moves}
     assert moved, "or this test says nothing"
     assert [move.bundle for move in leader.asked] == [move.bundle for move in first.moves]
     leader.now_ms += 60_000
     second = await leader.shedding.look()
-    assert second is not None
     assert leader.seen_recent == [frozenset(), frozenset(moved)]
     assert moved.isdisjoint(move.bundle for move in second.moves)
     leader.now_ms += 31 * 60_000
@@ -145,10 +143,8 @@ async def test_eight_bundles_move_side_by_side_and_the_others_after_them() -> No
     await until(lambda: len(leader.asked) >= 8, "eight moves have begun")
     await asyncio.sleep(0)
     assert len(leader.asked) == 8
-    assert leader.blocked is not None
     leader.blocked.set()
     made = await under_way
-    assert made is not None
     assert [move.bundle for move in leader.asked] == [move.bundle for move in made.moves]
     assert len(made.moves) > 8, "or this test says nothing"
 
@@ -164,7 +160,6 @@ async def test_what_was_refused_may_move_in_the_next_round() -> None:
 
     leader = Leader(refuses=refuses)
     made = await leader.shedding.look()
-    assert made is not None
     assert len(made.moves) > 1, "or this test says nothing"
     leader.now_ms += 60_000
     await leader.shedding.look()
@@ -199,7 +194,6 @@ async def test_reports_are_new_when_they_come_after_the_last_move() -> None:
 
     leader.refuses = takes_a_while
     made = await leader.shedding.look()
-    assert made is not None
     assert len(made.moves) > 1, "or this test says nothing"
     assert leader.now_ms == START + len(made.moves) * 3_000
     leader.now_ms += 9_999
@@ -220,7 +214,6 @@ async def test_who_leads_no_longer_orders_nothing_more() -> None:
             leader.shedding.lead(False)
             await until(lambda: len(leader.background.running) == 1, "its round has ended")
         ordered = len(leader.asked)
-        assert leader.blocked is not None
         leader.blocked.set()
         assert len(leader.asked) == ordered
         assert not leader.shedding.rounds
@@ -250,7 +243,6 @@ async def test_of_several_moves_those_not_yet_ordered_wait_for_no_broker() -> No
 
     leader.refuses = loses
     made = await leader.shedding.look()
-    assert made is not None
     assert len(made.moves) > 1
     assert len(leader.asked) == 1
 
@@ -267,7 +259,6 @@ async def test_a_new_leader_begins_with_nothing_remembered(
     leader.now_ms += 60_000
     caplog.clear()
     again = await leader.shedding.look()
-    assert again is not None
     assert leader.seen_recent == [frozenset(), frozenset()]
     assert leader.seen_unloaded == [{}, {}]
     said = {each.sentence for each in again.rejections}
@@ -284,7 +275,6 @@ async def test_a_broker_counts_as_unloaded_since_its_last_move_that_succeeded() 
 
     leader.refuses = takes_a_while
     made = await leader.shedding.look()
-    assert made is not None
     assert len(made.moves) >= 3, "or this test says nothing"
     assert len({move.source for move in made.moves}) == 1
     await leader.shedding.look()
@@ -317,7 +307,6 @@ async def test_a_round_of_the_time_before_leaves_nothing_to_a_new_leader() -> No
     async with asyncio.timeout(10):
         await leader.arrived.wait()
     leader.shedding.lead(True)
-    assert leader.blocked is not None
     leader.blocked.set()
     assert await under_way is not None
     leader.now_ms += 60_000
@@ -363,11 +352,8 @@ async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.shedding")
     leader = Leader()
     made = await leader.shedding.look()
-    assert made is not None
     said = caplog.messages
     for move in made.moves:
-        assert move.basis is not None
-        assert move.basis.source is not None
         [line] = [each for each in said if f"{move.bundle} moves from {move.source}" in each]
         assert f"(it carries {bytes_text(move.basis.average)} on average of" in line
         assert f"{move.source} reported {bytes_text(move.basis.source.bytes_per_s)}" in line
@@ -447,7 +433,6 @@ async def test_the_leader_moves_bundles_to_where_placement_wants_them(
     await heard(other, leader.id, dict(leader.parts.load.cluster.reports[leader.id].last_stats))
     assert await other.shedding.look() is None, "it does not lead"
     made = await leader.shedding.look()
-    assert made is not None
     assert made.moves, [each.sentence for each in made.rejections]
     moved = [BundleName.parse(move.bundle) for move in made.moves]
     assert set(owned(other)) == set(moved)

@@ -95,7 +95,6 @@ async def test_a_subscription_that_ends_waits_no_longer(limited: LimitedTopics) 
     limited.limits.dispatch.set_broker_rate(Rate(messages=1))
     await limited.set_rates(TopicRates())
     flow = (await limited.world.topic()).subscriptions["s"].flow
-    assert flow is not None
     (broker,) = limited.limits.dispatch.all()
     assert list(broker.waiting) == [flow]
     assert flow.events[LimitLevel.BROKER_DISPATCH, "messages"] == 1

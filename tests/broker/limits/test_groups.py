@@ -85,7 +85,6 @@ class OfGroup:
     @property
     def passed(self) -> int:
         limit = self.limits.group("g")
-        assert limit is not None
         return limit.passed_messages
 
     def step(self) -> None:
@@ -243,8 +242,6 @@ async def test_a_limit_in_bytes_is_shared_by_bytes(group: Group) -> None:
         await group.brokers[broker].store.put(paths.group_usage("g", f"b{broker}"), text.encode())
     await first.groups.refresh("g")
     limit = first.limits.group("g")
-    assert limit is not None
-    assert limit.bytes is not None
     assert limit.bytes.rate > 80_000
 
 
@@ -277,7 +274,6 @@ async def test_a_group_that_is_left_keeps_no_other_from_its_round(group: Group) 
     await last.groups.round()
     assert last.groups.names == ["g"]
     stored = await store.get(paths.group_usage("g", "b9"))
-    assert stored is not None
     said = json.loads(stored.value)
     assert said["publish"]["messages"] == pytest.approx(100, rel=0.1)
     assert not said["publish"]["waiting"]
@@ -293,8 +289,6 @@ async def test_what_cannot_be_read_is_taken_for_nothing(group: Group) -> None:
         await first.store.put(paths.group_usage("g", f"odd{number}"), text.encode())
     await first.groups.round()
     limit = first.limits.group("g")
-    assert limit is not None
-    assert limit.messages is not None
     assert limit.messages.rate > 0
 
 
@@ -360,8 +354,6 @@ async def test_a_newcomer_is_known_before_its_first_entry(group: Group) -> None:
         await each.groups.round()
     for each in (first, second, third):
         limit = each.limits.group("g")
-        assert limit is not None
-        assert limit.messages is not None
         assert limit.messages.rate <= 300
 
 
@@ -387,7 +379,6 @@ async def test_after_a_lost_session_it_is_said_again_and_ends_with_the_new_one(
 async def reported(broker: OfGroup) -> dict[str, Any]:
     """What the first broker says of its publishing."""
     stored = await broker.store.get(paths.group_usage("g", "b0"))
-    assert stored is not None
     said: dict[str, Any] = json.loads(stored.value)["publish"]
     return said
 
@@ -566,7 +557,6 @@ async def test_a_refresh_does_not_make_a_newcomer_of_a_broker_that_has_reported(
 
 async def value_of(store: MetadataStore, path: str) -> bytes:
     found = await store.get(path)
-    assert found is not None
     return found.value
 
 
@@ -576,7 +566,6 @@ async def test_a_rate_that_is_set_to_nothing_limits_no_more(nothing: dict[str, A
     alone = Alone()
     await alone.groups.know("g")
     limit = alone.limits.group("g")
-    assert limit is not None
     assert limit.active
     alone.definition = nothing
     await alone.groups.refresh("g")
@@ -591,6 +580,4 @@ async def test_a_broker_that_left_while_reports_are_read_has_no_part() -> None:
     alone.store.gone = ["gone"]
     await alone.groups.know("g")
     limit = alone.limits.group("g")
-    assert limit is not None
-    assert limit.messages is not None
     assert limit.messages.rate == 900, "it is alone"

@@ -63,7 +63,7 @@ class Broker:
 
     async def start(self, tree: MemoryTree) -> None:
         store = await open_store("memory:", tree=tree, session_timeout_s=30)
-        self.policies = Policies(store, Policies.cache_of(store))
+        self.policies = Policies(store)
         self.rates = LimitPolicies(
             self.name, CLUSTER, store, self.policies, lambda: self.options, clock_ns=self.now
         )
@@ -180,7 +180,7 @@ class LimitsMachine(RuleBasedStateMachine):
         for broker in self.brokers:
             await broker.start(tree)
         self.policies = self.brokers[0].policies
-        await self.policies.create_namespace(NAMESPACE, {"bundles": {"numBundles": 4}})
+        await self.policies.shared_policies(NAMESPACE).create({"bundles": {"numBundles": 4}})
         self.wires = [Wired(self.memory, entries_max=6) for _ in range(3)]
         self.topics = [Topic(name) for name in ("x", "y")]
         self.owners = dict.fromkeys(self.topics, self.brokers[0])
@@ -286,7 +286,7 @@ class LimitsMachine(RuleBasedStateMachine):
         await self._set_namespace(**{name: {CLUSTER: _policy(use, messages, size)}})
 
     async def _set_namespace(self, **changed: Any) -> None:
-        await self.policies.update_namespace(NAMESPACE, lambda now: {**now, **changed})
+        await self.policies.shared_policies(NAMESPACE).change(lambda now: {**now, **changed})
 
     @rule(which=WHICH, use=USE, messages=RATE, size=SIZE)
     def set_topic_rate(self, which: int, use: str, messages: int, size: int) -> None:
@@ -299,7 +299,8 @@ class LimitsMachine(RuleBasedStateMachine):
 
     def _set_topic(self, which: int, **changed: Any) -> None:
         name = self.topics[which % 2].name
-        self.run(self.policies.update_topic_policies(name, lambda now: {**now, **changed}))
+        own = self.policies.topic_policies(name)
+        self.run(own.change(lambda now: {**now, **changed}, create=True))
 
     @rule(group=st.sampled_from([None, "g", "h"]))
     def set_group(self, group: str | None) -> None:
@@ -311,7 +312,9 @@ class LimitsMachine(RuleBasedStateMachine):
 
     async def _group_rate(self, group: str, publish: int, dispatch: int) -> None:
         rates = {"publishRateInMsgs": publish or -1, "dispatchRateInMsgs": dispatch or -1}
-        await self.policies.update_resource_group(group, rates)
+        await self.policies.resource_group_node(group).change(
+            lambda now: {**now, **rates}, create=True
+        )
 
     @rule(which=WHICH, name=DYNAMIC, rate=RATE)
     def set_dynamic(self, which: int, name: str, rate: int) -> None:

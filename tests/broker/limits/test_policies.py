@@ -86,7 +86,6 @@ class Following:
     @property
     def rate(self) -> int:
         (limit,) = (it for it in self.limits.publish.all() if it.level == "TopicPublishRate")
-        assert limit.messages is not None
         return limit.messages.rate
 
 

@@ -28,7 +28,6 @@ from tests.waiting import found, until
 
 async def stored_report(broker: Broker) -> LocalBrokerData:
     stored = await broker.metadata.get(paths.broker(broker.id))
-    assert stored is not None
     assert stored.mine
     return LocalBrokerData.from_json(json.loads(stored.value))
 
@@ -117,8 +116,6 @@ async def test_a_change_is_published_and_no_change_is_not(brokers: BrokersOfTest
     assert report.last_bundle_gains == (str(bundle),)
     assert broker.load_report().last_bundle_gains == (), "reported once"
     second = await broker.metadata.get(paths.broker(broker.id))
-    assert first is not None
-    assert second is not None
     assert second.version == first.version + 1
 
 
@@ -142,7 +139,6 @@ async def test_the_leader_writes_averages_down_and_the_next_starts_from_them(
     await leader.metadata.put(paths.time_average("gone:1"), b"{}")
     await leader.parts.balancing.keeper.write()
     written = await other.metadata.get(paths.bundle_data(str(bundle)))
-    assert written is not None
     samples = json.loads(written.value)["shortTermData"]["numSamples"]
     assert samples >= 1
     assert sorted(await other.metadata.children(paths.BROKER_TIME_AVERAGE)) == sorted(
@@ -160,7 +156,6 @@ async def test_001_l111_l132_l136_a_brokers_time_average_appears_at_its_start_an
     node = paths.time_average(other.id)
     await appeared(leader, node)
     stored = await leader.metadata.get(node)
-    assert stored is not None
     assert json.loads(stored.value)["shortTermMsgRateIn"] == 0.0
     await brokers.kill(other)
     await vanished(leader, node)

@@ -30,9 +30,9 @@ def store() -> MetadataStore:
 
 @pytest.fixture
 async def policies(store: MetadataStore) -> Policies:
-    made = Policies(store, Policies.cache_of(store))
-    await made.put_tenant("t", {"adminRoles": [], "allowedClusters": []}, create=True)
-    await made.create_namespace(NAMESPACE, {})
+    made = Policies(store)
+    await made.tenant_node("t").create({"adminRoles": [], "allowedClusters": []})
+    await made.shared_policies(NAMESPACE).create({})
     return made
 
 
@@ -54,7 +54,7 @@ async def test_or_a_partitioned_one(policies: Policies) -> None:
     topics = catalog(policies, kind="partitioned", partitions=3)
     assert await topics.partitions(topic("x")) == 3
     assert await topics.partitions(topic("x")) == 3
-    assert await policies.partitioned_topic(topic("x")) == {
+    assert await policies.partitioned_topic(topic("x")).get() == {
         "partitions": 3,
         "properties": {},
         "deleted": False,
@@ -97,8 +97,8 @@ async def test_without_auto_creation_a_question_is_only_a_question(policies: Pol
 async def test_a_namespace_may_say_otherwise(
     policies: Policies, override: dict[str, object], partitions: int | None
 ) -> None:
-    await policies.update_namespace(
-        NAMESPACE, lambda each: {**each, "autoTopicCreationOverride": override}
+    await policies.shared_policies(NAMESPACE).change(
+        lambda each: {**each, "autoTopicCreationOverride": override}
     )
     asked = catalog(policies).partitions(topic("x"))
     if partitions is None:
@@ -169,25 +169,26 @@ async def test_what_exists_is_not_created_again_nor_changed_when_absent(
     policies: Policies,
 ) -> None:
     with pytest.raises(BadVersion):
-        await policies.create_namespace(NAMESPACE, {})
+        await policies.shared_policies(NAMESPACE).create({})
     with pytest.raises(BadVersion):
-        await policies.put_tenant("t", {}, create=True)
+        await policies.tenant_node("t").create({})
     with pytest.raises(NotFound):
-        await policies.put_tenant("other", {}, create=False)
+        await policies.tenant_node("other").replace({})
     with pytest.raises(NotFound):
-        await policies.update_partitioned_topic(topic("x"), 3)
+        await policies.partitioned_topic(topic("x")).replace({"partitions": 3})
     with pytest.raises(NotEmpty):
-        await policies.delete_tenant("t")
+        await policies.tenant_node("t").delete()
 
 
 async def test_isolation_policies_and_failure_domains(
     policies: Policies, store: MetadataStore
 ) -> None:
-    await policies.put_cluster("c", {}, create=True)
-    assert await policies.isolation_policies("c") is None
-    await policies.update_isolation_policies("c", lambda _: {"p": {"namespaces": ["t/.*"]}})
-    await policies.update_isolation_policies("c", lambda _: {"p": {"namespaces": ["t/n"]}})
-    assert await policies.isolation_policies("c") == {"p": {"namespaces": ["t/n"]}}
+    await policies.cluster("c").create({})
+    isolation = policies.isolation_policies("c")
+    assert await isolation.get() is None
+    await isolation.replace({"p": {"namespaces": ["t/.*"]}}, create=True)
+    await isolation.replace({"p": {"namespaces": ["t/n"]}}, create=True)
+    assert await isolation.get() == {"p": {"namespaces": ["t/n"]}}
     assert await policies.clusters() == ["c"]
     await store.put("/admin/clusters/c/failureDomain/d1", b'{"brokers":["b1:1","b2:1"]}')
     assert await policies.failure_domains("c") == {"b1:1": "d1", "b2:1": "d1"}
@@ -204,23 +205,24 @@ async def test_changes_that_meet_are_all_kept(
         return found
 
     monkeypatch.setattr(store, "get", slowly)
-    await policies.put_cluster("c", {}, create=True)
+    await policies.cluster("c").create({})
+    isolation = policies.isolation_policies("c")
     await asyncio.gather(
         *(
-            policies.update_isolation_policies("c", lambda now, name=name: {**now, name: {}})
+            isolation.change(lambda now, name=name: {**now, name: {}}, create=True)
             for name in "abcdefghij"
         )
     )
-    assert set(await policies.isolation_policies("c") or {}) == set("abcdefghij")
+    assert set(await isolation.get() or {}) == set("abcdefghij")
 
 
 async def test_a_value_that_no_node_should_hold_is_refused(policies: Policies) -> None:
     with pytest.raises(TooLarge, match="at most 262144"):
-        await policies.put_cluster("c", {"x": "x" * 300_000}, create=True)
+        await policies.cluster("c").create({"x": "x" * 300_000})
 
 
 async def test_a_node_that_holds_no_json_stops_no_reader(
     policies: Policies, store: MetadataStore
 ) -> None:
     await store.put("/admin/clusters/c", b"{" * 100_000)
-    assert await policies.cluster("c") == {}
+    assert await policies.cluster("c").get() == {}

@@ -117,7 +117,6 @@ async def test_subscribing_costs_the_same_however_many_there_are(
         del consumer
     assert max(costs[-50:]) <= max(costs[:50]) + 10
     dispatcher = next(iter((await world.topic()).subscriptions.values())).dispatcher
-    assert dispatcher is not None
     before = looks
     for recipient in list(dispatcher.consumers):
         recipient.close()  # type: ignore[attr-defined]

@@ -102,7 +102,6 @@ async def test_a_second_end_does_not_overtake_the_decision_of_the_first() -> Non
     coordinator = await place.open(participants)
     transaction = await coordinator.open(60_000, None)
     await coordinator.add(transaction, ("t",))
-    assert participants.log is not None
     participants.log.log.disk = DiskFaults(delay_s=0.05)  # type: ignore[attr-defined]
     await asyncio.gather(*(coordinator.end(transaction, commit=True) for _ in range(2)))
     assert participants.stored[-1] == TransactionState.COMMITTING.value

@@ -15,7 +15,6 @@ def test_a_transfer_at_its_source() -> None:
     assert not world.state.serves, "no topic is opened any more"
     assert world.state.holds, "those that are open are closed in order"
     world.answer()
-    assert world.value is not None
     assert world.value.state is ServiceUnitState.RELEASING
     assert world.state.holds, "topics stay open until the successor is ready"
     assert world.drains == []
@@ -73,7 +72,6 @@ def test_003_l562_a_successor_may_read_the_order_to_release_before_the_owner() -
     world.answer()
     assert world.drains == []
     world.answer()
-    assert world.value is not None
     assert world.value.state is ServiceUnitState.ASSIGNING, "written without waiting for its timer"
     assert world.state.holds
 
@@ -113,7 +111,6 @@ def test_a_successor_may_be_ready_before_our_own_write_is_answered() -> None:
     world.feed(SuccessorReady())
     world.answer()
     world.answer()
-    assert world.value is not None
     assert world.value.state is ServiceUnitState.ASSIGNING
     assert (world.drains, world.state.holds) == ([], True)
 
@@ -144,7 +141,6 @@ def test_a_source_does_not_wait_for_ever() -> None:
     world.owned()
     world.feed(Release(B))
     world.settle()
-    assert world.value is not None
     assert world.value.state is ServiceUnitState.ASSIGNING
     assert world.state.forgettable
 
@@ -159,7 +155,6 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
         if world.value is not None and world.value.state is ServiceUnitState.ASSIGNING:
             break
         world.answer()
-    assert world.value is not None
     assert (world.value.state, world.value.destination) == (ServiceUnitState.ASSIGNING, B)
 
 

@@ -282,7 +282,6 @@ def test_an_answer_from_before_the_session_was_lost_is_not_believed() -> None:
     world = World()
     world.owned()
     world.feed(CHANGED)
-    assert world.value is not None
     old = events.NodeFound(world.value.to_json(), world.version)
     world.feed(events.SessionChanged())
     world.write(record(ServiceUnitState.OWNED, B, A, version=9, force=True))

@@ -64,7 +64,7 @@ async def create(request: web.Request) -> None:
     """Register a cluster."""
     name, data = request.match_info["cluster"], object_of_body(request)
     try:
-        await broker_of(request).policies.put_cluster(name, data, create=True)
+        await broker_of(request).policies.cluster(name).create(data)
     except BadVersion:
         raise conflict("Cluster already exists") from None
 
@@ -74,7 +74,7 @@ async def update(request: web.Request) -> None:
     """Change a cluster's addresses."""
     name, data = request.match_info["cluster"], object_of_body(request)
     try:
-        await broker_of(request).policies.put_cluster(name, data, create=False)
+        await broker_of(request).policies.cluster(name).replace(data)
     except NotFound:
         raise not_found("Cluster does not exist") from None
 
@@ -109,14 +109,14 @@ async def set_peers(request: web.Request) -> None:
     for peer in peers:
         if peer == name:
             raise precondition_failed(f"{name} itself can't be part of peer-list")
-        if await policies.cluster(peer) is None:
+        if await policies.cluster(peer).get() is None:
             raise precondition_failed(f"Peer cluster {peer} does not exist")
-    await policies.put_cluster(name, {**data, "peerClusterNames": peers}, create=False)
+    await policies.cluster(name).replace({**data, "peerClusterNames": peers})
 
 
 async def require_cluster(request: web.Request) -> dict[str, Json]:
     """The cluster in the path; 404 when there is none."""
-    found = await broker_of(request).policies.cluster(request.match_info["cluster"])
+    found = await broker_of(request).policies.cluster(request.match_info["cluster"]).get()
     if found is None:
         raise not_found("Cluster does not exist")
     return found

@@ -41,9 +41,9 @@ routes = route.Routes()
 async def isolation_policies(request: web.Request) -> web.Response:
     """Which brokers may serve which namespaces, by policy name."""
     await require_cluster(request)
-    found = await broker_of(request).policies.isolation_policies(request.match_info["cluster"])
+    cluster = request.match_info["cluster"]
+    found = await broker_of(request).policies.isolation_policies(cluster).get()
     if found is None:
-        cluster = request.match_info["cluster"]
         raise not_found(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
     return answer(found)
 
@@ -95,8 +95,10 @@ async def put_isolation_policy(request: web.Request) -> None:
         if name in ("min_limit", "usage_threshold"):
             whole_number(value)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
-    await broker_of(request).policies.update_isolation_policies(
-        cluster, lambda found: {**found, name: policy}
+    await (
+        broker_of(request)
+        .policies.isolation_policies(cluster)
+        .change(lambda found: {**found, name: policy}, create=True)
     )
 
 
@@ -105,8 +107,10 @@ async def delete_isolation_policy(request: web.Request) -> None:
     """Remove an isolation policy."""
     await require_cluster(request)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
-    await broker_of(request).policies.update_isolation_policies(
-        cluster, lambda found: {each: found[each] for each in found if each != name}
+    await (
+        broker_of(request)
+        .policies.isolation_policies(cluster)
+        .change(lambda found: {each: found[each] for each in found if each != name}, create=True)
     )
 
 
@@ -117,9 +121,9 @@ async def failure_domains(request: web.Request) -> web.Response:
     policies, cluster = broker_of(request).policies, request.match_info["cluster"]
     found = {}
     for name in await policies.failure_domain_names(cluster):
-        brokers = await policies.failure_domain(cluster, name)
-        if brokers is not None:
-            found[name] = {"brokers": brokers}
+        domain = await policies.failure_domain(cluster, name).get()
+        if domain is not None:
+            found[name] = _brokers_of(domain)
     return answer(found)
 
 
@@ -127,10 +131,10 @@ async def failure_domains(request: web.Request) -> web.Response:
 async def failure_domain(request: web.Request) -> web.Response:
     """One failure domain."""
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
-    brokers = await broker_of(request).policies.failure_domain(cluster, name)
-    if brokers is None:
+    domain = await broker_of(request).policies.failure_domain(cluster, name).get()
+    if domain is None:
         raise not_found(f"Domain {name} for cluster {cluster} does not exist")
-    return answer({"brokers": brokers})
+    return answer(_brokers_of(domain))
 
 
 @routes.post(
@@ -145,7 +149,8 @@ async def put_failure_domain(request: web.Request) -> None:
     for broker, other in (await policies.failure_domains(cluster)).items():
         if other != name and broker in wanted:
             raise conflict(f"[{broker}] already exists in {other}")
-    await policies.put_failure_domain(cluster, name, wanted)
+    domain = {"brokers": sorted(wanted)}
+    await policies.failure_domain(cluster, name).replace(domain, create=True)
 
 
 @routes.delete(f"{DOMAINS}/{{failureDomain}}", access.cluster("DELETE_FAILURE_DOMAIN"))
@@ -153,14 +158,18 @@ async def delete_failure_domain(request: web.Request) -> None:
     """Remove a failure domain."""
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     try:
-        await broker_of(request).policies.delete_failure_domain(cluster, name)
+        await broker_of(request).policies.failure_domain(cluster, name).delete()
     except NotFound:
         raise _no_such_domain(request) from None
 
 
+def _brokers_of(domain: dict[str, Json]) -> dict[str, Json]:
+    return {"brokers": [str(each) for each in domain.get("brokers") or ()]}
+
+
 async def _policies(request: web.Request) -> dict[str, Json]:
     cluster = request.match_info["cluster"]
-    return await broker_of(request).policies.isolation_policies(cluster) or {}
+    return await broker_of(request).policies.isolation_policies(cluster).get() or {}
 
 
 def _no_such_domain(request: web.Request) -> RestError:

@@ -65,7 +65,7 @@ async def add_properties(request: web.Request) -> None:
 async def anti_affinity(request: web.Request) -> web.Response:
     """The group of namespaces that shall be kept on different brokers."""
     namespace = namespace_of(request)
-    found = await broker_of(request).policies.local_policies(namespace) or {}
+    found = await broker_of(request).policies.local_policies(namespace).get() or {}
     return answer(found.get(ANTI_AFFINITY))
 
 
@@ -77,8 +77,10 @@ async def set_anti_affinity(request: web.Request) -> None:
         raise precondition_failed("antiAffinityGroup can't be empty")
     # Asking for the bundles writes them to the local policies, where the group is kept too.
     await broker_of(request).namespaces.bundles(namespace)
-    await broker_of(request).policies.update_local_policies(
-        namespace, lambda local: {**local, ANTI_AFFINITY: group}
+    await (
+        broker_of(request)
+        .policies.local_policies(namespace)
+        .change(lambda local: {**local, ANTI_AFFINITY: group})
     )
 
 
@@ -88,9 +90,12 @@ async def remove_anti_affinity(request: web.Request) -> None:
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     await broker_of(request).namespaces.bundles(namespace)
-    await broker_of(request).policies.update_local_policies(
-        namespace,
-        lambda local: {name: value for name, value in local.items() if name != ANTI_AFFINITY},
+    await (
+        broker_of(request)
+        .policies.local_policies(namespace)
+        .change(
+            lambda local: {name: value for name, value in local.items() if name != ANTI_AFFINITY}
+        )
     )
 
 
@@ -106,7 +111,7 @@ async def of_anti_affinity_group(request: web.Request) -> web.Response:
     found = []
     for each in [tenant] if tenant else await policies.tenants():
         for namespace in await policies.namespaces(each):
-            local = await policies.local_policies(namespace) or {}
+            local = await policies.local_policies(namespace).get() or {}
             if str(local.get(ANTI_AFFINITY) or "").lower() == group.lower():
                 found.append(str(namespace))
     return answer(found)
@@ -128,4 +133,4 @@ async def update(request: web.Request, change: Callable[[dict[str, Json]], objec
     """Change the policies of the namespace in the path; 404 without it."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
-    await broker_of(request).policies.update_namespace(namespace, in_place(change))
+    await broker_of(request).policies.shared_policies(namespace).change(in_place(change))

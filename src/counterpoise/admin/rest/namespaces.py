@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from http import HTTPStatus
 
 from aiohttp import web
@@ -84,7 +83,7 @@ async def create(request: web.Request) -> None:
     if not policies["replication_clusters"]:
         policies["replication_clusters"] = [broker.config.cluster_name]
     try:
-        await broker.policies.create_namespace(namespace, policies)
+        await broker.policies.shared_policies(namespace).create(policies)
     except BadVersion:
         raise conflict("Namespace already exists") from None
 
@@ -107,8 +106,7 @@ async def delete(request: web.Request) -> None:
                 raise
     for domain in ("persistent", "non-persistent"):
         for name in await broker.policies.partitioned_topics(namespace, domain):
-            with contextlib.suppress(NotFound):
-                await broker.policies.delete_partitioned_topic(name)
+            await broker.policies.partitioned_topic(name).delete(missing_ok=True)
     await _unload_bundles(request, namespace)
     try:
         await broker.policies.delete_namespace(namespace)

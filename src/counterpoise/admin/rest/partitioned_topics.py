@@ -73,7 +73,7 @@ async def get(request: web.Request) -> web.Response:
     ``checkAllowAutoCreation=true`` is what a client's HTTP lookup sends: it may create the topic.
     """
     topic, broker = topic_of(request), broker_of(request)
-    found = await broker.policies.partitioned_topic(topic)
+    found = await broker.policies.partitioned_topic(topic).get()
     if found is not None:
         return answer(await _metadata(request, topic))
     create = flag(request, "checkAllowAutoCreation")
@@ -116,7 +116,11 @@ async def update(request: web.Request) -> None:
             f"Desired partitions {count} can't be less than the current partitions {now}.",
         )
     try:
-        await broker_of(request).policies.update_partitioned_topic(topic, count)
+        await (
+            broker_of(request)
+            .policies.partitioned_topic(topic)
+            .change(lambda now: {**now, "partitions": count})
+        )
     except NotFound:
         raise _not_partitioned(topic) from None
     await _create_partitions(request, topic, count)
@@ -136,10 +140,10 @@ async def delete(request: web.Request) -> None:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     try:
-        await broker_of(request).policies.delete_partitioned_topic(topic)
+        await broker_of(request).policies.partitioned_topic(topic).delete()
     except NotFound:
         raise not_found(f"Partitioned Topic not found: {topic}") from None
-    await broker_of(request).policies.delete_topic_policies(topic)
+    await broker_of(request).policies.topic_policies(topic).delete(missing_ok=True)
 
 
 @routes.get(
@@ -185,7 +189,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 async def create_missed(request: web.Request) -> None:
     """Make those partitions that are missing."""
     topic = topic_of(request)
-    if await broker_of(request).policies.partitioned_topic(topic) is None:
+    if await broker_of(request).policies.partitioned_topic(topic).get() is None:
         raise not_found(f"Topic {topic} does not exist")
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     await _create_partitions(request, topic, count)
@@ -228,13 +232,13 @@ async def _of_partitions(
 
 async def _metadata(request: web.Request, topic: TopicName) -> Json:
     """``PartitionedTopicMetadata`` of a topic that is partitioned."""
-    found = await broker_of(request).policies.partitioned_topic(topic) or {"partitions": 0}
+    found = await broker_of(request).policies.partitioned_topic(topic).get() or {"partitions": 0}
     metadata = {"partitions": found["partitions"], "deleted": False}
     return {**metadata, "properties": found["properties"]} if found.get("properties") else metadata
 
 
 async def _partition_count(request: web.Request, topic: TopicName, status: HTTPStatus) -> int:
-    found = await broker_of(request).policies.partitioned_topic(topic)
+    found = await broker_of(request).policies.partitioned_topic(topic).get()
     if found is None:
         if status == HTTPStatus.NOT_FOUND:
             raise not_found(f"Partitioned Topic {topic} not found")

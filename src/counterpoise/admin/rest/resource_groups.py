@@ -47,7 +47,11 @@ async def put(request: web.Request) -> None:
     """Make a resource group, or change the values that are given."""
     given = {name: value for name, value in object_of_body(request).items() if value is not None}
     name = request.match_info["resourcegroup"]
-    await broker_of(request).policies.update_resource_group(name, given)
+    await (
+        broker_of(request)
+        .policies.resource_group_node(name)
+        .change(lambda before: {**before, **given}, create=True)
+    )
 
 
 @routes.delete(GROUP, access.SUPER_USER)

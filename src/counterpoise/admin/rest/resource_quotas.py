@@ -33,20 +33,26 @@ routes = route.Routes()
 @routes.get(BASE, access.SUPER_USER)
 async def get_default(request: web.Request) -> web.Response:
     """The quota of bundles that have none of their own."""
-    return answer(await broker_of(request).policies.resource_quota() or INITIAL)
+    return answer(await broker_of(request).policies.resource_quota().get() or INITIAL)
 
 
 @routes.post(BASE, access.SUPER_USER, QUOTA)
 async def set_default(request: web.Request) -> None:
     """Set the quota of bundles that have none of their own."""
-    await broker_of(request).policies.put_resource_quota(_whole(object_of_body(request)))
+    await (
+        broker_of(request)
+        .policies.resource_quota()
+        .replace(_whole(object_of_body(request)), create=True)
+    )
 
 
 @routes.get(BUNDLE, access.SUPER_USER)
 async def get(request: web.Request) -> web.Response:
     """The quota of a bundle, else the default one."""
     bundle, policies = await bundle_of(request), broker_of(request).policies
-    found = await policies.resource_quota(str(bundle)) or await policies.resource_quota()
+    found = (
+        await policies.resource_quota(str(bundle)).get() or await policies.resource_quota().get()
+    )
     return answer(found or INITIAL)
 
 
@@ -54,13 +60,14 @@ async def get(request: web.Request) -> web.Response:
 async def put(request: web.Request) -> None:
     """Set the quota of a bundle: its initial load, if no broker reports it yet."""
     bundle, quota = await bundle_of(request), _whole(object_of_body(request))
-    await broker_of(request).policies.put_resource_quota(quota, str(bundle))
+    await broker_of(request).policies.resource_quota(str(bundle)).replace(quota, create=True)
 
 
 @routes.delete(BUNDLE, access.SUPER_USER)
 async def reset(request: web.Request) -> None:
     """Forget the quota of a bundle: the default one holds again."""
-    await broker_of(request).policies.delete_resource_quota(str(await bundle_of(request)))
+    bundle = await bundle_of(request)
+    await broker_of(request).policies.resource_quota(str(bundle)).delete(missing_ok=True)
 
 
 def _whole(given: dict[str, Json]) -> dict[str, Json]:

@@ -204,7 +204,7 @@ def _start_of(wanted: Json) -> InitialPosition | None:
 
 async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicName]:
     """The partitions of a partitioned topic; none of another."""
-    found = await broker_of(request).policies.partitioned_topic(topic)
+    found = await broker_of(request).policies.partitioned_topic(topic).get()
     return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
 
 

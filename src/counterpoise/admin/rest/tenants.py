@@ -43,7 +43,7 @@ async def create(request: web.Request) -> None:
     if 0 < most <= len(await policies.tenants()):
         raise precondition_failed("Exceed the maximum number of tenants")
     try:
-        await policies.put_tenant(name, info, create=True)
+        await policies.tenant_node(name).create(info)
     except BadVersion:
         raise conflict("Tenant already exist") from None
 
@@ -54,7 +54,7 @@ async def update(request: web.Request) -> None:
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
     try:
-        await policies.put_tenant(name, info, create=False)
+        await policies.tenant_node(name).replace(info)
     except NotFound:
         raise not_found(f"Tenant {name} not found") from None
 
@@ -71,7 +71,7 @@ async def delete(request: web.Request) -> None:
     for namespace in namespaces:
         await ask(request, "DELETE", f"/admin/v2/namespaces/{namespace}?force=true")
     try:
-        await policies.delete_tenant(name)
+        await policies.tenant_node(name).delete()
     except NotFound:
         raise not_found("Tenant doesn't exist") from None
     except NotEmpty:

@@ -33,7 +33,7 @@ class _Topics(PolicyHolder):
 
     async def value(self, request: web.Request, name: str) -> Json:
         topic, broker = await topic_with_policies(request), broker_of(request)
-        own = (await broker.policies.topic_policies(topic) or {}).get(name)
+        own = (await broker.policies.topic_policies(topic).get() or {}).get(name)
         if not flag(request, "applied"):
             return own
         cluster = broker.config.cluster_name
@@ -46,7 +46,9 @@ class _Topics(PolicyHolder):
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
     ) -> None:
         topic = await topic_with_policies(request)
-        await broker_of(request).policies.update_topic_policies(topic, in_place(change))
+        await (
+            broker_of(request).policies.topic_policies(topic).change(in_place(change), create=True)
+        )
 
 
 TOPICS = _Topics(TOPIC, QUERY, access.TOPIC_POLICY)
@@ -62,14 +64,17 @@ OF_SUBSCRIPTION = f"{TOPIC}/{{subscription}}/dispatchRate"
 @routes.delete(f"{TOPIC}/policies", access.TOPIC_POLICY)
 async def delete_all(request: web.Request) -> None:
     """Remove all policies of a topic."""
-    await broker_of(request).policies.delete_topic_policies(await topic_with_policies(request))
+    topic = await topic_with_policies(request)
+    await broker_of(request).policies.topic_policies(topic).delete(missing_ok=True)
 
 
 @routes.get(OF_SUBSCRIPTION, access.TOPIC_POLICY, QUERY)
 async def subscription_rate(request: web.Request) -> web.Response:
     """A subscription's own dispatch rate."""
     topic = await topic_with_policies(request)
-    own = (await broker_of(request).policies.topic_policies(topic) or {}).get(OF_SUBSCRIPTIONS)
+    own = (await broker_of(request).policies.topic_policies(topic).get() or {}).get(
+        OF_SUBSCRIPTIONS
+    )
     rate = ((own or {}).get(request.match_info["subscription"]) or {}).get("dispatchRate")
     return nothing() if rate is None else answer(rate)
 
@@ -101,7 +106,7 @@ async def topic_with_policies(request: web.Request) -> TopicName:
         raise precondition_failed("Not allowed to set/get topic policy for a partition")
     await require_namespace(request, topic.namespace_name)
     policies = broker_of(request).policies
-    known = await policies.partitioned_topic(topic) is not None
+    known = await policies.partitioned_topic(topic).get() is not None
     if not known and not (topic.is_persistent and await policies.topic_exists(topic)):
         raise not_found(f"Topic {topic} not found")
     return topic

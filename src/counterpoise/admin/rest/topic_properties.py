@@ -27,7 +27,7 @@ async def get(request: web.Request) -> web.Response:
     """What was noted of a topic."""
     topic = await topic_in_namespace(request)
     policies = broker_of(request).policies
-    partitioned = await policies.partitioned_topic(topic)
+    partitioned = await policies.partitioned_topic(topic).get()
     if partitioned is not None:
         return answer(partitioned.get("properties") or {})
     await require_topic_owner(request, topic)
@@ -71,8 +71,11 @@ async def set_of_subscription(request: web.Request) -> None:
 async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:
     topic = await topic_in_namespace(request)
     policies = broker_of(request).policies
-    if await policies.partitioned_topic(topic) is not None:
-        await policies.update_partitioned_topic_properties(topic, change)
+    partitioned = policies.partitioned_topic(topic)
+    if await partitioned.get() is not None:
+        await partitioned.change(
+            lambda now: {**now, "properties": dict(change(now.get("properties") or {}))}
+        )
     elif not topic.is_persistent:
         raise precondition_failed("a non-persistent topic keeps no properties")
     elif await policies.topic_exists(topic):

@@ -85,7 +85,7 @@ async def create(request: web.Request) -> None:
             f"if there isn't a partitioned topic {topic.partitioned_name.local_name} created."
         )
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
-    if exists or await broker.policies.partitioned_topic(topic) is not None:
+    if exists or await broker.policies.partitioned_topic(topic).get() is not None:
         raise conflict("This topic already exists")
     await require_topic_owner(request, topic)
     if topic.is_persistent:
@@ -107,7 +107,7 @@ async def require_room(request: web.Request, topic: TopicName, count: int) -> No
 async def delete(request: web.Request) -> None:
     """Remove a topic; clients and subscriptions refuse it unless ``force=true``."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
-    if await broker.policies.partitioned_topic(topic) is not None:
+    if await broker.policies.partitioned_topic(topic).get() is not None:
         raise conflict(
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "
             "delete-partitioned-topic."
@@ -122,14 +122,14 @@ async def delete(request: web.Request) -> None:
         # What the binary protocol calls not allowed, the REST API calls a failed precondition.
         raise precondition_failed(error.message) from None
     if not topic.is_persistent and topic.partition_index < 0:
-        await broker.policies.delete_topic_policies(topic)
+        await broker.policies.topic_policies(topic).delete(missing_ok=True)
 
 
 @routes.put(f"{TOPIC}/unload", access.topic("UNLOAD"))
 async def unload(request: web.Request) -> None:
     """Close a topic here; its clients reconnect and open it again."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
-    partitioned = await broker.policies.partitioned_topic(topic)
+    partitioned = await broker.policies.partitioned_topic(topic).get()
     if partitioned is not None:
         for index in range(int(partitioned["partitions"])):
             await ask(request, "PUT", f"{path_of(topic.partition(index))}/unload")
@@ -247,7 +247,7 @@ def path_of(topic: TopicName) -> str:
 async def _is_known_partition(request: web.Request, topic: TopicName) -> bool:
     if topic.partition_index < 0:
         return False
-    found = await broker_of(request).policies.partitioned_topic(topic.partitioned_name)
+    found = await broker_of(request).policies.partitioned_topic(topic.partitioned_name).get()
     return found is not None and topic.partition_index < int(found["partitions"])
 
 

@@ -57,31 +57,6 @@ def time_average(broker_id: str) -> str:
     return f"{BROKER_TIME_AVERAGE}/{broker_id}"
 
 
-def cluster(name: str) -> str:
-    """A cluster's data."""
-    return f"{CLUSTERS}/{name}"
-
-
-def isolation_policies(cluster_name: str) -> str:
-    """A cluster's namespace isolation policies."""
-    return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"
-
-
-def failure_domains(cluster_name: str) -> str:
-    """The parent of a cluster's failure domains."""
-    return f"{CLUSTERS}/{cluster_name}/failureDomain"
-
-
-def failure_domain(cluster_name: str, domain: str) -> str:
-    """One failure domain of a cluster."""
-    return f"{failure_domains(cluster_name)}/{domain}"
-
-
-def tenant(name: str) -> str:
-    """A tenant's data."""
-    return f"{POLICIES}/{name}"
-
-
 def policies(namespace: NamespaceName) -> str:
     """A namespace's policies, the same in every cluster."""
     return f"{POLICIES}/{namespace}"
@@ -116,11 +91,6 @@ def group_usage(name: str, broker_id: str) -> str:
 def partitioned_topics(namespace: NamespaceName, domain: str) -> str:
     """The parent of a namespace's partitioned topics."""
     return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
-
-
-def partitioned_topic(topic: TopicName) -> str:
-    """A partitioned topic's metadata."""
-    return f"{partitioned_topics(topic.namespace_name, topic.domain)}/{topic.encoded_local_name}"
 
 
 def topics(namespace: NamespaceName) -> str:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.broker.namespaces.policies.namespaces import bundles_json, local_policies_json
-from counterpoise.broker.namespaces.policies.records import JsonObject, read_object, write_object
+from counterpoise.broker.namespaces.policies import Policies, bundles_json, local_policies_json
+from counterpoise.broker.namespaces.policies.records import JsonObject
 from counterpoise.metadata import BadVersion, MetadataStore, Notification, SessionEvent
-from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.bundle import FULL_RANGE, NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.wire.errors import ServerError
 
 log = logging.getLogger(__name__)
-
-SPLIT_ATTEMPTS: Final = 8
-"""Tries of a split against others that change the namespace (``BUNDLE_SPLIT_RETRY_LIMIT`` 7)."""
-SPLIT_PAUSE_S: Final = 0.1
 
 
 class NamespaceBundleCache:
@@ -64,27 +57,20 @@ class NamespaceBundleCache:
     ) -> NamespaceBundles:
         """Change a namespace's bundles by compare-and-set, retried while other writers win.
 
-        Raises what ``change`` raises, or `BadVersion` after `SPLIT_ATTEMPTS` tries.
+        Raises what ``change`` raises, or `BadVersion` where others were faster too often.
         """
         await self._read(namespace)
-        path = paths.local_policies(namespace)
-        for attempt in range(SPLIT_ATTEMPTS):
-            stored = await self._store.get(path)
-            local = {} if stored is None else read_object(stored.value)
-            after = change(_bundles_of(namespace, local))
-            value = write_object({**local_policies_json(after), **local, **_cut(after)})
-            expected = MUST_NOT_EXIST if stored is None else stored.version
-            try:
-                await self._store.put(path, value, expected_version=expected)
-            except BadVersion:
-                if attempt + 1 == SPLIT_ATTEMPTS:
-                    raise
-                await asyncio.sleep(SPLIT_PAUSE_S)
-                continue
-            self._changes += 1
-            self._known[namespace] = after
-            return after
-        raise BadVersion(path)
+        after: list[NamespaceBundles] = []
+
+        def changed(local: JsonObject) -> JsonObject:
+            bundles = change(_bundles_of(namespace, local))
+            after[:] = [bundles]
+            return {**local_policies_json(bundles), **local, "bundles": bundles_json(bundles)}
+
+        await self._policies.local_policies(namespace).change(changed, create=True)
+        self._changes += 1
+        self._known[namespace] = after[0]
+        return after[0]
 
     async def _read(self, namespace: NamespaceName) -> NamespaceBundles:
         if namespace.bound_broker is not None:
@@ -92,20 +78,18 @@ class NamespaceBundleCache:
         policies = await self._policies.namespace(namespace)
         if policies is None:
             raise BrokerError(ServerError.TopicNotFound, f"Namespace not found: {namespace}")
-        local = await self._policies.local_policies(namespace)
+        node = self._policies.local_policies(namespace)
+        local = await node.get()
         if local is None:
             # Pulsar copies the bundles once, from the policies that all clusters share.
             bundles = _bundles_of(namespace, policies)
-            value = write_object(local_policies_json(bundles))
-            path = paths.local_policies(namespace)
             try:
-                await self._store.put(path, value, expected_version=MUST_NOT_EXIST)
+                await node.create(local_policies_json(bundles))
             except BadVersion:
-                stored = await self._store.get(path)
-                local = read_object(stored.value) if stored else policies
-                bundles = _bundles_of(namespace, local)
-            return bundles
-        return _bundles_of(namespace, local)
+                local = await node.get()
+            else:
+                return bundles
+        return _bundles_of(namespace, policies if local is None else local)
 
     def _on_change(self, notification: Notification) -> None:
         for below in (paths.LOCAL_POLICIES, paths.POLICIES):
@@ -123,10 +107,6 @@ class NamespaceBundleCache:
                 self._known.pop(NamespaceName.parse(namespace), None)
             except InvalidName:
                 log.warning("ignoring policies of what is no namespace: %s", namespace)
-
-
-def _cut(bundles: NamespaceBundles) -> JsonObject:
-    return {"bundles": bundles_json(bundles)}
 
 
 def _bundles_of(namespace: NamespaceName, policies: JsonObject) -> NamespaceBundles:

@@ -33,7 +33,7 @@ class PlacementPolicyReader:
     async def isolation(self) -> dict[str, IsolationPolicy]:
         """The isolation policies by name."""
         policies = {}
-        stored = await self._policies.isolation_policies(self._cluster) or {}
+        stored = await self._policies.isolation_policies(self._cluster).get() or {}
         for name, value in stored.items():
             try:
                 policies[name] = IsolationPolicy.from_json(value, name)

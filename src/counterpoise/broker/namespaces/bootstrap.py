@@ -6,8 +6,7 @@ import contextlib
 from typing import Final
 
 from counterpoise.broker.base.addresses import Addresses
-from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.broker.namespaces.policies.namespaces import bundles_json
+from counterpoise.broker.namespaces.policies import Policies, bundles_json
 from counterpoise.metadata import BadVersion
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
@@ -40,11 +39,11 @@ async def bootstrap(
     }
     cluster = {name: url for name, url in urls.items() if url is not None}
     with contextlib.suppress(BadVersion):
-        await policies.put_cluster(cluster_name, cluster, create=True)
+        await policies.cluster(cluster_name).create(cluster)
     for namespace in (DEFAULT_NAMESPACE, SYSTEM_NAMESPACE):
         tenant = {"adminRoles": [], "allowedClusters": [cluster_name]}
         with contextlib.suppress(BadVersion):
-            await policies.put_tenant(namespace.tenant, tenant, create=True)
+            await policies.tenant_node(namespace.tenant).create(tenant)
         with contextlib.suppress(BadVersion):
             await create_namespace(policies, namespace, cluster_name, bundles)
     if extensible:
@@ -64,4 +63,4 @@ async def create_namespace(
     """Create a namespace without policies; raises `BadVersion` if it exists."""
     cut = NamespaceBundles.of_count(name, bundles)
     new = {"replication_clusters": [cluster_name], "bundles": bundles_json(cut)}
-    await policies.create_namespace(name, new)
+    await policies.shared_policies(name).create(new)

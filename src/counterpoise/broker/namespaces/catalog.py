@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from counterpoise.broker.base.by_turns import in_pieces
@@ -13,7 +12,7 @@ from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
-from counterpoise.metadata import BadVersion, NotFound
+from counterpoise.metadata import BadVersion
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
@@ -96,7 +95,7 @@ class TopicCatalog:
         """Delete a topic, and its policies first: a new topic of its name must not get them."""
         with store_errors_as_not_ready():
             if topic.partition_index < 0:
-                await self._policies.delete_topic_policies(topic)
+                await self._policies.topic_policies(topic).delete(missing_ok=True)
             await self._policies.delete_topic(topic)
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
@@ -105,13 +104,11 @@ class TopicCatalog:
             return
         whole = topic.partitioned_name
         with store_errors_as_not_ready():
-            found = await self._policies.partitioned_topic(whole) or {}
-            for index in range(int(found.get("partitions") or 0)):
+            for index in range(await self._partition_count(whole) or 0):
                 if await self._policies.topic_exists(whole.partition(index)):
                     return
-            await self._policies.delete_topic_policies(whole)
-            with suppress(NotFound):
-                await self._policies.delete_partitioned_topic(whole)
+            await self._policies.topic_policies(whole).delete(missing_ok=True)
+            await self._policies.partitioned_topic(whole).delete(missing_ok=True)
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
         """A topic's number of partitions, 0 if it is not partitioned.
@@ -123,9 +120,9 @@ class TopicCatalog:
         with store_errors_as_not_ready():
             if topic.partition_index >= 0:
                 return 0
-            found = await self._policies.partitioned_topic(topic)
+            found = await self._partition_count(topic)
             if found is not None:
-                return int(found.get("partitions") or 0)
+                return found
             if await self._policies.namespace(topic.namespace_name) is None:
                 if topic.namespace_name.bound_broker is not None:
                     return 0
@@ -152,9 +149,8 @@ class TopicCatalog:
             for domain in DOMAINS_OF_MODE[mode]:
                 found.update(await self._policies.topics(namespace, domain))
                 for topic in await self._policies.partitioned_topics(namespace, domain):
-                    value = await self._policies.partitioned_topic(topic) or {}
-                    partitions = range(int(value.get("partitions") or 0))
-                    async for some in in_pieces(partitions):
+                    count = await self._partition_count(topic) or 0
+                    async for some in in_pieces(range(count)):
                         found.update(map(topic.partition, some))
             return tuple(sorted(found, key=str))
 
@@ -170,15 +166,19 @@ class TopicCatalog:
         try:
             await self._policies.create_partitioned_topic(topic, rule.partitions)
         except BadVersion:
-            found = await self._policies.partitioned_topic(topic) or {}
-            return int(found.get("partitions") or 0)
+            return await self._partition_count(topic) or 0
         return rule.partitions
+
+    async def _partition_count(self, topic: TopicName) -> int | None:
+        """How many partitions a partitioned topic has; None where there is none of this name."""
+        found = await self._policies.partitioned_topic(topic).get()
+        return None if found is None else int(found.get("partitions") or 0)
 
     async def _may_create(self, topic: TopicName) -> bool:
         if topic.partition_index >= 0:
-            found = await self._policies.partitioned_topic(topic.partitioned_name)
-            if found is not None:
-                return topic.partition_index < int(found.get("partitions") or 0)
+            partitions = await self._partition_count(topic.partitioned_name)
+            if partitions is not None:
+                return topic.partition_index < partitions
         return (await self._rule(topic.namespace_name)).allowed
 
     async def _rule(self, namespace: NamespaceName) -> AutoTopicCreation:

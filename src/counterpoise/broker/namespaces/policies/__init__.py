@@ -7,39 +7,215 @@ store's `NotFound` or `BadVersion` (it exists already, or another client has cha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from urllib.parse import unquote_plus
+
+from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.applied import applied_policies
-from counterpoise.broker.namespaces.policies.clusters import Clusters
-from counterpoise.broker.namespaces.policies.dynamic import DynamicSettings
-from counterpoise.broker.namespaces.policies.isolation import Isolation
-from counterpoise.broker.namespaces.policies.namespaces import Namespaces
-from counterpoise.broker.namespaces.policies.partitions import PartitionedTopics
-from counterpoise.broker.namespaces.policies.records import JsonObject
-from counterpoise.broker.namespaces.policies.resource_groups import ResourceGroupRecords
-from counterpoise.broker.namespaces.policies.resource_quotas import ResourceQuotaRecords
-from counterpoise.broker.namespaces.policies.tenants import Tenants
-from counterpoise.broker.namespaces.policies.topic_policies import TopicPolicies
-from counterpoise.broker.namespaces.policies.topics import Topics
-from counterpoise.names.topic import TopicName
+from counterpoise.broker.namespaces.policies.records import JsonNode, JsonObject, read_object
+from counterpoise.broker.namespaces.policies.topics import TopicRecords
+from counterpoise.metadata import MetadataStore, NotFound
+from counterpoise.metadata.cache import MetadataCache
+from counterpoise.names.bundle import NamespaceBundles
+from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
+from counterpoise.storage.topic_record import JsonTopics, TopicCodec
+
+_JSON = JsonTopics()
 
 
-class Policies(
-    Clusters,
-    DynamicSettings,
-    Isolation,
-    Tenants,
-    Namespaces,
-    PartitionedTopics,
-    ResourceGroupRecords,
-    ResourceQuotaRecords,
-    TopicPolicies,
-    Topics,
-):
-    """All policies behind one name."""
+class Policies(TopicRecords):
+    """The nodes with policies, each as `JsonNode`, and the records of topics."""
+
+    def __init__(self, store: MetadataStore, topics: TopicCodec = _JSON) -> None:
+        """``topics``: how the ledger store has topics in their nodes."""
+        super().__init__(store, topics)
+        self._cache = MetadataCache(store, "/admin/", read_object)
+        self._quotas = MetadataCache(store, f"{paths.RESOURCE_QUOTA}/", read_object)
+
+    def _node(self, path: str) -> JsonNode:
+        return JsonNode(self._store, self._cache, path)
+
+    async def clusters(self) -> list[str]:
+        """The names of the clusters that this one knows, itself included, sorted."""
+        return await self._store.children(paths.CLUSTERS)
+
+    def cluster(self, name: str) -> JsonNode:
+        """A cluster's ``ClusterData``."""
+        return self._node(f"{paths.CLUSTERS}/{name}")
+
+    async def delete_cluster(self, name: str) -> None:
+        """Forget a cluster, its isolation policies and its failure domains."""
+        for domain in await self.failure_domain_names(name):
+            await self.failure_domain(name, domain).delete(missing_ok=True)
+        for node in (self._failure_domains(name), self.isolation_policies(name)):
+            await node.delete(missing_ok=True)
+        await self.cluster(name).delete()
+
+    def isolation_policies(self, cluster: str) -> JsonNode:
+        """Which namespaces may live on which brokers: ``NamespaceIsolationDataImpl`` by name."""
+        return self._node(f"{paths.CLUSTERS}/{cluster}/namespaceIsolationPolicies")
+
+    def _failure_domains(self, cluster: str) -> JsonNode:
+        return self._node(f"{paths.CLUSTERS}/{cluster}/failureDomain")
+
+    async def failure_domain_names(self, cluster: str) -> list[str]:
+        """The names of the failure domains, sorted."""
+        return await self._store.children(self._failure_domains(cluster).path)
+
+    def failure_domain(self, cluster: str, domain: str) -> JsonNode:
+        """Brokers that fail together, ``FailureDomainImpl``."""
+        return self._node(f"{self._failure_domains(cluster).path}/{domain}")
+
+    async def failure_domains(self, cluster: str) -> dict[str, str]:
+        """Which failure domain each broker is in; a broker in none is absent."""
+        found: dict[str, str] = {}
+        for name in await self.failure_domain_names(cluster):
+            domain = await self.failure_domain(cluster, name).get() or {}
+            found |= {str(broker): name for broker in domain.get("brokers") or ()}
+        return found
+
+    async def dynamic_settings(self) -> dict[str, str]:
+        """What an administrator set for every broker while they run, as text by Pulsar's names."""
+        found = await self._node(paths.DYNAMIC_SETTINGS).get() or {}
+        return {name: str(value) for name, value in found.items()}
+
+    async def set_dynamic_setting(self, name: str, value: str | None) -> None:
+        """Set one; None gives it back the value that each broker was started with."""
+        given = {} if value is None else {name: value}
+        await self._node(paths.DYNAMIC_SETTINGS).change(
+            lambda found: {**{each: found[each] for each in found if each != name}, **given},
+            create=True,
+        )
+
+    async def policies_read_only(self) -> bool:
+        """Whether an administrator forbids changes of policies; raises `MetadataError`."""
+        return await self._store.get(paths.POLICIES_READ_ONLY) is not None
+
+    async def tenants(self) -> list[str]:
+        """The names of the tenants, sorted."""
+        return await self._store.children(paths.POLICIES)
+
+    def tenant_node(self, name: str) -> JsonNode:
+        """A tenant's ``TenantInfo``; its namespaces are below it."""
+        return self._node(f"{paths.POLICIES}/{name}")
+
+    async def tenant(self, name: str) -> JsonObject | None:
+        """A tenant's ``TenantInfo``; None if there is no such tenant."""
+        return await self.tenant_node(name).get()
+
+    async def namespaces(self, tenant: str) -> list[NamespaceName]:
+        """The namespaces of a tenant, sorted."""
+        names = await self._store.children(self.tenant_node(tenant).path)
+        return [NamespaceName(tenant, local) for local in names]
+
+    def shared_policies(self, name: NamespaceName) -> JsonNode:
+        """A namespace's ``Policies``, the same in every cluster."""
+        return self._node(paths.policies(name))
+
+    def local_policies(self, name: NamespaceName) -> JsonNode:
+        """A namespace's ``LocalPolicies``, of this cluster alone: its bundles above all."""
+        return self._node(paths.local_policies(name))
+
+    async def namespace(self, name: NamespaceName) -> JsonObject | None:
+        """A namespace's ``Policies``; its ``bundles`` are those of the local policies."""
+        policies = await self.shared_policies(name).get()
+        local = None if policies is None else await self.local_policies(name).get()
+        if policies is None or local is None or not local.get("bundles"):
+            return policies
+        return {**policies, "bundles": local["bundles"]}
+
+    async def share_bundles(self, bundles: NamespaceBundles) -> None:
+        """Write a namespace's bundles into the policies that all clusters share."""
+        await self.shared_policies(bundles.namespace).change(
+            lambda policies: {**policies, "bundles": bundles_json(bundles)}
+        )
+
+    async def anti_affinity_group(self, name: NamespaceName) -> str | None:
+        """The group of namespaces that a namespace should not share brokers with."""
+        local = await self.local_policies(name).get() or {}
+        return str(local.get("namespaceAntiAffinityGroup") or "").strip() or None
+
+    async def delete_namespace(self, name: NamespaceName) -> None:
+        """Forget a namespace and what only it had; raises `NotEmpty` while it has topics."""
+        if not await self._store.exists(paths.policies(name)):
+            raise NotFound(paths.policies(name))
+        for path in (
+            paths.partitioned_topics(name, PERSISTENT),
+            paths.partitioned_topics(name, NON_PERSISTENT),
+            f"{paths.PARTITIONED_TOPICS}/{name}",
+            paths.topics(name),
+            f"{paths.TOPICS}/{name}",
+            paths.local_policies(name),
+        ):
+            await self._node(path).delete(missing_ok=True)
+        await self.shared_policies(name).delete()
+
+    async def partitioned_topics(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
+        """A namespace's partitioned topics of one domain, sorted."""
+        names = await self._store.children(paths.partitioned_topics(namespace, domain))
+        tenant, local = namespace.tenant, namespace.local
+        return sorted(TopicName(domain, tenant, local, unquote_plus(name)) for name in names)
+
+    def partitioned_topic(self, topic: TopicName) -> JsonNode:
+        """A topic's ``{"partitions": n, "properties": {…}}`` (``PartitionedTopicMetadata``)."""
+        below = paths.partitioned_topics(topic.namespace_name, topic.domain)
+        return self._node(f"{below}/{topic.encoded_local_name}")
+
+    async def create_partitioned_topic(
+        self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Say that a topic has partitions; raises `BadVersion` if it has some already."""
+        value = {"partitions": partitions, "properties": dict(properties or {}), "deleted": False}
+        await self.partitioned_topic(topic).create(value)
+
+    def topic_policies(self, topic: TopicName) -> JsonNode:
+        """A topic's own ``TopicPolicies``; those of a partitioned topic hold for its partitions.
+
+        Pulsar keeps them in a compacted topic of each namespace (``__change_events``); here they
+        are in the metadata store, where brokers hear of changes anyway.
+        """
+        return self._node(paths.topic_policies(topic))
 
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:
         """The policies that hold for a topic: its own, or else its namespace's."""
-        own = await self.topic_policies(topic)
+        own = await self.topic_policies(topic).get()
         return applied_policies(own, await self.namespace(topic.namespace_name), cluster)
 
+    async def resource_groups(self) -> list[str]:
+        """The names of the resource groups, sorted."""
+        return await self._store.children(paths.RESOURCE_GROUPS)
 
-__all__ = ["Policies"]
+    def resource_group_node(self, name: str) -> JsonNode:
+        """What a group of namespaces may use, on all brokers together (``ResourceGroup``)."""
+        return self._node(paths.resource_group(name))
+
+    async def resource_group(self, name: str) -> JsonObject | None:
+        """What a group may use; None if there is no such group."""
+        return await self.resource_group_node(name).get()
+
+    async def delete_resource_group(self, name: str) -> None:
+        """Forget a group; raises `NotFound` if there is none."""
+        await self.resource_group_node(name).delete()
+        # What brokers had to say of it goes when they stop serving it.
+        await self._node(paths.group_usages(name)).delete(missing_ok=True)
+
+    def resource_quota(self, bundle: str = "default") -> JsonNode:
+        """The load that a bundle is expected to have until reports say more (``ResourceQuota``).
+
+        ``default`` is the one of all bundles that have none.
+        """
+        return JsonNode(self._store, self._quotas, paths.resource_quota(bundle))
+
+
+def bundles_json(bundles: NamespaceBundles) -> JsonObject:
+    """``BundlesData``, as policies and local policies hold it."""
+    return {"boundaries": bundles.boundary_texts, "numBundles": len(bundles.bundles)}
+
+
+def local_policies_json(bundles: NamespaceBundles) -> JsonObject:
+    """``LocalPolicies`` of a namespace that has nothing local but its bundles."""
+    return {"bundles": bundles_json(bundles), "migrated": False}
+
+
+__all__ = ["Policies", "bundles_json", "local_policies_json"]

@@ -38,59 +38,60 @@ class TooLarge(BrokerError):
         )
 
 
-class Records:
-    """What all kinds of policies share: one store, one cache."""
+class JsonNode:
+    """A node of the metadata store that holds a JSON object, read through a cache."""
 
-    def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject]) -> None:
+    __slots__ = ("_cache", "_store", "path")
+
+    def __init__(self, store: MetadataStore, cache: MetadataCache[JsonObject], path: str) -> None:
         self._store = store
         self._cache = cache
+        self.path = path
 
-    @staticmethod
-    def cache_of(store: MetadataStore) -> MetadataCache[JsonObject]:
-        """A cache of everything below ``/admin``."""
-        return MetadataCache(store, "/admin/", read_object)
+    async def get(self) -> JsonObject | None:
+        """The object; None where there is no such node."""
+        return await self._cache.get(self.path)
 
-    async def _get(self, path: str) -> JsonObject | None:
-        return await self._cache.get(path)
+    async def create(self, value: Mapping[str, Any]) -> None:
+        """Create the node; raises `BadVersion` where it exists."""
+        await self._store.put(self.path, write_object(value), expected_version=MUST_NOT_EXIST)
+        self._cache.forget(self.path)
 
-    async def _put(self, path: str, value: Mapping[str, Any], *, create: bool) -> None:
-        data = write_object(value)
-        if create:
-            await self._store.put(path, data, expected_version=MUST_NOT_EXIST)
-            self._cache.forget(path)
-        else:
-            await self._update(path, lambda _: value)
-
-    async def _update(
-        self,
-        path: str,
-        change: Callable[[JsonObject], Mapping[str, Any]],
-        *,
-        create: bool = False,
+    async def change(
+        self, change: Callable[[JsonObject], Mapping[str, Any]], *, create: bool = False
     ) -> JsonObject:
         """Read, change and write by compare-and-set, retried while other writers win.
 
-        A missing node raises `NotFound`, or with ``create`` counts as an empty object. Raises
-        `BadVersion` after `UPDATE_ROUNDS` attempts.
+        Returns the object as it is now. A node that is not there is `NotFound`, or with ``create``
+        an empty object. Raises `BadVersion` when others were faster `UPDATE_ROUNDS` times.
         """
         for lost in range(UPDATE_ROUNDS):
-            stored = await self._store.get(path)
+            stored = await self._store.get(self.path)
             if stored is None and not create:
-                raise NotFound(path)
+                raise NotFound(self.path)
             after = dict(change({} if stored is None else read_object(stored.value)))
             expected = MUST_NOT_EXIST if stored is None else stored.version
             try:
-                await self._store.put(path, write_object(after), expected_version=expected)
+                await self._store.put(self.path, write_object(after), expected_version=expected)
             except BadVersion:
                 await asyncio.sleep(random.random() * UPDATE_PAUSE_S * (lost + 1))
                 continue
-            self._cache.forget(path)
+            self._cache.forget(self.path)
             return after
-        raise BadVersion(path)
+        raise BadVersion(self.path)
 
-    async def _delete(self, path: str) -> None:
-        await self._store.delete(path)
-        self._cache.forget(path)
+    async def replace(self, value: Mapping[str, Any], *, create: bool = False) -> None:
+        """Write another object; raises as `change` does."""
+        await self.change(lambda _: value, create=create)
+
+    async def delete(self, *, missing_ok: bool = False) -> None:
+        """Delete the node; raises `NotFound`, and `NotEmpty` while there are nodes below it."""
+        try:
+            await self._store.delete(self.path)
+        except NotFound:
+            if not missing_ok:
+                raise
+        self._cache.forget(self.path)
 
 
 def read_object(value: bytes) -> JsonObject:

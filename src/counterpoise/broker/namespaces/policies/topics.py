@@ -10,31 +10,23 @@ from urllib.parse import unquote_plus
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.single_flight import SingleFlight
-from counterpoise.broker.namespaces.policies.records import JsonObject, Records
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.position import Position
 from counterpoise.names.topic import PERSISTENT, TopicName
-from counterpoise.storage.topic_record import JsonTopics, TopicCodec, TopicRecord
-
-_JSON = JsonTopics()
+from counterpoise.storage.topic_record import TopicCodec, TopicRecord
 
 
-class Topics(Records):
+class TopicRecords:
     """The catalogue of persistent topics, partitions included."""
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        cache: MetadataCache[JsonObject],
-        topics: TopicCodec = _JSON,
-    ) -> None:
-        """``topics``: how the ledger store has topics in their nodes."""
-        super().__init__(store, cache)
-        self._codec = topics
-        self._existing = MetadataCache(store, f"{paths.TOPICS}/", topics.read)
+    def __init__(self, store: MetadataStore, codec: TopicCodec) -> None:
+        """``codec``: how the ledger store has topics in their nodes."""
+        self._store = store
+        self._codec = codec
+        self._existing = MetadataCache(store, f"{paths.TOPICS}/", codec.read)
         self._list = SingleFlight(self._listed)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.split_finders import Finder
 from counterpoise.broker.bundles.tally import BundleTally
+from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.decide.plan import Decision
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.metadata import MetadataError
@@ -35,25 +37,6 @@ READ_ONLY: Final = (
 )
 
 
-class Splits(Protocol):
-    """Splits bundles of this broker."""
-
-    async def split(
-        self, bundle: BundleName, *, at: Sequence[int] = (), unload: bool = False
-    ) -> Sequence[Any]:
-        """Split a bundle by the algorithm or at ``at``; returns its parts.
-
-        Raises `BrokerError` or `MetadataError`.
-        """
-
-
-class ReadOnlyFlag(Protocol):
-    """Says whether policies may be changed."""
-
-    async def policies_read_only(self) -> bool:
-        """Whether an administrator forbids changes of policies. Raises `MetadataError`."""
-
-
 class AutoSplit:
     """Checks every ``loadBalancerSplitIntervalMinutes`` for bundles to split, and splits them."""
 
@@ -61,9 +44,9 @@ class AutoSplit:
         self,
         me: str,
         finder: Finder,
-        splits: Splits,
+        splits: BundleMoves,
         options: Callable[[], SplitOptions],
-        policies: ReadOnlyFlag,
+        policies: Policies,
         tally: BundleTally,
     ) -> None:
         self._me = me

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
@@ -13,6 +13,7 @@ from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import (
     MetadataError,
     MetadataStore,
@@ -31,13 +32,6 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 """Pause after the store did not answer."""
-
-
-class NamespaceList(Protocol):
-    """Lists namespaces of the metadata store."""
-
-    async def namespaces(self, tenant: str) -> Collection[NamespaceName]:
-        """The namespaces of a tenant, none without the tenant; raises `StoreUnavailable`."""
 
 
 class OwnershipRepairs:
@@ -59,7 +53,7 @@ class OwnershipRepairs:
         at_once: Callable[[], int],
         wary_s: float,
         background: BackgroundTasks,
-        namespaces: NamespaceList,
+        namespaces: Policies,
         tally: BundleTally | None = None,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.single_flight import SingleFlight
-from counterpoise.broker.connection.ports import Catalog, TopicProvider
-from counterpoise.broker.namespaces.catalog import matching
+from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
+from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
@@ -25,7 +25,7 @@ class Listings:
     a time, in parts. A list that was read after several clients had asked serves all of them.
     """
 
-    def __init__(self, catalog: Catalog, topics: TopicProvider) -> None:
+    def __init__(self, catalog: TopicCatalog, topics: TopicRegistry) -> None:
         self._catalog = catalog
         self._topics = topics
         self._lists: SingleFlight[tuple[NamespaceName, str], TopicNames] = SingleFlight(self._list)

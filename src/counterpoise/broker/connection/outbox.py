@@ -41,26 +41,10 @@ class FrameWriter(Protocol):
         """Write frames of ``size`` bytes in all at the end of this turn."""
 
 
-class FrameSink(Protocol):
-    """Where frames are written: a socket's transport, or a buffer in its place."""
-
-    def write(self, data: bytes) -> None:
-        """Write some bytes."""
-
-    def writelines(self, list_of_data: list[bytes]) -> None:
-        """Write some bytes in pieces."""
-
-    def is_closing(self) -> bool:
-        """Whether nothing can be written any more."""
-
-    def get_write_buffer_size(self) -> int:
-        """How many bytes are not written yet."""
-
-
 class KeptFrames:
     """Buffers frames for a client until they may be sent."""
 
-    def __init__(self, transport: FrameSink) -> None:
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
         self.transport = transport
         self.kept: list[bytes] = []
         self.is_closing = transport.is_closing
@@ -104,7 +88,7 @@ class Outbox:
     ) -> None:
         """``give_up`` is called with the reason to disconnect a client that does not read."""
         self._loop = loop
-        self._transport: FrameSink = transport
+        self._transport: asyncio.WriteTransport | KeptFrames = transport
         self._traffic = traffic
         self._pause = pause
         self._on_writable = on_writable

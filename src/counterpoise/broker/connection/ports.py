@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
-from counterpoise.broker.bundles.lookup_result import LookupResult
-from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.bundles.service import NamespaceService
+from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.transactions.coordinator import Coordinator, not_here
 from counterpoise.broker.transactions.ports import ParticipantOwner
 from counterpoise.names.callbacks import Notify, StopListening
@@ -22,41 +23,6 @@ from counterpoise.wire.values import Schema
 
 Handlers = dict[type[Any], Callable[[Any], None]]
 """What serves each kind of event of a connection."""
-
-
-class TopicProvider(Protocol):
-    """The topics of this broker."""
-
-    @property
-    def loaded(self) -> Mapping[TopicName, Topic]:
-        """The topics that are loaded now."""
-
-    async def get(self, name: TopicName, *, create: bool = True) -> Topic:
-        """The topic, loaded if this broker owns it; raises `BrokerError` otherwise."""
-
-
-class TopicLookup(Protocol):
-    """Looks up which broker serves a topic."""
-
-    async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
-        """The broker to connect to, or to ask next; raises `BrokerError` if there is none."""
-
-
-class Catalog(Protocol):
-    """The topics of the cluster."""
-
-    async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
-        """The number of partitions, 0 for none; raises `BrokerError` if the topic does not
-        exist.
-        """
-
-    async def topics_of(
-        self, namespace: NamespaceName, mode: str = "PERSISTENT"
-    ) -> Sequence[TopicName]:
-        """A namespace's topics; ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
-
-        Concurrent callers get the same object, which is never changed.
-        """
 
 
 class Schemas(Protocol):
@@ -139,9 +105,9 @@ NO_TRANSACTIONS = NoTransactions()
 class Services:
     """The parts of the broker that its connections use."""
 
-    topics: TopicProvider
-    namespaces: TopicLookup
-    catalog: Catalog
+    topics: TopicRegistry
+    namespaces: NamespaceService
+    catalog: TopicCatalog
     schemas: Schemas
     on_topics_changed: OnTopicsChanged = _never
     security: Security = OPEN_TO_ALL

@@ -8,9 +8,8 @@ their fields whatever they are called, and an enum's symbols are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 _PROMOTIONS: Final = {
     ("int", "long"),
@@ -38,15 +37,32 @@ class NotAvro(ValueError):
     """The declaration is no Avro schema."""
 
 
-@dataclass(slots=True)
-class _SchemaSide:
-    """One schema, with its named types by full name."""
+class _Type(NamedTuple):
+    """A type in a schema: its kind, its declaration, and the namespace inside it."""
 
-    root: Any
-    named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    kind: str
+    declared: Any
+    namespace: str
 
-    def __post_init__(self) -> None:
-        self._collect(self.root, "")
+    @property
+    def name(self) -> str:
+        """A named type's name, in full."""
+        return _full_name(self.declared, self.namespace)
+
+    @property
+    def names(self) -> set[str]:
+        """What a named type answers to: its name and its aliases, in full."""
+        inside = self.name.rpartition(".")[0]
+        aliases = self.declared.get("aliases", ())
+        return {self.name, *(_full_name({"name": alias}, inside) for alias in aliases)}
+
+
+class _Types:
+    """The types of one schema, the named ones by full name."""
+
+    def __init__(self, schema: Any) -> None:
+        self._named: dict[str, Mapping[str, Any]] = {}
+        self._collect(schema, "")
 
     def _collect(self, schema: Any, namespace: str) -> None:
         if isinstance(schema, list):
@@ -56,7 +72,7 @@ class _SchemaSide:
             kind = schema.get("type")
             if kind in _NAMED:
                 name = _full_name(schema, namespace)
-                self.named[name] = schema
+                self._named[name] = schema
                 namespace = name.rpartition(".")[0]
             for each in schema.get("fields", ()):
                 self._collect(each.get("type"), namespace)
@@ -65,24 +81,28 @@ class _SchemaSide:
             if isinstance(kind, dict | list):
                 self._collect(kind, namespace)
 
-    def resolve(self, schema: Any, namespace: str) -> tuple[str, Any, str]:
-        """A schema's kind, its declaration and the namespace inside it."""
+    def resolve(self, schema: Any, namespace: str) -> _Type:
+        """The type that a declaration inside a namespace means."""
         if isinstance(schema, list):
-            return "union", schema, namespace
+            return _Type("union", schema, namespace)
         if isinstance(schema, str):
             if schema in _PRIMITIVES:
-                return schema, schema, namespace
+                return _Type(schema, schema, namespace)
             name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
-            found = self.named.get(name) or self.named.get(schema)
+            found = self._named.get(name) or self._named.get(schema)
             if found is None:
                 raise NotAvro(f"unknown type {schema!r}")
-            return str(found["type"]), found, _inside(found, namespace)
+            return _Type(str(found["type"]), found, _inside(found, namespace))
         if not isinstance(schema, dict) or "type" not in schema:
             raise NotAvro(f"{schema!r} is no type")
         kind = schema["type"]
-        if isinstance(kind, dict | list) or (isinstance(kind, str) and kind in self.named):
+        if isinstance(kind, dict | list) or (isinstance(kind, str) and kind in self._named):
             return self.resolve(kind, namespace)
-        return str(kind), schema, _inside(schema, namespace)
+        return _Type(str(kind), schema, _inside(schema, namespace))
+
+    def branches(self, union: _Type) -> Iterator[_Type]:
+        """The types of a union, each resolved when it is asked for."""
+        return (self.resolve(each, union.namespace) for each in union.declared)
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
@@ -91,14 +111,6 @@ def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
         return name
     namespace = str(schema.get("namespace") or namespace)
     return f"{namespace}.{name}" if namespace else name
-
-
-def _full_names(schema: Mapping[str, Any], namespace: str) -> set[str]:
-    """A named type's full name and full aliases."""
-    name = _full_name(schema, namespace)
-    inside = name.rpartition(".")[0]
-    aliases = (_full_name({"name": alias}, inside) for alias in schema.get("aliases", ()))
-    return {name, *aliases}
 
 
 def _inside(schema: Mapping[str, Any], namespace: str) -> str:
@@ -114,8 +126,9 @@ def why_unreadable(reader: Any, writer: Any) -> str | None:
     comparisons: of two unions each branch may have to be compared with each.
     """
     try:
-        return _Resolution(_SchemaSide(reader), _SchemaSide(writer)).check(
-            reader, "", writer, "", ""
+        types = _Types(reader), _Types(writer)
+        return _Resolution(*types).check(
+            types[0].resolve(reader, ""), types[1].resolve(writer, ""), ""
         )
     except (AttributeError, KeyError, RecursionError, TypeError) as error:
         # A part of it is of another kind than Avro has there, or inside too many others.
@@ -125,7 +138,7 @@ def why_unreadable(reader: Any, writer: Any) -> str | None:
 class _Resolution:
     """One comparison; a pair of records under way is assumed to match, as recursion demands."""
 
-    def __init__(self, reader: _SchemaSide, writer: _SchemaSide) -> None:
+    def __init__(self, reader: _Types, writer: _Types) -> None:
         self._reader = reader
         self._writer = writer
         self._under_way: set[tuple[int, int]] = set()
@@ -136,101 +149,75 @@ class _Resolution:
         if self._checks > CHECKS_MAX:
             raise NotAvro(f"to compare it takes more than {CHECKS_MAX} steps")
 
-    def check(
-        self, reader: Any, in_reader: str, writer: Any, in_writer: str, at: str
-    ) -> str | None:
-        """Compare two declarations, found at the path ``at``."""
+    def check(self, reader: _Type, writer: _Type, at: str) -> str | None:
+        """Compare two types, found at the path ``at``."""
         self._step()
-        read_kind, reader, in_reader = self._reader.resolve(reader, in_reader)
-        write_kind, writer, in_writer = self._writer.resolve(writer, in_writer)
-        if write_kind == "union":
-            problems = (self.check(reader, in_reader, each, in_writer, at) for each in writer)
+        if writer.kind == "union":
+            problems = (self.check(reader, each, at) for each in self._writer.branches(writer))
             return next((problem for problem in problems if problem is not None), None)
-        if read_kind == "union":
-            return self._check_branches(reader, in_reader, write_kind, writer, in_writer, at)
-        if read_kind != write_kind:
-            if (write_kind, read_kind) in _PROMOTIONS:
+        if reader.kind == "union":
+            return self._check_branches(reader, writer, at)
+        if reader.kind != writer.kind:
+            if (writer.kind, reader.kind) in _PROMOTIONS:
                 return None
-            return f"{at or '/'}: {write_kind} is not read as {read_kind}"
-        if read_kind in _PRIMITIVES:
+            return f"{at or '/'}: {writer.kind} is not read as {reader.kind}"
+        if reader.kind in _PRIMITIVES:
             return None
-        if read_kind in ("array", "map"):
-            inner = "items" if read_kind == "array" else "values"
-            return self.check(
-                reader.get(inner), in_reader, writer.get(inner), in_writer, f"{at}/{inner}"
+        if reader.kind in ("array", "map"):
+            return self._check_part(
+                reader, writer, "items" if reader.kind == "array" else "values", at
             )
-        return self._check_named(read_kind, reader, in_reader, writer, in_writer, at)
+        if reader.kind == "record":
+            return self._check_record(reader, writer, at)
+        if reader.kind in _NAMED:
+            return self._check_unstructured(reader, writer, at)
+        raise NotAvro(f"unknown type {reader.kind!r}")
 
-    def _check_branches(
-        self, union: Any, in_reader: str, write_kind: str, writer: Any, in_writer: str, at: str
-    ) -> str | None:
+    def _check_part(self, reader: _Type, writer: _Type, part: str, at: str) -> str | None:
+        return self.check(
+            self._reader.resolve(reader.declared.get(part), reader.namespace),
+            self._writer.resolve(writer.declared.get(part), writer.namespace),
+            f"{at}/{part}",
+        )
+
+    def _check_branches(self, union: _Type, writer: _Type, at: str) -> str | None:
         """A branch of the writer's full name decides alone; an enum or a fixed needs one."""
-        if write_kind in _NAMED:
-            full_name = _full_name(writer, in_writer)
-            for each in union:
+        if writer.kind in _NAMED:
+            for each in self._reader.branches(union):
                 self._step()
-                kind, branch, inside = self._reader.resolve(each, in_reader)
-                if kind == write_kind and full_name in _full_names(branch, inside):
-                    return self.check(each, in_reader, writer, in_writer, at)
-        if write_kind in ("enum", "fixed") or not any(
-            self.check(each, in_reader, writer, in_writer, at) is None for each in union
+                if each.kind == writer.kind and writer.name in each.names:
+                    return self.check(each, writer, at)
+        if writer.kind in ("enum", "fixed") or not any(
+            self.check(each, writer, at) is None for each in self._reader.branches(union)
         ):
-            return f"{at or '/'}: no branch of the reader's union reads {_say(write_kind, writer)}"
+            return f"{at or '/'}: no branch of the reader's union reads {_say(writer)}"
         return None
 
-    def _check_named(
-        self,
-        kind: str,
-        reader: Mapping[str, Any],
-        in_reader: str,
-        writer: Mapping[str, Any],
-        in_writer: str,
-        at: str,
-    ) -> str | None:
-        if kind not in _NAMED:
-            raise NotAvro(f"unknown type {kind!r}")
-        if kind != "record":
-            return self._check_unstructured(kind, reader, in_reader, writer, in_writer, at)
-        pair = (id(reader), id(writer))
-        if pair in self._under_way:
-            return None
-        self._under_way.add(pair)
-        problem = self._check_fields(reader, in_reader, writer, in_writer, at)
-        if problem is not None:
-            self._under_way.discard(pair)
-        return problem
-
-    def _check_unstructured(
-        self,
-        kind: str,
-        reader: Mapping[str, Any],
-        in_reader: str,
-        writer: Mapping[str, Any],
-        in_writer: str,
-        at: str,
-    ) -> str | None:
+    def _check_unstructured(self, reader: _Type, writer: _Type, at: str) -> str | None:
         """An enum or a fixed goes by its name without namespace, or by an alias.
 
         An enum's symbols are not compared: one that the reader does not know fails when it is read.
         """
-        names = _full_name(reader, in_reader), _full_name(writer, in_writer)
-        short = [name.rpartition(".")[2] for name in names]
-        if short[0] != short[1] and names[1] not in _full_names(reader, in_reader):
-            return f"{at or '/'}: the reader expects {names[0]}, the writer wrote {names[1]}"
-        if kind == "fixed" and reader.get("size") != writer.get("size"):
-            return f"{at or '/'}: the sizes of {names[0]} differ"
+        short = [each.name.rpartition(".")[2] for each in (reader, writer)]
+        if short[0] != short[1] and writer.name not in reader.names:
+            return f"{at or '/'}: the reader expects {reader.name}, the writer wrote {writer.name}"
+        if reader.kind == "fixed" and reader.declared.get("size") != writer.declared.get("size"):
+            return f"{at or '/'}: the sizes of {reader.name} differ"
         return None
 
-    def _check_fields(
-        self,
-        reader: Mapping[str, Any],
-        in_reader: str,
-        writer: Mapping[str, Any],
-        in_writer: str,
-        at: str,
-    ) -> str | None:
-        written = {each["name"]: each for each in writer.get("fields", ())}
-        for each in reader.get("fields", ()):
+    def _check_record(self, reader: _Type, writer: _Type, at: str) -> str | None:
+        pair = (id(reader.declared), id(writer.declared))
+        if pair in self._under_way:
+            return None
+        self._under_way.add(pair)
+        problem = self._check_fields(reader, writer, at)
+        if problem is not None:
+            self._under_way.discard(pair)
+        return problem
+
+    def _check_fields(self, reader: _Type, writer: _Type, at: str) -> str | None:
+        written = {each["name"]: each for each in writer.declared.get("fields", ())}
+        for each in reader.declared.get("fields", ()):
             names = (each["name"], *each.get("aliases", ()))
             found = next((written[name] for name in names if name in written), None)
             path = f"{at}/{each['name']}"
@@ -238,11 +225,15 @@ class _Resolution:
                 if "default" not in each:
                     return f"{path}: the writer has no such field and the reader no default"
                 continue
-            problem = self.check(each["type"], in_reader, found["type"], in_writer, path)
+            problem = self.check(
+                self._reader.resolve(each["type"], reader.namespace),
+                self._writer.resolve(found["type"], writer.namespace),
+                path,
+            )
             if problem is not None:
                 return problem
         return None
 
 
-def _say(kind: str, schema: Any) -> str:
-    return f"{kind} {schema['name']}" if kind in _NAMED else kind
+def _say(named: _Type) -> str:
+    return f"{named.kind} {named.declared['name']}" if named.kind in _NAMED else named.kind

@@ -77,6 +77,16 @@ async def open_client(
     return await BookieLedgerClient.open(cluster.tree.open(), made, Random(1))
 
 
+async def written(client: BookieLedgerClient, *entries: bytes) -> tuple[LedgerWriter, Confirmed]:
+    """A new ledger with these entries, all of them confirmed."""
+    heard = Confirmed()
+    writer = await client.create({}, heard)
+    for each in entries:
+        writer.add(each)
+    await heard.until(len(entries) - 1)
+    return writer, heard
+
+
 async def metadata(cluster: FakeCluster, writer: LedgerWriter) -> LedgerMetadata:
     path = ledger_path("/ledgers", writer.ledger)
     found = await cluster.store.get(path)
@@ -125,11 +135,7 @@ async def test_ledger_ids_differ_and_a_deleted_ledger_is_gone(
 async def test_an_open_ledger_is_fenced_and_closed_by_its_recovery(
     cluster: FakeCluster, client: BookieLedgerClient
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    for number in range(10):
-        writer.add(b"%d" % number)
-    await heard.until(9)
+    writer, heard = await written(client, *(b"%d" % number for number in range(10)))
     other = await open_client(cluster)
     reader = await other.recover(writer.ledger)
     assert reader.last_entry == 9
@@ -147,10 +153,7 @@ async def test_a_writer_that_did_not_hear_everything_cannot_close_what_was_recov
     cluster: FakeCluster,
 ) -> None:
     client = await open_client(cluster, SOON)
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"first")
-    await heard.until(0)
+    writer, heard = await written(client, b"first")
     silent = next(name for name, each in cluster.bookies.items() if each.adds)
     cluster.bookies[silent].misbehaves[writer.ledger, 1] = Misbehaviour.SILENCE
     writer.add(b"on one bookie")
@@ -169,11 +172,7 @@ async def test_a_writer_that_did_not_hear_everything_cannot_close_what_was_recov
 )
 async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbehaviour) -> None:
     client = await open_client(cluster, SOON if how is Misbehaviour.SILENCE else PATIENT)
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    for number in range(5):
-        writer.add(b"%d" % number)
-    await heard.until(4)
+    writer, heard = await written(client, *(b"%d" % number for number in range(5)))
     before = await metadata(cluster, writer)
     gone = before.segments[0].ensemble[0]
     cluster.bookies[gone].always = how
@@ -192,10 +191,7 @@ async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbeh
 async def test_without_enough_bookies_nothing_is_acknowledged_and_the_ledger_ends(
     cluster: FakeCluster, client: BookieLedgerClient
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"first")
-    await heard.until(0)
+    writer, heard = await written(client, b"first")
     for name in list(cluster.bookies)[1:]:
         cluster.bookies[name].always = Misbehaviour.HANGS_UP
     for _ in range(5):
@@ -217,10 +213,7 @@ async def test_without_enough_bookies_nothing_is_acknowledged_and_the_ledger_end
 async def test_recovery_without_an_ack_quorum_fails_and_can_be_tried_again(
     cluster: FakeCluster, client: BookieLedgerClient
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"first")
-    await heard.until(0)
+    writer, _heard = await written(client, b"first")
     ensemble = (await metadata(cluster, writer)).segments[0].ensemble
     other = await open_client(cluster)
     for name in ensemble:

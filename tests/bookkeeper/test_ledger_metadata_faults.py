@@ -22,7 +22,7 @@ from counterpoise.bookkeeper.ledger_metadata import (
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_path
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
-from tests.bookkeeper.test_ledger_client import Confirmed
+from tests.bookkeeper.test_ledger_client import Confirmed, written
 from tests.broker.misbehaving_store import MisbehavingStore
 from tests.waiting import found as found_at_last
 from tests.waiting import until
@@ -62,6 +62,21 @@ async def client(store: MisbehavingStore) -> AsyncIterator[BookieLedgerClient]:
     await opened.close()
 
 
+async def lose_a_bookie(cluster: FakeCluster, ledger: int) -> None:
+    """The first one of the ledger's ensemble hangs up from now on."""
+    found, _ = await read(cluster, ledger)
+    cluster.bookies[found.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+
+
+async def change(cluster: FakeCluster, ledger: int, **values: object) -> tuple[LedgerMetadata, int]:
+    """Another client changes the ledger's metadata; returns it, and the version before."""
+    found, version = await read(cluster, ledger)
+    other = replace(found, **values)
+    path = ledger_path("/ledgers", ledger)
+    await cluster.store.put(path, write_ledger_metadata(other), expected_version=version)
+    return other, version
+
+
 async def read(cluster: FakeCluster, ledger: int) -> tuple[LedgerMetadata, int]:
     path = ledger_path("/ledgers", ledger)
     found = await cluster.store.get(path)
@@ -72,10 +87,7 @@ async def read(cluster: FakeCluster, ledger: int) -> tuple[LedgerMetadata, int]:
 async def test_changes_survive_lost_requests_and_answers(
     cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient, lost: str
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"0")
-    await heard.until(0)
+    writer, heard = await written(client, b"0")
     faults = []
 
     def fail_next() -> None:
@@ -87,8 +99,7 @@ async def test_changes_survive_lost_requests_and_answers(
             store.fails_afterwards = fault
 
     fail_next()
-    before, _ = await read(cluster, writer.ledger)
-    cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    await lose_a_bookie(cluster, writer.ledger)
     writer.add(b"1")
     await heard.until(1)
     changed, version = await read(cluster, writer.ledger)
@@ -104,11 +115,7 @@ async def test_changes_survive_lost_requests_and_answers(
 async def test_a_ledger_goes_on_when_the_store_was_away_during_an_ensemble_change(
     cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"0")
-    await heard.until(0)
-    before, _ = await read(cluster, writer.ledger)
+    writer, heard = await written(client, b"0")
     store.go_away()
     tried = asyncio.Event()
 
@@ -118,7 +125,7 @@ async def test_a_ledger_goes_on_when_the_store_was_away_during_an_ensemble_chang
         return False
 
     store.hangs = note
-    cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    await lose_a_bookie(cluster, writer.ledger)
     writer.add(b"1")
     async with asyncio.timeout(30):
         await tried.wait()
@@ -132,15 +139,9 @@ async def test_a_change_of_earlier_segments_by_another_client_is_kept(
     cluster: FakeCluster, client: BookieLedgerClient
 ) -> None:
     """As when auto-recovery replaces a bookie in a segment that is complete."""
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"0")
-    await heard.until(0)
-    found, version = await read(cluster, writer.ledger)
-    path = ledger_path("/ledgers", writer.ledger)
-    other = replace(found, custom={"changed": b"by another client"})
-    await cluster.store.put(path, write_ledger_metadata(other), expected_version=version)
-    cluster.bookies[found.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer, heard = await written(client, b"0")
+    other, _version = await change(cluster, writer.ledger, custom={"changed": b"by another client"})
+    await lose_a_bookie(cluster, writer.ledger)
     writer.add(b"1")
     await heard.until(1)
     changed, _ = await read(cluster, writer.ledger)
@@ -153,15 +154,9 @@ async def test_a_change_of_earlier_segments_by_another_client_is_kept(
 async def test_a_ledger_that_another_client_recovers_is_over(
     cluster: FakeCluster, client: BookieLedgerClient, state: LedgerState
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"0")
-    await heard.until(0)
-    found, version = await read(cluster, writer.ledger)
-    path = ledger_path("/ledgers", writer.ledger)
-    other = replace(found, state=state, last_entry=7, length=70)
-    await cluster.store.put(path, write_ledger_metadata(other), expected_version=version)
-    cluster.bookies[found.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    writer, heard = await written(client, b"0")
+    _other, version = await change(cluster, writer.ledger, state=state, last_entry=7, length=70)
+    await lose_a_bookie(cluster, writer.ledger)
     writer.add(b"1")
     assert isinstance(await heard.until_ended(), LedgerOver)
     with pytest.raises(LedgerOver, match="another client"):
@@ -176,10 +171,7 @@ async def test_an_unforeseen_error_of_the_store_ends_the_ledger_and_is_logged(
     client: BookieLedgerClient,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    heard = Confirmed()
-    writer = await client.create({}, heard)
-    writer.add(b"0")
-    await heard.until(0)
+    writer, heard = await written(client, b"0")
 
     def break_down(operation: str, _: str) -> bool:
         if operation == "put":
@@ -187,8 +179,7 @@ async def test_an_unforeseen_error_of_the_store_ends_the_ledger_and_is_logged(
         return False
 
     store.fails = break_down
-    before, _ = await read(cluster, writer.ledger)
-    cluster.bookies[before.segments[0].ensemble[0]].always = Misbehaviour.HANGS_UP
+    await lose_a_bookie(cluster, writer.ledger)
     writer.add(b"1")
     assert "no rights" in str(await heard.until_ended())
     await until(lambda: "its ensemble could not be changed" in caplog.text, "it is logged")

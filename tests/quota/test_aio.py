@@ -60,7 +60,6 @@ def test_thousands_wait_on_one_timer() -> None:
         tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(5000)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert isinstance(loop, JumpingLoop)
         assert limiter.waiting > 4000
         assert loop.timers_of("RateLimiter._release") == 1
         await asyncio.gather(*tasks)
@@ -91,7 +90,6 @@ def test_cancelled_when_its_turn_has_just_come() -> None:
         second = asyncio.ensure_future(limiter.acquire())
         await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, JumpingLoop)
         loop.jumping.now_ns += SECOND_NS // 10
         # The timer fires after this task in one turn, and before `first` in the next.
         await asyncio.sleep(0)

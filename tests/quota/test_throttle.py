@@ -39,6 +39,13 @@ def a_broker(world: World, rates: list[tuple[int, int]]) -> list[tuple[RateLimit
     return [*paths, paths[0], (topics[0], broker)]
 
 
+def limited(messages: int, size: int = 0) -> tuple[World, RateLimit, TestFlow]:
+    """One topic with a limit, and one producer of it."""
+    world = World()
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", messages, size)
+    return world, limit, world.flow(limit)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(rate, rate), min_size=7, max_size=7), st.lists(actions, max_size=60))
 def test_what_is_throttled_has_a_reason_and_is_released(
@@ -205,9 +212,7 @@ def test_a_full_topic_holds_up_no_other_topic_at_the_brokers_limit() -> None:
 
 
 def test_the_last_entry_passes_whole_and_is_paid_for() -> None:
-    world = World()
-    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
-    flow = world.flow(limit)
+    world, limit, flow = limited(1000)
     assert world.offer(flow, 500)
     assert not world.offer(flow, 1)
     assert limit.resume_at == pytest.approx((500 - 16 + 4) * MS, abs=MS)
@@ -228,9 +233,7 @@ def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
 
 
 def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> None:
-    world = World()
-    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000, 1_000_000)
-    flow = world.flow(limit)
+    world, limit, flow = limited(1000, 1_000_000)
     assert world.offer(flow, 1, 100)
     assert world.offer(flow, 500, 100), "by what was set aside"
     world.throttle.settle()
@@ -239,9 +242,7 @@ def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> No
 
 
 def test_a_rate_that_is_set_again_admits_nothing_that_is_owed() -> None:
-    world = World()
-    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
-    flow = world.flow(limit)
+    world, limit, flow = limited(1000)
     assert world.offer(flow, 500)
     for _ in range(10):
         world.throttle.set_rate(limit, 1000, 0, world.now)
@@ -249,9 +250,7 @@ def test_a_rate_that_is_set_again_admits_nothing_that_is_owed() -> None:
 
 
 def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
-    world = World()
-    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 10)
-    flow = world.flow(limit)
+    world, limit, flow = limited(10)
     world.offer(flow, 1000)
     world.offer(flow)
     assert limit.resume_at is not None
@@ -265,9 +264,7 @@ def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
 
 @pytest.mark.parametrize("messages", [10, 100, 1000])
 def test_timers_that_fire_late_cost_no_rate(messages: int) -> None:
-    world = World()
-    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", messages)
-    flow = world.flow(limit)
+    world, limit, flow = limited(messages)
     for _ in range(11 * messages):
         world.offer(flow)
     while limit.resume_at is not None and limit.resume_at < 10 * SECOND_NS:
@@ -286,9 +283,7 @@ def test_a_limit_without_a_rate_admits_everything() -> None:
 
 
 def test_nothing_waits_when_no_limit_applies_any_more() -> None:
-    world = World()
-    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 10)
-    flow = world.flow(limit)
+    world, limit, flow = limited(10)
     for _ in range(5):
         world.offer(flow)
     world.regroup(flow)

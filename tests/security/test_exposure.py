@@ -103,7 +103,6 @@ def test_no_secret_is_listed_or_in_any_log(caplog: pytest.LogCaptureFixture) -> 
         for shown in (good, expired):
             with RawClient(cluster.service_url.partition(",")[0]) as raw:
                 raw.command(
-                    Type.CONNECT,
                     "connect",
                     client_version="raw",
                     protocol_version=21,

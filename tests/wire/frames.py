@@ -31,7 +31,7 @@ def entry(payload: bytes = b"payload", **metadata: object) -> bytes:
     return build(MessageMetadata(**fields), payload)
 
 
-def command(field: str, values: dict[str, object]) -> BaseCommand:
+def command(field: str, **values: object) -> BaseCommand:
     """The command that has this field; its type is named after it, but for two."""
     name = field.replace("partition_metadata", "partitioned_metadata")
     return BaseCommand(
@@ -40,17 +40,16 @@ def command(field: str, values: dict[str, object]) -> BaseCommand:
 
 
 def connect() -> bytes:
-    return frame(command("connect", {"client_version": "c", "protocol_version": 21}))
+    return frame(command("connect", client_version="c", protocol_version=21))
 
 
 def producer(producer_id: int = 0, request_id: int = 1) -> bytes:
-    values = {"topic": "t", "producer_id": producer_id, "request_id": request_id}
-    return frame(command("producer", values))
+    return frame(command("producer", topic="t", producer_id=producer_id, request_id=request_id))
 
 
 def subscribe(consumer_id: int = 0, request_id: int = 1) -> bytes:
     values = {"topic": "t", "subscription": "s", "sub_type": 1, "consumer_id": consumer_id}
-    return frame(command("subscribe", {**values, "request_id": request_id}))
+    return frame(command("subscribe", **values, request_id=request_id))
 
 
 def send(producer_id: int, sequence_id: int, body: bytes | None = None, **more: object) -> bytes:

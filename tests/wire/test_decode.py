@@ -258,7 +258,7 @@ CASES: list[tuple[str, dict[str, object], events.Event]] = [
 
 @pytest.mark.parametrize(("field", "values", "event"), CASES, ids=[case[0] for case in CASES])
 def test_commands(field: str, values: dict[str, object], event: events.Event) -> None:
-    frame = frames.frame(frames.command(field, values))
+    frame = frames.frame(frames.command(field, **values))
     assert frames.opened().receive(frame) == [event]
 
 
@@ -268,7 +268,7 @@ def test_connect() -> None:
         "protocol_version": 20,
         "feature_flags": {"supports_topic_watchers": True},
     }
-    assert ServerProtocol().receive(frames.frame(frames.command("connect", values))) == [
+    assert ServerProtocol().receive(frames.frame(frames.command("connect", **values))) == [
         events.Connect("Pulsar-CPP-v4", 20, False, True, None)
     ]
 

@@ -214,7 +214,7 @@ CASES: list[tuple[bytes, str, dict[str, object]]] = [
 def test_answers(frame: bytes, field: str, values: dict[str, object]) -> None:
     command, rest = frames.parse(frame)
     assert rest == b""
-    expected = frames.command(field, values)
+    expected = frames.command(field, **values)
     assert command == expected
     assert command.HasField(field)
     # Every field of the case is really there, defaults too.

@@ -38,7 +38,7 @@ def main() -> int:
         look_up(client, TOPIC)
         client.produce(TOPIC)
         client.subscribe(TOPIC, sub_type=0)
-        client.command(Type.FLOW, "flow", consumer_id=0, message_permits=1_000_000)
+        client.command("flow", consumer_id=0, message_permits=1_000_000)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         while not select.select([sys.stdin], [], [], 0)[0] or os.read(0, 1):
@@ -74,7 +74,7 @@ def _stolen_s() -> float:
 
 def look_up(client: RawClient, topic: str) -> None:
     """Let the broker take the topic's bundle, as every client does first."""
-    client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=1)
+    client.command("lookup_topic", topic=topic, request_id=1)
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert answer.response == answer.Connect, answer
 
@@ -96,7 +96,6 @@ def _round(client: RawClient, number: int) -> None:
             assert entry.endswith(b"%d" % number), f"message {entry!r} instead of {number}"
             id_ = command.message.message_id
             client.command(
-                Type.ACK,
                 "ack",
                 consumer_id=0,
                 ack_type=0,
@@ -106,7 +105,7 @@ def _round(client: RawClient, number: int) -> None:
 
 def _answer(client: RawClient, command: BaseCommand) -> None:
     if command.type == Type.PING:
-        client.command(Type.PONG, "pong")
+        client.command("pong")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Target:
                 look_up(client, topic)
                 client.produce(topic)
                 client.subscribe(topic)
-                client.command(Type.FLOW, "flow", consumer_id=0, message_permits=10)
+                client.command("flow", consumer_id=0, message_permits=10)
                 client.send(frames.send(0, 0))
                 kinds = {client.receive().type for _ in range(2)}
         except (OSError, AssertionError) as error:

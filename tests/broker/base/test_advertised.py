@@ -182,11 +182,7 @@ def test_the_official_client_by_a_listener() -> None:
         raw.connect()
         for name, url in (("", outside), ("out", port)):
             raw.command(
-                Type.LOOKUP,
-                "lookup_topic",
-                topic=str(TOPIC),
-                request_id=1,
-                advertised_listener_name=name,
+                "lookup_topic", topic=str(TOPIC), request_id=1, advertised_listener_name=name
             )
             found = raw.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
             assert found.broker_service_url == f"pulsar://127.0.0.1:{url}"

@@ -28,6 +28,15 @@ class BrokersOnBadDays(BrokersOfTest):
     async def session(self) -> MisbehavingStore:
         return MisbehavingStore(self.tree)
 
+    async def start_owner(self, *, topic: bool = False) -> tuple[Broker, Broker, BundleName]:
+        """Two brokers, and a bundle that the first of them owns, with a topic open if asked."""
+        one, two = await self.start_many(2)
+        bundle, *_ = await bundles_of(one)
+        await one.parts.ownership.bundles.acquire(bundle)
+        if topic:
+            await one.topics.get(topic_in(bundle))
+        return one, two, bundle
+
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOnBadDays]:
@@ -121,9 +130,7 @@ async def test_a_successor_that_cannot_prepare_itself_gets_the_bundle_all_the_sa
     brokers: BrokersOnBadDays, fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until its owner has waited long enough, topics stay open there."""
-    one, two = await brokers.start_many(2)
-    bundle, *_ = await bundles_of(one)
-    await one.parts.ownership.bundles.acquire(bundle)
+    one, two, bundle = await brokers.start_owner()
     topic = await one.topics.get(topic_in(bundle))
     begun, seen = asyncio.Event(), []
 
@@ -152,10 +159,7 @@ async def test_a_successor_that_is_ready_has_read_what_its_topics_need(
     brokers: BrokersOnBadDays,
 ) -> None:
     """Nothing is asked of the store between the end of the one topic and the next one's."""
-    one, two = await brokers.start_many(2)
-    bundle, *_ = await bundles_of(one)
-    await one.parts.ownership.bundles.acquire(bundle)
-    await one.topics.get(topic_in(bundle))
+    one, two, bundle = await brokers.start_owner(topic=True)
     assert await one.namespaces.unload(bundle, two.id) == two.id
     before = len(store_of(two).asked)
     await two.topics.get(topic_in(bundle))
@@ -167,9 +171,7 @@ async def test_a_successor_that_is_ready_has_read_what_its_topics_need(
 async def test_an_unload_that_could_not_be_announced_names_no_successor(
     brokers: BrokersOnBadDays,
 ) -> None:
-    one, two = await brokers.start_many(2)
-    bundle, *_ = await bundles_of(one)
-    await one.parts.ownership.bundles.acquire(bundle)
+    one, two, bundle = await brokers.start_owner()
     store_of(one).fails = lambda operation, path: (
         operation == "put" and path.startswith("/counterpoise/hand-overs/")
     )
@@ -207,9 +209,7 @@ async def test_a_store_that_goes_away_just_after_unloads_are_ordered(
 
 @pytest.mark.parametrize("error", [StorageError("disk"), RuntimeError("bug"), OSError("io")])
 async def test_a_drain_that_raises(brokers: BrokersOnBadDays, error: Exception) -> None:
-    one, two = await brokers.start_many(2)
-    bundle = (await bundles_of(one))[0]
-    await one.parts.ownership.bundles.acquire(bundle)
+    one, two, bundle = await brokers.start_owner()
     real, failures = one.topics.unload_bundle, iter(range(2))
 
     async def sometimes(*arguments: Any, **more: Any) -> int:
@@ -229,9 +229,7 @@ async def test_a_drain_that_raises(brokers: BrokersOnBadDays, error: Exception) 
 async def test_each_store_operation_of_a_move_may_fail(
     brokers: BrokersOnBadDays, below: str, operation: str, afterwards: bool
 ) -> None:
-    one, two = await brokers.start_many(2)
-    bundle = (await bundles_of(one))[0]
-    await one.parts.ownership.bundles.acquire(bundle)
+    one, two, bundle = await brokers.start_owner()
     for broker in (one, two):
         failures = iter(range(2))
 
@@ -250,10 +248,7 @@ async def test_each_store_operation_of_a_move_may_fail(
 async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
     brokers: BrokersOnBadDays,
 ) -> None:
-    one, two = await brokers.start_many(2)
-    bundle = (await bundles_of(one))[0]
-    await one.parts.ownership.bundles.acquire(bundle)
-    await one.topics.get(topic_in(bundle))
+    one, two, bundle = await brokers.start_owner(topic=True)
     real, draining, go_on = one.topics.unload_bundle, asyncio.Event(), asyncio.Event()
 
     async def slowly(*arguments: Any, **more: Any) -> int:
@@ -289,10 +284,7 @@ class BrokersAlone(BrokersOfTest):
 async def test_a_lost_session_is_noticed_without_news_of_the_deleted_lock(
     brokers: BrokersOnBadDays,
 ) -> None:
-    one, two = await brokers.start_many(2)
-    bundle = (await bundles_of(one))[0]
-    await one.parts.ownership.bundles.acquire(bundle)
-    await one.topics.get(topic_in(bundle))
+    one, two, bundle = await brokers.start_owner(topic=True)
     store_of(one).lose_session()
     assert await usable(BrokersAlone(two), bundle) is two
     store_of(one).come_back()

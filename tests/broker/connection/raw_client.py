@@ -22,8 +22,12 @@ class RawClient:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def command(self, kind: int, field: str, **values: object) -> None:
-        self.send(frames.frame(BaseCommand(type=kind, **{field: values})))
+    def command(self, field: str, **values: object) -> None:
+        self.send(frames.frame(frames.command(field, **values)))
+
+    def ping(self) -> None:
+        """Return once the broker has come to a ping, and so to all that was sent before it."""
+        self.ping()
 
     def _read(self, size: int) -> bytes:
         while len(self._buffer) < size:
@@ -42,7 +46,7 @@ class RawClient:
         command, entry = self._next()
         # A client that waits may have been silent for so long that the broker pings it.
         while kind not in (None, Type.PING) and command.type == Type.PING:
-            self.command(Type.PONG, "pong")
+            self.command("pong")
             command, entry = self._next()
         if kind is not None:
             assert command.type == kind, f"{command} instead of {Type.Name(kind)}"
@@ -61,20 +65,13 @@ class RawClient:
         return False
 
     def connect(self, protocol_version: int = 21) -> BaseCommand:
-        self.command(
-            Type.CONNECT, "connect", client_version="raw", protocol_version=protocol_version
-        )
+        self.command("connect", client_version="raw", protocol_version=protocol_version)
         return self.receive(Type.CONNECTED)
 
     def produce(self, topic: str, producer_id: int = 0, **more: object) -> BaseCommand:
         self._request_id += 1
         self.command(
-            Type.PRODUCER,
-            "producer",
-            topic=topic,
-            producer_id=producer_id,
-            request_id=self._request_id,
-            **more,
+            "producer", topic=topic, producer_id=producer_id, request_id=self._request_id, **more
         )
         return self.receive(Type.PRODUCER_SUCCESS)
 
@@ -84,7 +81,6 @@ class RawClient:
         self._request_id += 1
         fields = {"sub_type": 1, **more}
         self.command(
-            Type.SUBSCRIBE,
             "subscribe",
             topic=topic,
             subscription=name,

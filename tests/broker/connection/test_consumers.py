@@ -26,18 +26,17 @@ def publish(client: RawClient, topic: str, count: int, size: int = 10) -> None:
         body = frames.entry(b"%d" % number + b"." * size, sequence_id=number)
         client.send(frames.send(9, number, body))
         client.receive(Type.SEND_RECEIPT)
-    client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=9, request_id=1)
+    client.command("close_producer", producer_id=9, request_id=1)
     client.receive(Type.SUCCESS)
 
 
 def flow(client: RawClient, permits: int, consumer_id: int = 0) -> None:
-    client.command(Type.FLOW, "flow", consumer_id=consumer_id, message_permits=permits)
+    client.command("flow", consumer_id=consumer_id, message_permits=permits)
 
 
 def quiet(client: RawClient) -> None:
     """Nothing was written before the answer to a ping."""
-    client.command(Type.PING, "ping")
-    client.receive(Type.PONG)
+    client.ping()
 
 
 def number(entry: bytes) -> int:
@@ -79,7 +78,6 @@ def test_the_entry_arrives_byte_for_byte(client: RawClient, topic: str) -> None:
 
 def ack(client: RawClient, *entries: int, ledger_id: int, **more: object) -> None:
     client.command(
-        Type.ACK,
         "ack",
         **{
             "consumer_id": 0,
@@ -99,9 +97,7 @@ def test_acks_are_answered_when_asked(client: RawClient, topic: str) -> None:
     response = client.receive(Type.ACK_RESPONSE).ack_response
     assert (response.request_id, response.consumer_id) == (55, 0)
     assert not response.HasField("error")
-    client.command(
-        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, "redeliver_unacknowledged_messages", consumer_id=0
-    )
+    client.command("redeliver_unacknowledged_messages", consumer_id=0)
     flow(client, 3)
     command, entry = client.receive_with_entry(Type.MESSAGE)
     assert number(entry) == 1
@@ -124,9 +120,7 @@ def test_a_cumulative_ack_names_one_message_of_a_subscription_in_order(
     ack(client, *entries, ledger_id=ids[0].ledger_id, ack_type=1, request_id=55)
     response = client.receive(Type.ACK_RESPONSE).ack_response
     assert (response.request_id, response.HasField("error")) == (55, False)
-    client.command(
-        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, "redeliver_unacknowledged_messages", consumer_id=0
-    )
+    client.command("redeliver_unacknowledged_messages", consumer_id=0)
     flow(client, 4)
     assert take(client, len(left)) == left
     quiet(client)
@@ -153,9 +147,7 @@ def test_a_consumer_that_cannot_read_its_messages_is_logged_once(
     (logged,) = [it.getMessage() for it in caplog.records if "cannot read" in it.getMessage()]
     assert "consumer 3" in logged
     assert "validation error 1" in logged
-    client.command(
-        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, "redeliver_unacknowledged_messages", consumer_id=3
-    )
+    client.command("redeliver_unacknowledged_messages", consumer_id=3)
     flow(client, 2, consumer_id=3)
     quiet(client)
 
@@ -169,7 +161,7 @@ def test_where_a_topic_ends_and_how_far_it_is_acknowledged(client: RawClient, to
         if entry is not None:
             ack(client, entry, ledger_id=ids[0].ledger_id, request_id=1)
             client.receive(Type.ACK_RESPONSE)
-        client.command(Type.GET_LAST_MESSAGE_ID, "get_last_message_id", consumer_id=0, request_id=7)
+        client.command("get_last_message_id", consumer_id=0, request_id=7)
         response = client.receive().get_last_message_id_response
         last, marked = response.last_message_id, response.consumer_mark_delete_position
         assert (response.request_id, last.ledger_id) == (7, ids[3].ledger_id)
@@ -199,12 +191,7 @@ def test_messages_carry_the_epoch_of_their_consumer(client: RawClient, topic: st
     flow(client, 2)
     for _ in range(2):
         assert client.receive(Type.MESSAGE).message.consumer_epoch == 4
-    client.command(
-        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
-        "redeliver_unacknowledged_messages",
-        consumer_id=0,
-        consumer_epoch=5,
-    )
+    client.command("redeliver_unacknowledged_messages", consumer_id=0, consumer_epoch=5)
     flow(client, 2)
     for _ in range(2):
         assert client.receive(Type.MESSAGE).message.consumer_epoch == 5
@@ -217,7 +204,6 @@ def test_a_seek_disconnects_then_succeeds(client: RawClient, topic: str) -> None
     first = client.receive(Type.MESSAGE).message.message_id
     take(client, 4)
     client.command(
-        Type.SEEK,
         "seek",
         consumer_id=0,
         request_id=3,
@@ -232,21 +218,13 @@ def test_a_seek_disconnects_then_succeeds(client: RawClient, topic: str) -> None
 
 def test_a_seek_to_nowhere_is_refused(client: RawClient, topic: str) -> None:
     client.subscribe(topic)
-    client.command(Type.SEEK, "seek", consumer_id=0, request_id=3)
+    client.command("seek", consumer_id=0, request_id=3)
     assert client.receive(Type.ERROR).error.error == ServerError.MetadataError
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"),
-    [
-        (Type.SEEK, "seek"),
-        (Type.UNSUBSCRIBE, "unsubscribe"),
-        (Type.GET_LAST_MESSAGE_ID, "get_last_message_id"),
-        (Type.CLOSE_CONSUMER, "close_consumer"),
-    ],
-)
-def test_requests_about_no_consumer(client: RawClient, kind: int, field: str) -> None:
-    client.command(kind, field, consumer_id=77, request_id=3)
+@pytest.mark.parametrize("field", ["seek", "unsubscribe", "get_last_message_id", "close_consumer"])
+def test_requests_about_no_consumer(client: RawClient, field: str) -> None:
+    client.command(field, consumer_id=77, request_id=3)
     error = client.receive(Type.ERROR).error
     assert (error.request_id, error.error, error.message) == (
         3,
@@ -257,7 +235,7 @@ def test_requests_about_no_consumer(client: RawClient, kind: int, field: str) ->
 
 def test_late_words_of_a_closed_consumer_are_ignored(client: RawClient, topic: str) -> None:
     client.subscribe(topic)
-    client.command(Type.CLOSE_CONSUMER, "close_consumer", consumer_id=0, request_id=2)
+    client.command("close_consumer", consumer_id=0, request_id=2)
     client.receive(Type.SUCCESS)
     flow(client, 5)
     ack(client, 0, ledger_id=0)
@@ -269,11 +247,11 @@ def test_consumer_stats(client: RawClient, topic: str) -> None:
     publish(client, topic, 3)
     flow(client, 2)
     take(client, 2)
-    client.command(Type.CONSUMER_STATS, "consumer_stats", consumer_id=0, request_id=8)
+    client.command("consumer_stats", consumer_id=0, request_id=8)
     stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
     assert (stats.request_id, stats.consumer_name, stats.type) == (8, "me", "Shared")
     assert (stats.available_permits, stats.unacked_messages, stats.msg_backlog) == (0, 2, 3)
-    client.command(Type.CONSUMER_STATS, "consumer_stats", consumer_id=5, request_id=9)
+    client.command("consumer_stats", consumer_id=5, request_id=9)
     stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
     assert stats.error_code == ServerError.ConsumerNotFound
 
@@ -324,8 +302,7 @@ def test_the_first_consumer_is_notified_that_it_is_active_when_it_can_take_notif
     """Go's client registers a consumer after it has read the answer to its SUBSCRIBE."""
     first, second = two(dial)
     first.subscribe(topic, sub_type=FAILOVER, consumer_name="a")
-    first.command(Type.PING, "ping")
-    first.receive(Type.PONG)
+    first.ping()
     change = first.receive(Type.ACTIVE_CONSUMER_CHANGE).active_consumer_change
     assert (change.consumer_id, change.is_active) == (0, True)
     second.subscribe(topic, sub_type=FAILOVER, consumer_name="b", priority_level=1)
@@ -353,13 +330,7 @@ def test_a_consumer_of_a_topic_that_has_ended_is_notified_of_all_after_its_succe
 @pytest.mark.parametrize("name", ["", " ", "\t\n"])
 def test_a_subscription_has_a_name(client: RawClient, topic: str, name: str) -> None:
     client.command(
-        Type.SUBSCRIBE,
-        "subscribe",
-        topic=topic,
-        subscription=name,
-        sub_type=1,
-        consumer_id=1,
-        request_id=3,
+        "subscribe", topic=topic, subscription=name, sub_type=1, consumer_id=1, request_id=3
     )
     error = client.receive(Type.ERROR).error
     assert (error.request_id, error.error) == (3, ServerError.ProducerBusy)
@@ -370,13 +341,7 @@ def test_a_refused_consumer_hears_nothing_more(dial: Callable[[], RawClient], to
     first, second = two(dial)
     first.subscribe(topic)
     second.command(
-        Type.SUBSCRIBE,
-        "subscribe",
-        topic=topic,
-        subscription="s",
-        consumer_id=0,
-        request_id=1,
-        sub_type=FAILOVER,
+        "subscribe", topic=topic, subscription="s", consumer_id=0, request_id=1, sub_type=FAILOVER
     )
     second.receive(Type.ERROR)
     quiet(second)
@@ -414,13 +379,7 @@ def test_a_lost_connection_leaves_no_consumer_behind(
 
 def test_a_subscribe_that_is_refused_leaves_its_id_free(client: RawClient, topic: str) -> None:
     client.command(
-        Type.SUBSCRIBE,
-        "subscribe",
-        topic="a://b",
-        subscription="s",
-        sub_type=1,
-        consumer_id=5,
-        request_id=1,
+        "subscribe", topic="a://b", subscription="s", sub_type=1, consumer_id=5, request_id=1
     )
     assert client.receive(Type.ERROR).error.error == ServerError.InvalidTopicName
     client.subscribe(topic, 5)

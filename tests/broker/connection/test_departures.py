@@ -47,7 +47,7 @@ def test_a_lookup_is_finished_although_its_client_has_gone(topic: str) -> None:
     with OneBroker(world=world) as broker:
         with RawClient(broker.service_url) as client:
             client.connect()
-            client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=4)
+            client.command("lookup_topic", topic=topic, request_id=4)
             assert world.half_way.wait(15)
         broker.run(gone(broker))
 
@@ -76,7 +76,6 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
         with RawClient(broker.service_url) as client:
             client.connect()
             client.command(
-                Type.WATCH_TOPIC_LIST,
                 "watch_topic_list",
                 namespace="public/default",
                 topics_pattern=".*",
@@ -139,7 +138,7 @@ def test_what_is_opened_for_a_client_that_wants_it_no_longer_is_not_attached(
 
         assert broker.run(finish()) == 0
         if not leaves:
-            client.command(Type.PING, "ping")
+            client.command("ping")
             client.receive(Type.PONG)  # and nothing more about what was closed
 
 

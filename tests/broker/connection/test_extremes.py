@@ -122,15 +122,13 @@ def say(url: str, topic: str, subscription_type: int, command: BaseCommand) -> N
             client.send(frames.send(PUBLISHER, number))
             client.receive(Type.SEND_RECEIPT)
         client.subscribe(topic, CONSUMER, sub_type=subscription_type, initial_position=1)
-        client.command(Type.FLOW, "flow", consumer_id=CONSUMER, message_permits=2)
+        client.command("flow", consumer_id=CONSUMER, message_permits=2)
         while client.receive().type != Type.MESSAGE:
             pass
         if command.type == Type.PRODUCER:
-            client.command(
-                Type.CLOSE_PRODUCER, "close_producer", producer_id=PUBLISHER, request_id=1
-            )
+            client.command("close_producer", producer_id=PUBLISHER, request_id=1)
         client.send(frames.frame(command, frames.entry() if command.type == Type.SEND else b""))
-        client.command(Type.PING, "ping")
+        client.command("ping")
         with contextlib.suppress(ConnectionError):
             while client.receive().type != Type.PONG:
                 pass
@@ -144,7 +142,7 @@ def works(url: str, topic: str, access: int) -> bool:
         client.send(frames.send(PUBLISHER, 1, frames.entry(b"still")))
         client.receive(Type.SEND_RECEIPT)
         client.subscribe(topic, name="newcomer", initial_position=1)
-        client.command(Type.FLOW, "flow", consumer_id=0, message_permits=1000)
+        client.command("flow", consumer_id=0, message_permits=1000)
         while True:
             command, entry = client.receive_with_entry()
             if command.type == Type.MESSAGE and entry.endswith(b"still"):

@@ -96,7 +96,7 @@ def test_what_is_refused_has_the_answer_of_its_kind(
         request["topic"] = topic
     refusing.operation = operation
     client.command(fields[field].number, field, **request)
-    client.command(Type.PING, "ping")
+    client.command("ping")
     if answer is not None:
         response = getattr(client.receive(fields[answer].number), answer)
         assert response.request_id == 7
@@ -105,7 +105,7 @@ def test_what_is_refused_has_the_answer_of_its_kind(
         assert said == "on purpose"
     client.receive(Type.PONG)
     refusing.operation = None
-    client.command(Type.CLOSE_CONSUMER, "close_consumer", consumer_id=0, request_id=8)
+    client.command("close_consumer", consumer_id=0, request_id=8)
     assert client.receive(Type.SUCCESS).success.request_id == 8
     client.produce(topic, producer_id=5)
     client.subscribe(topic, consumer_id=5, name="t")

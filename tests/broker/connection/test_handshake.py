@@ -33,11 +33,9 @@ def test_connected(dial: Dial, asked: int, agreed: int) -> None:
 
 def test_ping_is_answered_even_before_connect(dial: Dial) -> None:
     client = dial()
-    client.command(Type.PING, "ping")
-    client.receive(Type.PONG)
+    client.ping()
     client.connect()
-    client.command(Type.PING, "ping")
-    client.receive(Type.PONG)
+    client.ping()
 
 
 BROKEN = {
@@ -63,7 +61,7 @@ def test_a_broken_frame_closes_its_connection_and_harms_no_other(
     bad.produce(f"{topic}-bad")
     good.produce(topic)
     good.subscribe(topic)
-    good.command(Type.FLOW, "flow", consumer_id=0, message_permits=10)
+    good.command("flow", consumer_id=0, message_permits=10)
     # What came before the broken frame is served: the message is stored.
     bad.send(frames.send(0, 0) + broken)
     while not bad.closed(otherwise=Type.SEND_RECEIPT):
@@ -87,26 +85,17 @@ def test_a_name_is_free_again_when_its_connection_is_gone(dial: Dial, topic: str
     second.connect()
     deadline = time.monotonic() + 15
     while True:
-        second.command(
-            Type.PRODUCER,
-            "producer",
-            topic=topic,
-            producer_id=1,
-            request_id=1,
-            producer_name="mine",
-        )
+        second.command("producer", topic=topic, producer_id=1, request_id=1, producer_name="mine")
         if second.receive().type == Type.PRODUCER_SUCCESS:
             return
         assert time.monotonic() < deadline
 
 
 def test_transactions_are_refused_not_left_hanging(client: RawClient) -> None:
-    client.command(
-        Type.TC_CLIENT_CONNECT_REQUEST, "tc_client_connect_request", request_id=7, tc_id=0
-    )
+    client.command("tc_client_connect_request", request_id=7, tc_id=0)
     error = client.receive(Type.ERROR).error
     assert (error.request_id, error.error) == (7, 22)
-    client.command(Type.NEW_TXN, "new_txn", request_id=8)
+    client.command("new_txn", request_id=8)
     assert client.receive(Type.ERROR).error.request_id == 8
 
 
@@ -123,7 +112,7 @@ class TestKeepAlive:
             client.connect()
             for _ in range(3):
                 client.receive(Type.PING)
-                client.command(Type.PONG, "pong")
+                client.command("pong")
 
     def test_a_silent_client_is_disconnected(self, caplog: pytest.LogCaptureFixture) -> None:
         with brief() as broker, RawClient(broker.service_url) as client:

@@ -53,7 +53,7 @@ def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
     with OneBroker(config=config, world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
         for number in range(3):
-            client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=number)
+            client.command("lookup_topic", topic=topic, request_id=number)
         answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
         assert (answer.request_id, answer.error) == (2, ServerError.TooManyRequests)
 
@@ -63,7 +63,7 @@ def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
         broker.run(finish())
         answers = [client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response for _ in range(2)]
         assert sorted(each.request_id for each in answers) == [0, 1]
-        client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=9)
+        client.command("lookup_topic", topic=topic, request_id=9)
         last = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
         assert last.response == last.Connect
 
@@ -80,6 +80,6 @@ def test_a_lookup_that_fails_takes_nothing_of_the_limit(topic: str) -> None:
     ):
         client.connect()
         for number in range(3):
-            client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=number)
+            client.command("lookup_topic", topic=topic, request_id=number)
             answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
             assert (answer.request_id, answer.error) == (number, ServerError.ServiceNotReady)

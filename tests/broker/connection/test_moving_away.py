@@ -70,7 +70,7 @@ def test_what_was_acknowledged_before_the_client_heard_of_it_counts(
         for entry in range(3):
             ack(client, entry, ledger_id=ledger)
         client.receive(Type.PING)
-        client.command(Type.PONG, "pong")
+        client.command("pong")
     assert backlog(broker, topic) == 0
 
 
@@ -98,7 +98,7 @@ def test_a_consumer_is_served_until_it_acknowledges_and_then_sent_on(
         ack(client, 0, ledger_id=ledger)
         producing.send(frames.send(1, 1, frames.entry(b"for the next owner")))
         producing.receive(Type.SEND_RECEIPT)
-        client.command(Type.PONG, "pong")
+        client.command("pong")
         producing.receive(Type.CLOSE_PRODUCER)
     # Of those that were sent two, and the last one, which was not.
     assert backlog(broker, topic) == 3
@@ -114,7 +114,7 @@ def test_a_consumer_that_owes_nothing_is_sent_on_at_once(
     with unloading(broker, topic):
         client.receive(Type.CLOSE_CONSUMER)
         client.receive(Type.PING)
-        client.command(Type.PONG, "pong")
+        client.command("pong")
     assert backlog(broker, topic) == 0
 
 
@@ -128,7 +128,7 @@ def test_producers_go_on_until_consumers_have_heard_of_it(
         client.receive(Type.PING)
         client.send(frames.send(1, 0, frames.entry(b"goes on")))
         client.receive(Type.SEND_RECEIPT)
-        client.command(Type.PONG, "pong")
+        client.command("pong")
         client.receive(Type.CLOSE_PRODUCER)
     assert backlog(broker, topic) == 2
 
@@ -154,7 +154,7 @@ def test_an_acknowledgement_that_comes_too_late_is_not_confirmed(
         client.receive(Type.PING)
         answer = client.receive(Type.ACK_RESPONSE).ack_response
         assert (answer.request_id, answer.HasField("error")) == (7, False)
-        client.command(Type.PONG, "pong")
+        client.command("pong")
     ack(client, 1, ledger_id=ledger, request_id=8)
     answer = client.receive(Type.ACK_RESPONSE).ack_response
     assert (answer.request_id, answer.error) == (8, ServerError.ServiceNotReady)
@@ -174,11 +174,11 @@ def test_a_consumers_id_that_is_used_again_has_its_own_time_to_acknowledge(
         with unloading(broker, again):
             client.receive(Type.CLOSE_CONSUMER)
             client.receive(Type.PING)
-            client.command(Type.PONG, "pong")
+            client.command("pong")
             ack(client, 0, ledger_id=ledger, request_id=7)
             answer = client.receive(Type.ACK_RESPONSE).ack_response
             assert (answer.request_id, answer.HasField("error")) == (7, False)
-            client.command(Type.PONG, "pong")
+            client.command("pong")
     assert backlog(broker, topic) == 1
     assert backlog(broker, again) == 0
 

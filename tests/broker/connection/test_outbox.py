@@ -144,7 +144,7 @@ def test_a_client_that_comes_to_a_frozen_broker_is_served_when_it_has_thawed() -
         assert broker.run(frozen(broker, frozen=True, clients=1)) == names
         with RawClient(broker.service_url) as late:
             for each in (client, late):
-                each.command(Type.CONNECT, "connect", client_version="raw", protocol_version=21)
+                each.command("connect", client_version="raw", protocol_version=21)
             names.append("/{}:{}".format(*late.socket.getsockname()))
             assert broker.run(frozen(broker, frozen=True, clients=2)) == sorted(names)
             late.socket.settimeout(0.2)

@@ -138,7 +138,7 @@ def test_a_client_that_is_not_read_is_pinged_and_not_called_silent(topic: str) -
         broker.run(store.release())
         client.receive(Type.SEND_RECEIPT)
         client.receive(Type.PING)
-        client.command(Type.PONG, "pong")
+        client.command("pong")
         client.receive(Type.PING)
 
 
@@ -152,7 +152,7 @@ def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None
         client.produce(f"{topic}-2", producer_id=2)
         store.hold()
         client.send(frames.send(1, 0) + b"".join(frames.send(2, n) for n in range(3)))
-        client.command(Type.PING, "ping")
+        client.command("ping")
         assert store.waiting.wait(15)
 
         async def disconnect() -> None:

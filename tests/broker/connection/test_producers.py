@@ -43,7 +43,7 @@ def test_nothing_is_confirmed_before_it_is_stored(topic: str) -> None:
         store.hold()
         client.send(frames.send(0, 0) + frames.send(0, 1))
         assert store.waiting.wait(15)
-        client.command(Type.PING, "ping")
+        client.command("ping")
         client.receive(Type.PONG)  # and no receipt before it
         broker.run(store.release())
         assert receipts(client, 2) == [(0, 0, 0), (0, 1, 1)]
@@ -56,12 +56,11 @@ def test_closing_waits_for_the_receipts(topic: str) -> None:
         client.produce(topic)
         store.hold()
         client.send(frames.send(0, 0))
-        client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=0, request_id=9)
+        client.command("close_producer", producer_id=0, request_id=9)
         assert store.waiting.wait(15)
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
         # Until then its id is taken: who asks for it may ask again.
-        client.command(Type.PRODUCER, "producer", topic=topic, producer_id=0, request_id=10)
+        client.command("producer", topic=topic, producer_id=0, request_id=10)
         error = client.receive(Type.ERROR).error
         assert (error.request_id, error.error) == (10, ServerError.ServiceNotReady)
         broker.run(store.release())
@@ -79,10 +78,9 @@ def test_a_topic_that_leaves_does_not_keep_a_producer_that_is_being_closed(topic
         client.produce(topic, producer_id=1)
         store.hold()
         client.send(frames.send(0, 0))
-        client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=0, request_id=9)
+        client.command("close_producer", producer_id=0, request_id=9)
         assert store.waiting.wait(15)
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
 
         async def disconnect() -> None:
             broker.topics.loaded[TopicName.parse(topic)].disconnect(None)
@@ -91,13 +89,12 @@ def test_a_topic_that_leaves_does_not_keep_a_producer_that_is_being_closed(topic
         assert client.receive(Type.SUCCESS).success.request_id == 9
         assert client.receive(Type.CLOSE_PRODUCER).close_producer.producer_id == 1
         broker.run(store.release())
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
 
 
 def test_an_id_can_be_used_again(client: RawClient, topic: str) -> None:
     client.produce(topic)
-    client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=0, request_id=9)
+    client.command("close_producer", producer_id=0, request_id=9)
     client.receive(Type.SUCCESS)
     client.produce(f"{topic}-2")
     client.send(frames.send(0, 0))
@@ -123,13 +120,13 @@ def test_a_damaged_entry_is_refused_alone(client: RawClient, topic: str) -> None
 
 
 def test_an_unknown_topic_name_is_refused(client: RawClient) -> None:
-    client.command(Type.PRODUCER, "producer", topic="a://b", producer_id=0, request_id=1)
+    client.command("producer", topic="a://b", producer_id=0, request_id=1)
     error = client.receive(Type.ERROR).error
     assert error.error == ServerError.InvalidTopicName
 
 
 def test_closing_what_is_not_there(client: RawClient) -> None:
-    client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=4, request_id=1)
+    client.command("close_producer", producer_id=4, request_id=1)
     error = client.receive(Type.ERROR).error
     assert (error.error, error.message) == (
         ServerError.UnknownError,
@@ -162,7 +159,7 @@ def test_too_much_pending_stops_reading(topic: str) -> None:
         store.hold()
         client.send(b"".join(frames.send(0, number) for number in range(10)))
         assert store.waiting.wait(15)
-        client.command(Type.PING, "ping")
+        client.command("ping")
         client.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.receive()
@@ -189,7 +186,7 @@ def test_an_unload_lets_a_throttled_connection_read_again(topic: str) -> None:
 
         broker.run(closing())  # what quiesce does first: from here on sends are dropped
         client.send(b"".join(frames.send(0, number) for number in range(50)))
-        client.command(Type.PING, "ping")
+        client.command("ping")
 
         async def disconnect() -> None:
             loaded.disconnect(None)
@@ -226,7 +223,7 @@ def test_waiting_for_exclusive_access(dial: Callable[[], RawClient], topic: str)
     assert first.producer_ready
     waiting = waiter.produce(topic, producer_access_mode=2).producer_success
     assert not waiting.producer_ready
-    holder.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=0, request_id=9)
+    holder.command("close_producer", producer_id=0, request_id=9)
     ready = waiter.receive(Type.PRODUCER_SUCCESS).producer_success
     assert ready.request_id == waiting.request_id
     assert ready.producer_ready

@@ -163,8 +163,7 @@ def test_what_a_client_left_behind_is_counted_until_it_is_stored(topic: str) -> 
                 store.hold()
                 for number in (0, 1):  # in two groups, of which the topic hears one by one
                     client.send(frames.send(0, number, left))
-                    client.command(Type.PING, "ping")
-                    client.receive(Type.PONG)
+                    client.ping()
                     broker.run(until(store.waiting.is_set))
                     store.waiting.clear()
                 assert buffer.waiting == 2 * len(left)

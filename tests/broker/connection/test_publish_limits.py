@@ -63,8 +63,7 @@ def test_a_neighbour_on_the_same_connection_is_not_held_up(slow: SlowBroker) -> 
         for number in range(20):
             client.send(frames.send(1, number))
             assert receipt(client) == (1, number)
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
         assert slow.run(slow.reasons()) == []
         slow.run(slow.free())
         assert [receipt(client) for _ in range(49)] == [(0, number) for number in range(1, 50)]
@@ -93,8 +92,7 @@ def test_what_a_limit_releases_to_a_slow_disk_is_pending_from_then_on() -> None:
     with SlowBroker(store, config) as slow, both(slow) as client:
         client.send(b"".join(frames.send(0, number) for number in range(60)))
         assert receipt(client) == (0, 0)
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
         assert slow.run(slow.reasons()) == []
         store.hold()
         slow.run(slow.free())
@@ -107,10 +105,9 @@ def test_what_a_limit_releases_to_a_slow_disk_is_pending_from_then_on() -> None:
 def test_closing_waits_for_what_is_held(slow: SlowBroker) -> None:
     with both(slow) as client:
         client.send(frames.send(0, 0) + frames.send(0, 1))
-        client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=0, request_id=9)
+        client.command("close_producer", producer_id=0, request_id=9)
         assert receipt(client) == (0, 0)
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
         slow.run(slow.free())
         assert receipt(client) == (0, 1)
         assert client.receive(Type.SUCCESS).success.request_id == 9
@@ -127,7 +124,7 @@ def test_a_client_that_goes_leaves_nothing_behind(sent: int) -> None:
         client.close()
         other.connect()
         while len(slow.listener.open_connections) > 1:
-            other.command(Type.PING, "ping")
+            other.command("ping")
             other.receive()  # its answer, or a ping of the broker's own
         assert slow.listener.held_memory.size == 0
         assert slow.listener.publish_buffer.waiting == 0

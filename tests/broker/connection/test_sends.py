@@ -89,14 +89,8 @@ def test_each_is_answered_in_order_and_a_close_after_them(topic: str, order: lis
         client.send(b"".join(frames.send(who, n, bodies[n]) for n, who in enumerate(order)))
         there = [producer for producer in (0, 1) if producer in order]
         for producer in there:
-            client.command(
-                Type.CLOSE_PRODUCER,
-                "close_producer",
-                producer_id=producer,
-                request_id=90 + producer,
-            )
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+            client.command("close_producer", producer_id=producer, request_id=90 + producer)
+        client.ping()
         assert broker.run(waiting(broker)) == sum(map(len, bodies))
         broker.run(store.release())
         got: dict[int, list[int]] = {0: [], 1: []}

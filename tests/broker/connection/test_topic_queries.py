@@ -24,7 +24,7 @@ def namespace() -> str:
 
 
 def test_lookup(broker: OneBroker, client: RawClient, topic: str) -> None:
-    client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=4)
+    client.command("lookup_topic", topic=topic, request_id=4)
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert answer.request_id == 4
     assert answer.response == answer.Connect
@@ -33,7 +33,7 @@ def test_lookup(broker: OneBroker, client: RawClient, topic: str) -> None:
 
 
 def test_lookup_of_no_topic(client: RawClient) -> None:
-    client.command(Type.LOOKUP, "lookup_topic", topic="a://b/c/d", request_id=4)
+    client.command("lookup_topic", topic="a://b/c/d", request_id=4)
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert (answer.response, answer.error) == (answer.Failed, ServerError.InvalidTopicName)
 
@@ -41,22 +41,16 @@ def test_lookup_of_no_topic(client: RawClient) -> None:
 def test_partitions(broker: OneBroker, client: RawClient, topic: str) -> None:
     broker.everything.partitioned[TopicName.parse(topic)] = 7
     for name, count in ((topic, 7), (f"{topic}-other", 0)):
-        client.command(Type.PARTITIONED_METADATA, "partition_metadata", topic=name, request_id=4)
+        client.command("partition_metadata", topic=name, request_id=4)
         answer = client.receive(Type.PARTITIONED_METADATA_RESPONSE).partition_metadata_response
         assert (answer.response, answer.partitions) == (answer.Success, count)
-    client.command(Type.PARTITIONED_METADATA, "partition_metadata", topic="a://b", request_id=5)
+    client.command("partition_metadata", topic="a://b", request_id=5)
     answer = client.receive(Type.PARTITIONED_METADATA_RESPONSE).partition_metadata_response
     assert (answer.response, answer.error) == (answer.Failed, ServerError.InvalidTopicName)
 
 
 def list_topics(client: RawClient, namespace: str, **more: object) -> object:
-    client.command(
-        Type.GET_TOPICS_OF_NAMESPACE,
-        "get_topics_of_namespace",
-        namespace=namespace,
-        request_id=4,
-        **more,
-    )
+    client.command("get_topics_of_namespace", namespace=namespace, request_id=4, **more)
     kind = Type.GET_TOPICS_OF_NAMESPACE_RESPONSE
     return client.receive(kind).get_topics_of_namespace_response
 
@@ -74,7 +68,7 @@ def test_topics_of_a_namespace_include_non_persistent_ones_in_use(
     found = list_topics(client, namespace, mode="ALL")
     assert sorted(found.topics) == sorted([stored, passing])
     assert found.topics_hash == topics_hash([stored, passing])
-    client.command(Type.CLOSE_PRODUCER, "close_producer", producer_id=2, request_id=9)
+    client.command("close_producer", producer_id=2, request_id=9)
     client.receive(Type.SUCCESS)
     assert list(list_topics(client, namespace, mode="ALL").topics) == [stored]
 
@@ -118,7 +112,6 @@ def test_a_watch_hears_of_new_and_deleted_topics(
     # As a client that reconnects does, with what it knows; the second replaces the first.
     for request_id, known, listed in ((3, "", [a]), (4, topics_hash([a]), [])):
         client.command(
-            Type.WATCH_TOPIC_LIST,
             "watch_topic_list",
             request_id=request_id,
             watcher_id=2,
@@ -138,13 +131,10 @@ def test_a_watch_hears_of_new_and_deleted_topics(
     broker.run(world.delete(TopicName.parse(a)))
     update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
     assert (list(update.new_topics), list(update.deleted_topics)) == ([], [a])
-    client.command(
-        Type.WATCH_TOPIC_LIST_CLOSE, "watch_topic_list_close", request_id=5, watcher_id=2
-    )
+    client.command("watch_topic_list_close", request_id=5, watcher_id=2)
     client.receive(Type.SUCCESS)
     broker.run(world.create(TopicName.parse(a)))
-    client.command(Type.PING, "ping")
-    client.receive(Type.PONG)
+    client.ping()
     watch = "a watch of topics of /{}:{}".format(*client.socket.getsockname())
     broker.run(until(lambda: watch not in broker.background.running))
 
@@ -159,7 +149,7 @@ def test_a_watch_outlives_a_store_that_is_away(
     """What it missed meanwhile comes with the next change; to be away is no failure of ours."""
     world, asked = broker.everything, threading.Event()
     watch = {"namespace": namespace, "topics_pattern": ".*", "watcher_id": 2, "request_id": 3}
-    client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", **watch)
+    client.command("watch_topic_list", **watch)
     client.receive(Type.WATCH_TOPIC_LIST_SUCCESS)
 
     async def away(*_: object) -> list[TopicName]:
@@ -183,7 +173,7 @@ def test_no_pattern_is_watched_where_the_broker_evaluates_none(namespace: str) -
         client.connect()
         client.produce(f"persistent://{namespace}/a")
         watch = {"namespace": namespace, "topics_pattern": ".*", "watcher_id": 2, "request_id": 3}
-        client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", **watch)
+        client.command("watch_topic_list", **watch)
         assert client.receive(Type.ERROR).error.error == ServerError.NotAllowedError
         found = list_topics(client, namespace, topics_pattern="none of them")
         assert (len(found.topics), found.filtered) == (1, False)
@@ -192,23 +182,18 @@ def test_no_pattern_is_watched_where_the_broker_evaluates_none(namespace: str) -
 @pytest.mark.parametrize("name", ["", "one", "a/b/c/d", "a/"])
 def test_what_is_no_namespace_is_refused(client: RawClient, name: str) -> None:
     asked = {"namespace": name, "request_id": 3}
-    for kind, field, more in (
-        (Type.GET_TOPICS_OF_NAMESPACE, "get_topics_of_namespace", {}),
-        (Type.WATCH_TOPIC_LIST, "watch_topic_list", {"topics_pattern": ".*", "watcher_id": 2}),
+    for field, more in (
+        ("get_topics_of_namespace", {}),
+        ("watch_topic_list", {"topics_pattern": ".*", "watcher_id": 2}),
     ):
-        client.command(kind, field, **asked, **more)
+        client.command(field, **asked, **more)
         error = client.receive(Type.ERROR).error
         assert (error.request_id, error.error) == (3, ServerError.InvalidTopicName)
 
 
 def test_a_long_pattern_is_not_watched(client: RawClient, namespace: str) -> None:
     client.command(
-        Type.WATCH_TOPIC_LIST,
-        "watch_topic_list",
-        request_id=4,
-        watcher_id=2,
-        namespace=namespace,
-        topics_pattern="x" * 51,
+        "watch_topic_list", request_id=4, watcher_id=2, namespace=namespace, topics_pattern="x" * 51
     )
     error = client.receive(Type.ERROR).error
     assert (error.error, error.message) == (
@@ -219,19 +204,15 @@ def test_a_long_pattern_is_not_watched(client: RawClient, namespace: str) -> Non
 
 def test_schemas(client: RawClient, topic: str) -> None:
     schema = {"name": "s", "schema_data": b"{}", "type": 2}
-    client.command(Type.GET_SCHEMA, "get_schema", request_id=1, topic=topic)
+    client.command("get_schema", request_id=1, topic=topic)
     missing = client.receive(Type.GET_SCHEMA_RESPONSE).get_schema_response
     assert missing.error_code == ServerError.TopicNotFound
-    client.command(
-        Type.GET_OR_CREATE_SCHEMA, "get_or_create_schema", request_id=2, topic=topic, schema=schema
-    )
+    client.command("get_or_create_schema", request_id=2, topic=topic, schema=schema)
     kind = Type.GET_OR_CREATE_SCHEMA_RESPONSE
     version = client.receive(kind).get_or_create_schema_response.schema_version
     assert version == bytes(8)
     for asked in (b"", version):
-        client.command(
-            Type.GET_SCHEMA, "get_schema", request_id=3, topic=topic, schema_version=asked
-        )
+        client.command("get_schema", request_id=3, topic=topic, schema_version=asked)
         found = client.receive(Type.GET_SCHEMA_RESPONSE).get_schema_response
         assert (found.schema.name, found.schema.schema_data, found.schema_version) == (
             "s",
@@ -244,13 +225,7 @@ def test_schemas(client: RawClient, topic: str) -> None:
 
 def test_a_lookup_for_a_listener_that_no_broker_advertises(client: RawClient, topic: str) -> None:
     """It used to be answered with the address that every other client gets."""
-    client.command(
-        Type.LOOKUP,
-        "lookup_topic",
-        topic=topic,
-        request_id=4,
-        advertised_listener_name="outside",
-    )
+    client.command("lookup_topic", topic=topic, request_id=4, advertised_listener_name="outside")
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert (answer.response, answer.error) == (answer.Failed, ServerError.ServiceNotReady)
     assert answer.message == "the broker do not have outside listener"
@@ -265,9 +240,8 @@ def test_a_request_that_fails_as_nothing_may_is_answered_and_logged(
 
     with OneBroker(world=Broken()) as broker, RawClient(broker.service_url) as client:
         client.connect()
-        client.command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=4)
+        client.command("lookup_topic", topic=topic, request_id=4)
         answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
         assert (answer.request_id, answer.error) == (4, ServerError.UnknownError)
-        client.command(Type.PING, "ping")
-        client.receive(Type.PONG)
+        client.ping()
     assert "a fault of ours" in caplog.text

@@ -20,7 +20,6 @@ from counterpoise.broker.connection.topic_watches import WATCHES_MAX
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_departures import SlowOwner
@@ -29,12 +28,13 @@ from tests.wire import frames
 from tests.wire.frames import Type
 
 Dial = Callable[[], RawClient]
-PING = frames.frame(BaseCommand(type=Type.PING, ping={}))
-PONG = frames.frame(BaseCommand(type=Type.PONG, pong={}))
 
 
-def command(kind: int, field: str, **values: object) -> bytes:
-    return frames.frame(BaseCommand(type=kind, **{field: values}))
+def command(field: str, **values: object) -> bytes:
+    return frames.frame(frames.command(field, **values))
+
+
+PING, PONG = command("ping"), command("pong")
 
 
 class Crowd(SlowOwner):
@@ -65,7 +65,7 @@ class Order(Everything):
 
 
 def lookup(name: str, request_id: int) -> bytes:
-    return command(Type.LOOKUP, "lookup_topic", topic=name, request_id=request_id)
+    return command("lookup_topic", topic=name, request_id=request_id)
 
 
 def ping_until_it_blocks(client: RawClient, sent: int, most: int) -> int:
@@ -249,12 +249,7 @@ def test_listings_wait_until_their_client_reads() -> None:
 
     names = [TopicName.parse(f"public/default/{'x' * 1000}-{n}") for n in range(500)]
     world.topics_of = topics_of  # type: ignore[method-assign, assignment]
-    ask = command(
-        Type.GET_TOPICS_OF_NAMESPACE,
-        "get_topics_of_namespace",
-        namespace="public/default",
-        request_id=1,
-    )
+    ask = command("get_topics_of_namespace", namespace="public/default", request_id=1)
     with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
         client.send(ask * 200)
@@ -320,7 +315,6 @@ def test_one_list_of_topics_is_handled_in_a_turn(
     world = Everything()
     world.topics = {TopicName.parse(f"public/default/t{n}") for n in range(10)}
     ask = command(
-        Type.GET_TOPICS_OF_NAMESPACE,
         "get_topics_of_namespace",
         namespace="public/default",
         topics_pattern="public/default/t.*",
@@ -328,7 +322,6 @@ def test_one_list_of_topics_is_handled_in_a_turn(
     )
     if watched:
         ask = command(
-            Type.WATCH_TOPIC_LIST,
             "watch_topic_list",
             namespace="public/default",
             topics_pattern="public/default/t.*",
@@ -367,11 +360,10 @@ def test_watches_are_limited(
     watch = {"namespace": "public/default", "topics_pattern": "x", "request_id": 1}
     with monkeypatch.context() as patched:
         patched.setattr(broker.everything, "topics_of", unreachable)
-        client.command(Type.WATCH_TOPIC_LIST, "watch_topic_list", watcher_id=999, **watch)
+        client.command("watch_topic_list", watcher_id=999, **watch)
         assert client.receive(Type.ERROR).error.error == ServerError.ServiceNotReady
     for number in range(WATCHES_MAX + 1):
         client.command(
-            Type.WATCH_TOPIC_LIST,
             "watch_topic_list",
             namespace="public/default",
             topics_pattern="x",

@@ -14,7 +14,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.wire.values import AccessMode
 from tests.broker.limits.clients import Clients, FakeTopic, Publisher, Wired
 from tests.broker.limits.conftest import LimitedTopics, timers
-from tests.quota.jumping import JumpingLoop, on_jumping_loop, pass_time
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 TEN = TopicRates(Rate(messages=10))
 
@@ -345,7 +345,6 @@ async def test_a_broker_that_ends_has_no_timers(limited: LimitedTopics) -> None:
 async def test_nothing_holds_any_more_for_a_topic_that_has_ended() -> None:
     """Not for its producers, and not for a topic of the same name that nothing limits."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, JumpingLoop)
     clients = Clients(loop)
     limits = clients.limits
     topic = await clients.topic("x", Rate(messages=1))

@@ -111,7 +111,6 @@ def test_a_compacted_reader_gets_the_last_value_of_each_key_and_what_follows(
         other = await world.consumer(SubscriptionType.Shared, subscription="other", permits=0)
         for kind, given_ in steps:
             topic = await world.topic()
-            assert isinstance(topic, PersistentTopic)
             if kind == "compact":
                 await topic.compaction.compact()
                 compacted = len(sent)
@@ -150,9 +149,7 @@ async def published(world: World, *messages: Message) -> PersistentTopic:
     for each in messages:
         publish(producer, 0, 0, single(each))
     await world.wire.until(lambda: len(world.wire.receipted) == wanted)
-    topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
-    return topic
+    return await world.topic()
 
 
 async def test_a_topic_is_compacted_once_it_has_grown_by_more_than_its_threshold(

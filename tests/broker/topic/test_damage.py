@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from counterpoise.admin.topic_json import topic_stats_json
-from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.storage.files import committed, state
 from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.store import FileLedgerStore
@@ -46,7 +45,6 @@ async def fill(root: Path, *, crash: bool) -> tuple[Pristine, list[Position]]:
     store = FileLedgerStore(root, ledger_bytes=LEDGER_BYTES)
     world = World(store)  # type: ignore[arg-type]
     topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
     await topic.create_subscription("s", InitialPosition.Earliest)
     producer = await world.producer()
     done = 0
@@ -128,7 +126,6 @@ async def test_what_is_whole_is_delivered_and_the_rest_is_named(
             assert got[: len(wanted)] == wanted or kind is SubscriptionType.Key_Shared
             assert sorted(got[:-1]) == sorted(wanted)
             topic = await world.topic()
-            assert isinstance(topic, PersistentTopic)
             named = {
                 Position(each.ledger_id, n)
                 for each in topic.log.lost

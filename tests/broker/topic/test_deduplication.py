@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -167,7 +166,6 @@ async def test_the_ids_are_saved_once_the_interval_of_snapshots_has_passed(
     world = World(store, options=options, policies=read)
     upkeep = TopicUpkeep(world.registry, lambda: options)
     topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
     await send(world, "p", 1)
     await upkeep.save_sequence_ids()
     saved = topic.log.cursors.get(CURSOR)
@@ -193,7 +191,6 @@ async def test_a_producer_is_forgotten_that_was_gone_for_its_time(store: MemoryL
     await send(world, "back", 5)
     await world.producer(name="attached")
     topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
     known = topic.deduplication
     known.commit("attached", 5)
     await upkeep.forget_producers()

@@ -36,9 +36,7 @@ class Cared:
         return self.policies
 
     async def topic(self) -> PersistentTopic:
-        found = await self.world.topic()
-        assert isinstance(found, PersistentTopic)
-        return found
+        return await self.world.topic()
 
     async def publish(self, *ages_minutes: float) -> None:
         producer = await self.world.producer()

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import GroupLog
@@ -132,7 +131,6 @@ async def test_a_subscription_that_is_made_by_itself_is_saved_before_its_client_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
     unsaved = Unsaved(monkeypatch)
     making = asyncio.ensure_future(topic.create_subscription("s"))
     for _ in range(50):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.wire.errors import ServerError
@@ -233,7 +232,6 @@ async def test_an_unload_waits_for_the_receipts_of_what_is_under_way(
 ) -> None:
     producer = await world.producer()
     topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
     disk = Disk(topic.log, monkeypatch)
     order: list[str] = []
     monkeypatch.setattr(world.wire, "receipts", lambda *_: order.append("receipts"))

@@ -39,9 +39,7 @@ def store(request: pytest.FixtureRequest) -> MemoryLedgerStore | ManagedLedgerSt
 
 
 async def topic_of(world: World) -> PersistentTopic:
-    topic = await world.topic()
-    assert isinstance(topic, PersistentTopic)
-    return topic
+    return await world.topic()
 
 
 async def reloaded(world: World, *, killed: bool) -> World:

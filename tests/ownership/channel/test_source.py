@@ -5,12 +5,11 @@ from __future__ import annotations
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.events import CloseTopics, Release, SuccessorReady
 from tests.ownership.channel.records import A, B, C, record
-from tests.ownership.channel.world import CHANGED, World
+from tests.ownership.channel.world import CHANGED, owner
 
 
 def test_a_transfer_at_its_source() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     assert not world.state.serves, "no topic is opened any more"
     assert world.state.holds, "those that are open are closed in order"
@@ -26,8 +25,7 @@ def test_a_transfer_at_its_source() -> None:
     assert world.state.in_progress, "the successor is waited for"
     assert world.state.holds, "no client waits for the store while topics are open nowhere"
     assert world.drains == []
-    world.write(record(ServiceUnitState.OWNED, B, A, version=5))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.OWNED, B, A, version=5))
     world.answer()
     assert not world.state.holds
     assert world.reports == 0
@@ -38,12 +36,9 @@ def test_a_transfer_at_its_source() -> None:
 
 
 def test_a_source_closes_first_if_its_successor_is_late() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
-    world.answer()
-    world.answer()
-    world.answer()
+    world.answer(3)
     assert world.drains == [B]
     assert not world.state.holds
     world.answer()
@@ -52,8 +47,7 @@ def test_a_source_closes_first_if_its_successor_is_late() -> None:
     )
     assert world.state.in_progress
     assert world.reports == 0, "the successor would not know what the report is about"
-    world.write(record(ServiceUnitState.OWNED, B, A, version=5))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.OWNED, B, A, version=5))
     world.answer()
     assert world.reports == 1, "or it waits for topics that are closed long since"
     assert world.state.forgettable
@@ -63,12 +57,10 @@ def test_a_source_closes_first_if_its_successor_is_late() -> None:
 
 
 def test_003_l562_a_successor_may_read_the_order_to_release_before_the_owner() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(SuccessorReady())
     assert world.state.serves
-    world.write(record(ServiceUnitState.RELEASING, B, A, version=3))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.RELEASING, B, A, version=3))
     world.answer()
     assert world.drains == []
     world.answer()
@@ -77,8 +69,7 @@ def test_003_l562_a_successor_may_read_the_order_to_release_before_the_owner() -
 
 
 def test_a_ready_successor_that_does_not_come_is_not_waited_for_with_open_topics() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     world.answer()
     world.feed(SuccessorReady())
@@ -89,8 +80,7 @@ def test_a_ready_successor_that_does_not_come_is_not_waited_for_with_open_topics
 
 
 def test_a_successor_that_is_never_ready_is_not_waited_for_twice() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     world.answer()
     world.feed(CHANGED)
@@ -105,19 +95,16 @@ def test_a_successor_that_is_never_ready_is_not_waited_for_twice() -> None:
 
 
 def test_a_successor_may_be_ready_before_our_own_write_is_answered() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     world.feed(SuccessorReady())
-    world.answer()
-    world.answer()
+    world.answer(2)
     assert world.value.state is ServiceUnitState.ASSIGNING
     assert (world.drains, world.state.holds) == ([], True)
 
 
 def test_a_readiness_of_a_former_move_is_no_readiness_for_the_next() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(SuccessorReady())
     world.feed(Release(B))
     world.answer()
@@ -126,19 +113,16 @@ def test_a_readiness_of_a_former_move_is_no_readiness_for_the_next() -> None:
 
 
 def test_a_bundle_taken_by_force_meanwhile_is_closed_at_once() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     world.answer()
-    world.write(record(ServiceUnitState.OWNED, C, A, version=9, force=True))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.OWNED, C, A, version=9, force=True))
     world.settle()
     assert world.drains == [C]
 
 
 def test_a_source_does_not_wait_for_ever() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     world.settle()
     assert world.value.state is ServiceUnitState.ASSIGNING
@@ -146,8 +130,7 @@ def test_a_source_does_not_wait_for_ever() -> None:
 
 
 def test_topics_that_will_not_close_keep_no_bundle() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(Release(B))
     world.answer()
     for _ in range(20):
@@ -159,9 +142,7 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
 
 
 def test_no_broker_waits_for_itself_to_get_ready() -> None:
-    world = World()
-    world.owned()
-    world.write(record(ServiceUnitState.RELEASING, A, A, version=3))
-    world.feed(CHANGED)
+    world = owner()
+    world.hear(record(ServiceUnitState.RELEASING, A, A, version=3))
     world.answer()
     assert [type(each) for each in world.asked] == [CloseTopics]

@@ -25,8 +25,7 @@ def test_a_transfer_at_its_successor() -> None:
     world.feed(CheckOwnership())
     world.answer()
     assert world.prepares == 1, "once for each record, however many clients come"
-    world.write(record(ServiceUnitState.ASSIGNING, A, B, version=4))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.ASSIGNING, A, B, version=4))
     world.answer()
     assert not world.state.taking_over
     world.answer()
@@ -43,8 +42,7 @@ def test_a_transfer_at_its_successor() -> None:
 def taking_over() -> World:
     world = World(record(ServiceUnitState.ASSIGNING, A, B, version=4), 4)
     world.feed(CHANGED)
-    world.answer()
-    world.answer()
+    world.answer(2)
     assert world.state.taking_over
     return world
 
@@ -117,8 +115,7 @@ def test_that_a_former_move_is_over_says_nothing_of_the_next() -> None:
     world = World(record(ServiceUnitState.ASSIGNING, A, B, version=4), 4)
     world.feed(CHANGED)
     world.feed(BundleReleased())
-    world.answer()
-    world.answer()
+    world.answer(2)
     assert world.state.taking_over
 
 
@@ -134,8 +131,7 @@ def test_a_successor_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> N
 
 def test_a_successor_that_loses_the_bundle_closes_what_it_opened_early() -> None:
     world = taking_over()
-    world.write(record(ServiceUnitState.OWNED, C, A, version=9, force=True))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.OWNED, C, A, version=9, force=True))
     world.settle()
     assert (world.drains, world.state.taking_over, world.state.forgettable) == ([C], False, True)
 
@@ -145,8 +141,7 @@ def test_it_gets_ready_for_each_move_whatever_their_numbers() -> None:
     world = World(record(ServiceUnitState.RELEASING, A, B, version=9), 9)
     world.feed(CHANGED)
     world.answer()
-    world.write(record(ServiceUnitState.RELEASING, A, C, version=3))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.RELEASING, A, C, version=3))
     world.answer()
     assert world.prepares == 2
 

@@ -10,14 +10,13 @@ from counterpoise.ownership import events
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.table import TRIES
 from tests.ownership.channel.records import A, B, C, record
-from tests.ownership.channel.world import CHANGED, GONE, World
+from tests.ownership.channel.world import CHANGED, World, owner
 
 
 def test_a_bundle_is_taken_in_two_records() -> None:
     world = World()
     world.feed(events.Acquire())
-    world.answer()
-    world.answer()
+    world.answer(2)
     assert world.value == ServiceUnitStateData(
         ServiceUnitState.ASSIGNING, A, timestamp_ms=7, version=1
     )
@@ -29,8 +28,7 @@ def test_a_bundle_is_taken_in_two_records() -> None:
 
 
 def test_an_owner_serves_while_it_looks_at_its_record() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(CHANGED)
     assert (world.state.in_progress, world.state.serves, world.state.settling) == (
         True,
@@ -59,8 +57,7 @@ def test_of_two_that_take_a_bundle_one_finds_it_taken() -> None:
 
 
 def test_an_unload_without_a_destination_leaves_it_free() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(events.Release(None))
     world.settle()
     assert world.value == ServiceUnitStateData(
@@ -71,8 +68,7 @@ def test_an_unload_without_a_destination_leaves_it_free() -> None:
 
 
 def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     before = world.value
     world.feed(events.Release(A))
     assert world.state.settling
@@ -81,34 +77,28 @@ def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
 
 
 def test_a_bundle_that_was_split_is_buried_with_its_topics_open() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(events.SplitCompleted())
     world.settle()
     assert (world.value, world.drains, world.state.forgettable) == (None, [], True)
 
 
 def test_a_bundle_taken_by_force_is_closed_and_its_clients_sent_on() -> None:
-    world = World()
-    world.owned()
-    world.write(record(ServiceUnitState.OWNED, C, A, version=3, force=True))
-    world.feed(CHANGED)
+    world = owner()
+    world.hear(record(ServiceUnitState.OWNED, C, A, version=3, force=True))
     world.settle()
     assert (world.drains, world.state.holds, world.state.forgettable) == ([C], False, True)
 
 
 def test_a_record_that_vanished_under_its_owner_closes_the_topics() -> None:
-    world = World()
-    world.owned()
-    world.write(None)
-    world.feed(GONE)
+    world = owner()
+    world.hear(None)
     world.settle()
     assert (world.drains, world.state.forgettable) == ([None], True)
 
 
 def test_a_lost_session_is_a_doubt_until_the_record_was_seen() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(events.SessionChanged())
     assert (world.state.serves, world.state.holds, world.state.settling) == (False, True, True)
     world.settle()
@@ -131,8 +121,7 @@ def test_what_was_begun_before_a_restart_is_found_when_a_client_comes() -> None:
 )
 def test_what_fails_half_way_is_finished_when_it_can_be(order: object) -> None:
     for failing_step in range(6):
-        world = World()
-        world.owned()
+        world = owner()
         world.feed(order)
         for _ in range(failing_step):
             if world.asked:
@@ -149,8 +138,7 @@ def test_what_fails_half_way_is_finished_when_it_can_be(order: object) -> None:
 def test_an_order_outlasts_a_store_that_is_away_for_a_moment() -> None:
     world = World(failing=True)
     world.feed(events.Acquire())
-    world.answer()
-    world.answer()
+    world.answer(2)
     world.failing = False
     world.settle()
     assert world.state.serves
@@ -170,8 +158,7 @@ def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
 def test_what_stands_there_and_is_no_record_is_written_over() -> None:
     world = World(version=4, garbled=True)
     world.feed(events.Acquire())
-    world.answer()
-    world.answer()
+    world.answer(2)
     world.garbled = False
     world.settle()
     assert world.state.serves
@@ -233,8 +220,7 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
             world.failing = each == "fail"
             world.answer()
         elif isinstance(each, tuple):
-            world.write(each[1])
-            world.feed(CHANGED if each[1] is not None else GONE)
+            world.hear(each[1])
         else:
             world.feed(each)
     world.failing = False
@@ -256,8 +242,7 @@ def test_an_answer_that_was_overtaken_is_not_believed() -> None:
     world = World()
     world.feed(events.CheckOwnership())
     old = events.NodeFound(None)
-    world.write(record(ServiceUnitState.OWNED, A, version=2))
-    world.feed(CHANGED)
+    world.hear(record(ServiceUnitState.OWNED, A, version=2))
     world.asked.pop()
     world.feed(old)
     world.settle()
@@ -265,8 +250,7 @@ def test_an_answer_that_was_overtaken_is_not_believed() -> None:
 
 
 def test_a_session_lost_while_topics_close_is_looked_into() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(events.Release(A))
     world.feed(events.SessionChanged())
     world.settle()
@@ -279,8 +263,7 @@ def test_a_session_lost_while_topics_close_is_looked_into() -> None:
 
 
 def test_an_answer_from_before_the_session_was_lost_is_not_believed() -> None:
-    world = World()
-    world.owned()
+    world = owner()
     world.feed(CHANGED)
     old = events.NodeFound(world.value.to_json(), world.version)
     world.feed(events.SessionChanged())

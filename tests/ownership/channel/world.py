@@ -63,8 +63,17 @@ class World:
         assert len(self.asked) <= 1, "one question at a time"
         assert not self.state.in_progress or self.asked or self.alarm, "it waits for nothing"
 
-    def answer(self) -> None:
-        """Answer the open question, or ring the alarm."""
+    def hear(self, data: ServiceUnitStateData | None) -> None:
+        """Another broker writes the node, and A hears that it changed."""
+        self.write(data)
+        self.feed(CHANGED if data is not None else GONE)
+
+    def answer(self, times: int = 1) -> None:
+        """Answer the open question, or ring the alarm; so many times."""
+        for _ in range(times):
+            self._answer()
+
+    def _answer(self) -> None:
         if not self.asked:
             self.alarm = False
             self.feed(events.TimerFired())
@@ -107,3 +116,10 @@ class World:
         self.feed(events.Acquire())
         self.settle()
         assert self.state.serves
+
+
+def owner() -> World:
+    """A owns the bundle."""
+    world = World()
+    world.owned()
+    return world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pulsar
 import pytest
@@ -78,6 +78,13 @@ class BrokersOfTest:
         self.all.remove(broker)
         await broker.kill()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for broker in list(self.all):
+            await self.stop(broker)
+
     def owner(self, bundle: BundleName) -> Broker:
         owners = [each for each in self.all if each.parts.ownership.bundles.serves(bundle)]
         assert len(owners) == 1, f"{bundle} is served by {[each.id for each in owners]}"
@@ -96,10 +103,8 @@ def zookeeper() -> Iterator[ZooKeeper]:
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOfTest]:
     """Brokers on a metadata tree in memory."""
-    made = BrokersOfTest("memory:")
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOfTest("memory:") as made:
+        yield made
 
 
 @pytest.fixture(
@@ -121,10 +126,8 @@ async def any_brokers(
     if store == "zk":
         server: ZooKeeper = request.getfixturevalue("zookeeper")
         url = f"{server.metadata_url}/{abs(hash(request.node.nodeid))}"
-    made = BrokersOfTest(url, manager, table_view)
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOfTest(url, manager, table_view) as made:
+        yield made
 
 
 NAMESPACE = NamespaceName("public", "default")

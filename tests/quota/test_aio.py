@@ -1,120 +1,97 @@
 """`RateLimiter` on an event loop whose time jumps to the next timer: exact, and over at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from counterpoise.quota import SECOND_NS, RateLimiter
-from tests.quota.jumping import JumpingLoop, pass_time
+from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 
-def run(work: Callable[[Callable[[], int]], Awaitable[None]]) -> None:
-    loop = JumpingLoop()
+@on_jumping_loop
+async def test_so_many_pass_in_a_second_and_no_more() -> None:
+    limiter = RateLimiter(100, burst=1, clock=now_ns)
+    passed: list[int] = []
 
-    async def main() -> None:
-        await work(lambda: loop.jumping.now_ns)
+    async def one() -> None:
+        async with limiter:
+            passed.append(now_ns())
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(main())
-
-
-def test_so_many_pass_in_a_second_and_no_more() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(100, burst=1, clock=clock)
-        passed: list[int] = []
-
-        async def one() -> None:
-            async with limiter:
-                passed.append(clock())
-
-        await asyncio.gather(*(one() for _ in range(1001)))
-        # The first one is free, each other takes a hundredth of a second.
-        assert abs(passed[-1] - 10 * SECOND_NS) < SECOND_NS // 100
-        for first, last in zip(passed, passed[100:], strict=False):
-            assert last - first > 0.99 * SECOND_NS - 1
-
-    run(work)
+    await asyncio.gather(*(one() for _ in range(1001)))
+    # The first one is free, each other takes a hundredth of a second.
+    assert abs(passed[-1] - 10 * SECOND_NS) < SECOND_NS // 100
+    for first, last in zip(passed, passed[100:], strict=False):
+        assert last - first > 0.99 * SECOND_NS - 1
 
 
-def test_first_come_first_served_whatever_they_ask_for() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(10, burst=1, clock=clock)
-        order: list[int] = []
+@on_jumping_loop
+async def test_first_come_first_served_whatever_they_ask_for() -> None:
+    limiter = RateLimiter(10, burst=1, clock=now_ns)
+    order: list[int] = []
 
-        async def ask(number: int, n: int) -> None:
-            await limiter.acquire(n)
-            order.append(number)
+    async def ask(number: int, n: int) -> None:
+        await limiter.acquire(n)
+        order.append(number)
 
-        await asyncio.gather(*(ask(number, 1 + number % 3) for number in range(20)))
-        assert order == list(range(20))
-        assert not limiter.try_acquire(), "the debt of the last one is not paid"
-
-    run(work)
+    await asyncio.gather(*(ask(number, 1 + number % 3) for number in range(20)))
+    assert order == list(range(20))
+    assert not limiter.try_acquire(), "the debt of the last one is not paid"
 
 
-def test_thousands_wait_on_one_timer() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(100_000, burst=1, clock=clock)
-        loop = asyncio.get_running_loop()
-        tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(5000)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert limiter.waiting > 4000
-        assert loop.timers_of("RateLimiter._release") == 1
-        await asyncio.gather(*tasks)
-
-    run(work)
+@on_jumping_loop
+async def test_thousands_wait_on_one_timer() -> None:
+    limiter = RateLimiter(100_000, burst=1, clock=now_ns)
+    loop = asyncio.get_running_loop()
+    tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(5000)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert limiter.waiting > 4000
+    assert loop.timers_of("RateLimiter._release") == 1
+    await asyncio.gather(*tasks)
 
 
-def test_who_is_cancelled_loses_its_place_and_nothing_else() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(10, burst=1, clock=clock)
-        await limiter.acquire()
-        tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(3)]
-        await asyncio.sleep(0)
-        tasks[1].cancel()
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        assert isinstance(done[1], asyncio.CancelledError)
-        assert limiter.waiting == 0
-        assert clock() < 0.25 * SECOND_NS, "the one that was cancelled has cost nothing"
-
-    run(work)
+@on_jumping_loop
+async def test_who_is_cancelled_loses_its_place_and_nothing_else() -> None:
+    limiter = RateLimiter(10, burst=1, clock=now_ns)
+    await limiter.acquire()
+    tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(done[1], asyncio.CancelledError)
+    assert limiter.waiting == 0
+    assert now_ns() < 0.25 * SECOND_NS, "the one that was cancelled has cost nothing"
 
 
-def test_cancelled_when_its_turn_has_just_come() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(10, burst=1, clock=clock)
-        await limiter.acquire()
-        first = asyncio.ensure_future(limiter.acquire())
-        second = asyncio.ensure_future(limiter.acquire())
-        await asyncio.sleep(0)
-        loop = asyncio.get_running_loop()
-        loop.jumping.now_ns += SECOND_NS // 10
-        # The timer fires after this task in one turn, and before `first` in the next.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert limiter.waiting == 1
-        first.cancel()
-        done = await asyncio.gather(first, second, return_exceptions=True)
-        assert isinstance(done[0], asyncio.CancelledError)
-        assert clock() < 0.15 * SECOND_NS, "the turn went to the next one, at once"
-
-    run(work)
+@on_jumping_loop
+async def test_cancelled_when_its_turn_has_just_come() -> None:
+    limiter = RateLimiter(10, burst=1, clock=now_ns)
+    await limiter.acquire()
+    first = asyncio.ensure_future(limiter.acquire())
+    second = asyncio.ensure_future(limiter.acquire())
+    await asyncio.sleep(0)
+    loop = asyncio.get_running_loop()
+    loop.jumping.now_ns += SECOND_NS // 10
+    # The timer fires after this task in one turn, and before `first` in the next.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert limiter.waiting == 1
+    first.cancel()
+    done = await asyncio.gather(first, second, return_exceptions=True)
+    assert isinstance(done[0], asyncio.CancelledError)
+    assert now_ns() < 0.15 * SECOND_NS, "the turn went to the next one, at once"
 
 
-def test_a_raised_rate_wakes_those_who_wait() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(1, per_s=3600, clock=clock)
-        await limiter.acquire()
-        waiting = asyncio.ensure_future(limiter.acquire())
-        await pass_time(1)
-        assert not waiting.done()
-        limiter.set_rate(1000)
-        await waiting
-        assert clock() < 2 * SECOND_NS
-
-    run(work)
+@on_jumping_loop
+async def test_a_raised_rate_wakes_those_who_wait() -> None:
+    limiter = RateLimiter(1, per_s=3600, clock=now_ns)
+    await limiter.acquire()
+    waiting = asyncio.ensure_future(limiter.acquire())
+    await pass_time(1)
+    assert not waiting.done()
+    limiter.set_rate(1000)
+    await waiting
+    assert now_ns() < 2 * SECOND_NS
 
 
 def test_nothing_negative_can_be_acquired() -> None:
@@ -122,16 +99,14 @@ def test_nothing_negative_can_be_acquired() -> None:
         RateLimiter(1).try_acquire(-1)
 
 
-def test_a_task_that_waits_is_not_overtaken_when_a_token_comes() -> None:
-    async def work(clock: Callable[[], int]) -> None:
-        limiter = RateLimiter(10, burst=1, clock=clock)
-        assert limiter.try_acquire()
-        tried: list[bool] = []
-        # At the moment of the next token, and before the timer of the task that waits.
-        asyncio.get_running_loop().call_later(0.1, lambda: tried.append(limiter.try_acquire()))
-        await asyncio.wait_for(limiter.acquire(), 1)
-        assert clock() == SECOND_NS // 10
-        await pass_time(0.001)
-        assert tried == [False]
-
-    run(work)
+@on_jumping_loop
+async def test_a_task_that_waits_is_not_overtaken_when_a_token_comes() -> None:
+    limiter = RateLimiter(10, burst=1, clock=now_ns)
+    assert limiter.try_acquire()
+    tried: list[bool] = []
+    # At the moment of the next token, and before the timer of the task that waits.
+    asyncio.get_running_loop().call_later(0.1, lambda: tried.append(limiter.try_acquire()))
+    await asyncio.wait_for(limiter.acquire(), 1)
+    assert now_ns() == SECOND_NS // 10
+    await pass_time(0.001)
+    assert tried == [False]

@@ -32,11 +32,9 @@ def entry(payload: bytes = b"payload", **metadata: object) -> bytes:
 
 
 def command(field: str, **values: object) -> BaseCommand:
-    """The command that has this field; its type is named after it, but for two."""
-    name = field.replace("partition_metadata", "partitioned_metadata")
-    return BaseCommand(
-        type=Type.Value(name.replace("lookup_topic", "lookup").upper()), **{field: values}
-    )
+    """The command that has this field; the protocol numbers fields as the types of commands."""
+    kind = BaseCommand.DESCRIPTOR.fields_by_name[field].number
+    return BaseCommand(type=kind, **{field: values})
 
 
 def connect() -> bytes:

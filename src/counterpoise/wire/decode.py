@@ -256,53 +256,38 @@ def _get_schema(command: commands.CommandGetSchema, _: bytes) -> events.Event:
     return events.GetSchema(command.request_id, command.topic, command.schema_version or None)
 
 
-#: By command type: the field that carries it, and its reader.
-READERS: dict[int, tuple[str, Reader]] = {
-    Type.CONNECT: ("connect", _connect),
-    Type.AUTH_RESPONSE: ("auth_response", _auth_response),
-    Type.PING: ("ping", lambda _c, _p: events.Ping()),
-    Type.PONG: ("pong", lambda _c, _p: events.Pong()),
-    Type.PARTITIONED_METADATA: ("partition_metadata", _partitioned_metadata),
-    Type.LOOKUP: ("lookup_topic", _lookup),
-    Type.GET_TOPICS_OF_NAMESPACE: ("get_topics_of_namespace", _get_topics),
-    Type.WATCH_TOPIC_LIST: ("watch_topic_list", _watch_topics),
-    Type.WATCH_TOPIC_LIST_CLOSE: (
-        "watch_topic_list_close",
-        lambda c, _: events.CloseWatch(c.request_id, c.watcher_id),
-    ),
-    Type.PRODUCER: ("producer", _open_producer),
-    Type.SEND: ("send", _send),
-    Type.CLOSE_PRODUCER: (
-        "close_producer",
-        lambda c, _: events.CloseProducer(c.request_id, c.producer_id),
-    ),
-    Type.SUBSCRIBE: ("subscribe", _subscribe),
-    Type.FLOW: ("flow", lambda c, _: events.Flow(c.consumer_id, c.message_permits)),
-    Type.ACK: ("ack", _ack),
-    Type.REDELIVER_UNACKNOWLEDGED_MESSAGES: ("redeliver_unacknowledged_messages", _redeliver),
-    Type.SEEK: ("seek", _seek),
-    Type.GET_LAST_MESSAGE_ID: (
-        "get_last_message_id",
-        lambda c, _: events.GetLastMessageId(c.request_id, c.consumer_id),
-    ),
-    Type.CONSUMER_STATS: (
-        "consumer_stats",
-        lambda c, _: events.ConsumerStats(c.request_id, c.consumer_id),
-    ),
-    Type.UNSUBSCRIBE: (
-        "unsubscribe",
-        lambda c, _: events.Unsubscribe(c.request_id, c.consumer_id, c.force),
-    ),
-    Type.CLOSE_CONSUMER: (
-        "close_consumer",
-        lambda c, _: events.CloseConsumer(c.request_id, c.consumer_id),
-    ),
-    Type.GET_SCHEMA: ("get_schema", _get_schema),
-    Type.GET_OR_CREATE_SCHEMA: (
-        "get_or_create_schema",
-        lambda c, _: events.GetOrCreateSchema(c.request_id, c.topic, _schema(c.schema)),
+_READERS_BY_FIELD: Final[dict[str, Reader]] = {
+    "connect": _connect,
+    "auth_response": _auth_response,
+    "ping": lambda _c, _p: events.Ping(),
+    "pong": lambda _c, _p: events.Pong(),
+    "partition_metadata": _partitioned_metadata,
+    "lookup_topic": _lookup,
+    "get_topics_of_namespace": _get_topics,
+    "watch_topic_list": _watch_topics,
+    "watch_topic_list_close": lambda c, _: events.CloseWatch(c.request_id, c.watcher_id),
+    "producer": _open_producer,
+    "send": _send,
+    "close_producer": lambda c, _: events.CloseProducer(c.request_id, c.producer_id),
+    "subscribe": _subscribe,
+    "flow": lambda c, _: events.Flow(c.consumer_id, c.message_permits),
+    "ack": _ack,
+    "redeliver_unacknowledged_messages": _redeliver,
+    "seek": _seek,
+    "get_last_message_id": lambda c, _: events.GetLastMessageId(c.request_id, c.consumer_id),
+    "consumer_stats": lambda c, _: events.ConsumerStats(c.request_id, c.consumer_id),
+    "unsubscribe": lambda c, _: events.Unsubscribe(c.request_id, c.consumer_id, c.force),
+    "close_consumer": lambda c, _: events.CloseConsumer(c.request_id, c.consumer_id),
+    "get_schema": _get_schema,
+    "get_or_create_schema": lambda c, _: events.GetOrCreateSchema(
+        c.request_id, c.topic, _schema(c.schema)
     ),
     **TRANSACTION_READERS,
+}
+#: By command type, which is its field's number: the field that carries it, and its reader.
+READERS: Final[dict[int, tuple[str, Reader]]] = {
+    BaseCommand.DESCRIPTOR.fields_by_name[field].number: (field, reader)
+    for field, reader in _READERS_BY_FIELD.items()
 }
 
 #: The commands whose lists of positions may be long: their field, and how they are read in pieces.

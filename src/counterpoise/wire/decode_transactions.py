@@ -8,10 +8,7 @@ from typing import Any, Final
 from counterpoise.wire import events
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
-from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.values import TransactionId
-
-_Type = BaseCommand.Type
 
 
 def transaction_of(
@@ -78,20 +75,14 @@ def _low_watermark(
     return mark - (1 << 64) if mark >= 1 << 63 else mark
 
 
-#: As `decode.READERS`.
-TRANSACTION_READERS: Final[dict[int, tuple[str, Callable[[Any, bytes], events.Event]]]] = {
-    _Type.NEW_TXN: (
-        "new_txn",
-        # Called seconds, and sent in milliseconds by all clients.
-        lambda c, _: events.NewTransaction(c.request_id, c.tc_id, c.txn_ttl_seconds),
-    ),
-    _Type.ADD_PARTITION_TO_TXN: ("add_partition_to_txn", _add_partitions),
-    _Type.ADD_SUBSCRIPTION_TO_TXN: ("add_subscription_to_txn", _add_subscriptions),
-    _Type.END_TXN: ("end_txn", _end),
-    _Type.END_TXN_ON_PARTITION: ("end_txn_on_partition", _end_on_partition),
-    _Type.END_TXN_ON_SUBSCRIPTION: ("end_txn_on_subscription", _end_on_subscription),
-    _Type.TC_CLIENT_CONNECT_REQUEST: (
-        "tc_client_connect_request",
-        lambda c, _: events.ConnectCoordinator(c.request_id, c.tc_id),
-    ),
+#: By the field of the command.
+TRANSACTION_READERS: Final[dict[str, Callable[[Any, bytes], events.Event]]] = {
+    # Called seconds, and sent in milliseconds by all clients.
+    "new_txn": lambda c, _: events.NewTransaction(c.request_id, c.tc_id, c.txn_ttl_seconds),
+    "add_partition_to_txn": _add_partitions,
+    "add_subscription_to_txn": _add_subscriptions,
+    "end_txn": _end,
+    "end_txn_on_partition": _end_on_partition,
+    "end_txn_on_subscription": _end_on_subscription,
+    "tc_client_connect_request": lambda c, _: events.ConnectCoordinator(c.request_id, c.tc_id),
 }

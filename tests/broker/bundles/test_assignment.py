@@ -23,10 +23,8 @@ from tests.waiting import until
 
 @pytest.fixture(params=[IN_STORE, ON_TOPIC])
 async def brokers(request: pytest.FixtureRequest) -> AsyncIterator[BrokersOfTest]:
-    made = BrokersOfTest("memory:", EXTENSIBLE, request.param)
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOfTest("memory:", EXTENSIBLE, request.param) as made:
+        yield made
 
 
 async def bundles_of(broker: Broker) -> tuple[BundleName, ...]:

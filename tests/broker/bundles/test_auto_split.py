@@ -193,10 +193,8 @@ async def test_a_bundle_that_moved_meanwhile_is_left_alone(
 
 @pytest.fixture
 async def extensible() -> AsyncIterator[BrokersOfTest]:
-    made = BrokersOfTest("memory:", EXTENSIBLE)
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOfTest("memory:", EXTENSIBLE) as made:
+        yield made
 
 
 async def test_a_broker_splits_what_was_too_big_four_times_in_a_row(

@@ -40,10 +40,8 @@ class BrokersOnBadDays(BrokersOfTest):
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOnBadDays]:
-    made = BrokersOnBadDays("memory:")
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOnBadDays("memory:") as made:
+        yield made
 
 
 def store_of(broker: Broker) -> MisbehavingStore:

@@ -32,10 +32,8 @@ THOUSANDS = {f"0x{n:08x}_0x{n + 1:08x}": None for n in range(100_000)}
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOnBadDays]:
-    made = BrokersOnBadDays("memory:", EXTENSIBLE, ON_TOPIC)
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOnBadDays("memory:", EXTENSIBLE, ON_TOPIC) as made:
+        yield made
 
 
 def write(url: str, topic: str, messages: list[tuple[str, dict[str, Any]]], key: str = "") -> None:

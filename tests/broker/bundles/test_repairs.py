@@ -31,10 +31,8 @@ IDLE = LoadReportConfig()
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOnBadDays]:
-    made = BrokersOnBadDays("memory:", EXTENSIBLE, IN_STORE)
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOnBadDays("memory:", EXTENSIBLE, IN_STORE) as made:
+        yield made
 
 
 # A broker that is killed leaves its links to others to the garbage collector.

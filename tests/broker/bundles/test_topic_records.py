@@ -41,10 +41,8 @@ UNREAL = "b1:1"
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[BrokersOfTest]:
-    made = BrokersOfTest("memory:", EXTENSIBLE, ON_TOPIC)
-    yield made
-    for broker in list(made.all):
-        await made.stop(broker)
+    async with BrokersOfTest("memory:", EXTENSIBLE, ON_TOPIC) as made:
+        yield made
 
 
 def records(broker: Broker) -> TopicRecords:

@@ -27,7 +27,8 @@ class RawClient:
 
     def ping(self) -> None:
         """Return once the broker has come to a ping, and so to all that was sent before it."""
-        self.ping()
+        self.command("ping")
+        self.receive(Type.PONG)
 
     def _read(self, size: int) -> bytes:
         while len(self._buffer) < size:

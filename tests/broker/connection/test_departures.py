@@ -93,15 +93,10 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
         assert broker.run(finish()) == []
 
 
-#: Of a producer and of a consumer: the commands that open and close one, and what opening needs.
-OPENING = {
-    "producer": (Type.PRODUCER, "producer", Type.CLOSE_PRODUCER, {}),
-    "consumer": (
-        Type.SUBSCRIBE,
-        "subscribe",
-        Type.CLOSE_CONSUMER,
-        {"subscription": "s", "sub_type": 1},
-    ),
+#: Of a producer and of a consumer: the command that opens one, and what it needs.
+OPENING: dict[str, tuple[str, dict[str, object]]] = {
+    "producer": ("producer", {}),
+    "consumer": ("subscribe", {"subscription": "s", "sub_type": 1}),
 }
 
 
@@ -119,16 +114,16 @@ def test_what_is_opened_for_a_client_that_wants_it_no_longer_is_not_attached(
         await go_on.wait()
 
     monkeypatch.setattr(world, "approach", approach)
-    opens, field, closes, more = OPENING[kind]
+    opens, more = OPENING[kind]
     with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
-        client.command(opens, field, topic=topic, **{f"{kind}_id": 1}, request_id=1, **more)
+        client.command(opens, topic=topic, **{f"{kind}_id": 1}, request_id=1, **more)
         assert came.wait(15)
         if leaves:
             client.close()
             broker.run(gone(broker))
         else:
-            client.command(closes, f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)
+            client.command(f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)
             assert client.receive(Type.SUCCESS).success.request_id == 2
 
         async def finish() -> int:
@@ -162,17 +157,17 @@ def test_a_client_that_closes_what_is_being_opened_and_opens_it_again_is_answere
         steps[which].set()
 
     monkeypatch.setattr(world, "approach", approach)
-    opens, field, closes, more = OPENING[kind]
+    opens, more = OPENING[kind]
     with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
 
         def open_on(which: str, request_id: int) -> None:
             name = {"topic": f"{topic}-{which}", f"{kind}_id": 1, "request_id": request_id}
-            client.command(opens, field, **name, **more)
+            client.command(opens, **name, **more)
             assert came[which].wait(15)
 
         open_on("first", 1)
-        client.command(closes, f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)
+        client.command(f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)
         assert client.receive(Type.SUCCESS).success.request_id == 2
         open_on("second", 3)
         broker.run(let("first"))

@@ -95,7 +95,7 @@ def test_what_is_refused_has_the_answer_of_its_kind(
     if "topic" in fields[field].message_type.fields_by_name:
         request["topic"] = topic
     refusing.operation = operation
-    client.command(fields[field].number, field, **request)
+    client.command(field, **request)
     client.command("ping")
     if answer is not None:
         response = getattr(client.receive(fields[answer].number), answer)

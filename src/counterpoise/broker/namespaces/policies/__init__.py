@@ -25,7 +25,7 @@ _JSON = JsonTopics()
 
 
 class Policies(TopicRecords):
-    """The nodes with policies, each as `JsonNode`, and the records of topics."""
+    """All policies, each node of them as a `JsonNode`, and the records of topics."""
 
     def __init__(self, store: MetadataStore, topics: TopicCodec = _JSON) -> None:
         """``topics``: how the ledger store has topics in their nodes."""
@@ -37,7 +37,7 @@ class Policies(TopicRecords):
         return JsonNode(self._store, self._cache, path)
 
     async def clusters(self) -> list[str]:
-        """The names of the clusters that this one knows, itself included, sorted."""
+        """The names of the known clusters, this one included, sorted."""
         return await self._store.children(paths.CLUSTERS)
 
     def cluster(self, name: str) -> JsonNode:
@@ -45,7 +45,7 @@ class Policies(TopicRecords):
         return self._node(f"{paths.CLUSTERS}/{name}")
 
     async def delete_cluster(self, name: str) -> None:
-        """Forget a cluster, its isolation policies and its failure domains."""
+        """Delete a cluster, its isolation policies and its failure domains."""
         for domain in await self.failure_domain_names(name):
             await self.failure_domain(name, domain).delete(missing_ok=True)
         for node in (self._failure_domains(name), self.isolation_policies(name)):
@@ -53,7 +53,7 @@ class Policies(TopicRecords):
         await self.cluster(name).delete()
 
     def isolation_policies(self, cluster: str) -> JsonNode:
-        """Which namespaces may live on which brokers: ``NamespaceIsolationDataImpl`` by name."""
+        """The namespace isolation policies: ``NamespaceIsolationDataImpl`` by name."""
         return self._node(f"{paths.CLUSTERS}/{cluster}/namespaceIsolationPolicies")
 
     def _failure_domains(self, cluster: str) -> JsonNode:
@@ -64,11 +64,11 @@ class Policies(TopicRecords):
         return await self._store.children(self._failure_domains(cluster).path)
 
     def failure_domain(self, cluster: str, domain: str) -> JsonNode:
-        """Brokers that fail together, ``FailureDomainImpl``."""
+        """The brokers of a failure domain (``FailureDomainImpl``)."""
         return self._node(f"{self._failure_domains(cluster).path}/{domain}")
 
     async def failure_domains(self, cluster: str) -> dict[str, str]:
-        """Which failure domain each broker is in; a broker in none is absent."""
+        """Each broker's failure domain; brokers without one are absent."""
         found: dict[str, str] = {}
         for name in await self.failure_domain_names(cluster):
             domain = await self.failure_domain(cluster, name).get() or {}
@@ -76,12 +76,12 @@ class Policies(TopicRecords):
         return found
 
     async def dynamic_settings(self) -> dict[str, str]:
-        """What an administrator set for every broker while they run, as text by Pulsar's names."""
+        """An administrator's settings for all brokers, as text by Pulsar's names."""
         found = await self._node(paths.DYNAMIC_SETTINGS).get() or {}
         return {name: str(value) for name, value in found.items()}
 
     async def set_dynamic_setting(self, name: str, value: str | None) -> None:
-        """Set one; None gives it back the value that each broker was started with."""
+        """Set one; None restores the value with which each broker was started."""
         given = {} if value is None else {name: value}
         await self._node(paths.DYNAMIC_SETTINGS).change(
             lambda found: {**{each: found[each] for each in found if each != name}, **given},
@@ -132,12 +132,12 @@ class Policies(TopicRecords):
         )
 
     async def anti_affinity_group(self, name: NamespaceName) -> str | None:
-        """The group of namespaces that a namespace should not share brokers with."""
+        """A namespace's anti-affinity group: namespaces that should not share brokers."""
         local = await self.local_policies(name).get() or {}
         return str(local.get("namespaceAntiAffinityGroup") or "").strip() or None
 
     async def delete_namespace(self, name: NamespaceName) -> None:
-        """Forget a namespace and what only it had; raises `NotEmpty` while it has topics."""
+        """Delete a namespace with its nodes; raises `NotEmpty` while it has topics."""
         if not await self._store.exists(paths.policies(name)):
             raise NotFound(paths.policies(name))
         for path in (
@@ -165,7 +165,7 @@ class Policies(TopicRecords):
     async def create_partitioned_topic(
         self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Say that a topic has partitions; raises `BadVersion` if it has some already."""
+        """Make a topic partitioned; raises `BadVersion` if it already is."""
         value = {"partitions": partitions, "properties": dict(properties or {}), "deleted": False}
         await self.partitioned_topic(topic).create(value)
 
@@ -187,17 +187,17 @@ class Policies(TopicRecords):
         return await self._store.children(paths.RESOURCE_GROUPS)
 
     def resource_group_node(self, name: str) -> JsonNode:
-        """What a group of namespaces may use, on all brokers together (``ResourceGroup``)."""
+        """A resource group's definition (``ResourceGroup``)."""
         return self._node(paths.resource_group(name))
 
     async def resource_group(self, name: str) -> JsonObject | None:
-        """What a group may use; None if there is no such group."""
+        """A resource group's definition; None if it does not exist."""
         return await self.resource_group_node(name).get()
 
     async def delete_resource_group(self, name: str) -> None:
-        """Forget a group; raises `NotFound` if there is none."""
+        """Delete a resource group; raises `NotFound` if it does not exist."""
         await self.resource_group_node(name).delete()
-        # What brokers had to say of it goes when they stop serving it.
+        # The reports of its use go when brokers stop serving it.
         await self._node(paths.group_usages(name)).delete(missing_ok=True)
 
     def resource_quota(self, bundle: str = "default") -> JsonNode:

@@ -62,8 +62,8 @@ class JsonNode:
     ) -> JsonObject:
         """Read, change and write by compare-and-set, retried while other writers win.
 
-        Returns the object as it is now. A node that is not there is `NotFound`, or with ``create``
-        an empty object. Raises `BadVersion` when others were faster `UPDATE_ROUNDS` times.
+        Returns the object as it is now. A missing node raises `NotFound`, or with ``create`` counts
+        as an empty object. Raises `BadVersion` after `UPDATE_ROUNDS` attempts.
         """
         for lost in range(UPDATE_ROUNDS):
             stored = await self._store.get(self.path)

@@ -20,6 +20,7 @@ from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.metadata.port import MetadataReader
 from counterpoise.names.position import NO_POSITION, Position
 from counterpoise.wire.bit_words import WORD_BITS, bits_of
+from counterpoise.wire.varint import signed
 
 NO_LEDGER: Final = -1
 """The cursor ledger of a cursor whose state is in its node."""
@@ -184,7 +185,7 @@ def _unsigned(words: Iterable[int]) -> tuple[int, ...]:
 
 
 def _signed(words: Iterable[int]) -> list[int]:
-    return [word - (1 << WORD_BITS) if word >> WORD_BITS - 1 else word for word in words]
+    return [signed(word) for word in words]
 
 
 def _batches(

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from counterpoise.bookkeeper.errors import UnreadableNode
 from counterpoise.bookkeeper.proto.ledgers_pb2 import LedgerMetadataFormat
+from counterpoise.wire.varint import varint
 
 _MAGIC: Final = b"BookieMetadataFormatVersion\t"
 _VARINT_SHIFT_MAX: Final = 28
@@ -205,14 +206,4 @@ def write_ledger_metadata(ledger: LedgerMetadata) -> bytes:
     for key, value in ledger.custom.items():
         made.customMetadata.add(key=key, value=value)
     body = made.SerializeToString()
-    return b"%s3\n%s%s" % (_MAGIC, _size(len(body)), body)
-
-
-def _size(value: int) -> bytes:
-    """A variable-length integer."""
-    written = bytearray()
-    while value >= 0x80:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)
+    return b"%s3\n%s%s" % (_MAGIC, varint(len(body)), body)

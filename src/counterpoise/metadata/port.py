@@ -79,16 +79,13 @@ class MetadataReader(Protocol):
         """End the session."""
 
 
-class MetadataStore(Protocol):
+class MetadataStore(MetadataReader, Protocol):
     """One session with a metadata store.
 
     Listeners run on the event loop, after the change, in the order of the changes; they must not
     block. All operations raise `StoreUnavailable` if the store cannot be reached: a write may or
     may not have happened then.
     """
-
-    async def get(self, path: str) -> Stored | None:
-        """The node, or None if there is none."""
 
     async def put(
         self,
@@ -113,9 +110,6 @@ class MetadataStore(Protocol):
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
-
-    async def children(self, path: str) -> list[str]:
-        """The names (not paths) of a node's children, sorted; empty if there is no such node."""
 
     async def exists(self, path: str) -> bool:
         """Whether there is such a node, with or without a value."""

@@ -9,6 +9,7 @@ from counterpoise.wire import events
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.values import TransactionId
+from counterpoise.wire.varint import signed
 
 
 def transaction_of(
@@ -69,10 +70,9 @@ def _low_watermark(
     command: commands.CommandEndTxnOnPartition | commands.CommandEndTxnOnSubscription,
 ) -> int:
     """A coordinator whose transactions are all open says -1, which 64 bits hold as 2^64 - 1."""
-    mark = command.txnid_least_bits_of_low_watermark
     if not command.HasField("txnid_least_bits_of_low_watermark"):
         return -1
-    return mark - (1 << 64) if mark >= 1 << 63 else mark
+    return signed(command.txnid_least_bits_of_low_watermark)
 
 
 #: By the field of the command.

@@ -100,9 +100,7 @@ class PersistentTopic(TransactionalTopic):
         return self._known
 
     async def make_ready(self, request: ProducerRequest) -> None:
-        """Check the backlog quota, and create the subscription that a producer asks for
-        (PIP-124).
-        """
+        """Check the backlog quota, and create the producer's initial subscription (PIP-124)."""
         try:
             if self.rules.quotas:
                 await self.backlog().require_quota(self.rules.quotas)
@@ -161,9 +159,7 @@ class PersistentTopic(TransactionalTopic):
         return consumer
 
     def _notify_of_end(self) -> None:
-        """Notify the consumers of each subscription that has acknowledged all of a terminated
-        topic.
-        """
+        """Notify consumers that have acknowledged all of a terminated topic."""
         if not self.terminated:
             return
         for subscription in self._subscriptions.values():
@@ -241,9 +237,7 @@ class PersistentTopic(TransactionalTopic):
             subscription.pass_over([lost])
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """The log failed: these entries get no receipt, and the topic closes. The log calls
-        this.
-        """
+        """The log failed, which calls this: these entries get no receipt, and the topic closes."""
         if self.closing:
             return
         self.closing = True

@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus
 from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.applied import applied_policies
 from counterpoise.broker.namespaces.policies.records import JsonNode, JsonObject, read_object
-from counterpoise.broker.namespaces.policies.topics import TopicRecords
+from counterpoise.broker.namespaces.policies.topics import StoredTopics
 from counterpoise.metadata import MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import NamespaceBundles
@@ -24,7 +24,7 @@ from counterpoise.storage.topic_record import JsonTopics, TopicCodec
 _JSON = JsonTopics()
 
 
-class Policies(TopicRecords):
+class Policies(StoredTopics):
     """All policies, each node of them as a `JsonNode`, and the records of topics."""
 
     def __init__(self, store: MetadataStore, topics: TopicCodec = _JSON) -> None:

@@ -19,7 +19,7 @@ from counterpoise.names.topic import PERSISTENT, TopicName
 from counterpoise.storage.topic_record import TopicCodec, TopicRecord
 
 
-class TopicRecords:
+class StoredTopics:
     """The catalogue of persistent topics, partitions included."""
 
     def __init__(self, store: MetadataStore, codec: TopicCodec) -> None:

@@ -56,6 +56,7 @@ def now_ns() -> int:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return 0
+    assert isinstance(loop, JumpingLoop)
     return loop.jumping.now_ns
 
 

@@ -92,9 +92,34 @@ def test_client(pulsar_cluster, number):
 """
 
 
-def run_pytest(directory: Path) -> subprocess.CompletedProcess[str]:
+ASYNC = """
+import asyncio
+
+import pulsar
+import pytest
+
+seen = set()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("number", range(4))
+async def test_in_a_loop(pulsar_cluster_session, pulsar_namespace, number):
+    assert pulsar_namespace not in seen
+    seen.add(pulsar_namespace)
+    client = pulsar.Client(pulsar_cluster_session.service_url)
+    producer = client.create_producer(f"persistent://{pulsar_namespace}/t")
+    loop = asyncio.get_running_loop()
+    sent = loop.create_future()
+    producer.send_async(b"x", lambda *said: loop.call_soon_threadsafe(sent.set_result, said))
+    result, _ = await sent
+    assert result == pulsar.Result.Ok
+    client.close()
+"""
+
+
+def run_pytest(directory: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(directory)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(directory), *more],
         capture_output=True,
         text=True,
         cwd=directory,
@@ -114,6 +139,18 @@ def test_a_users_tests_pass(tmp_path: Path) -> None:
     done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout
     assert "7 passed" in done.stdout
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_users_coroutines_pass_and_in_several_processes(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """A cluster runs in a thread of its own, so a test's loop is free; each worker has its own."""
+    (tmp_path / "test_coroutines.py").write_text(ASYNC)
+    done = run_pytest(tmp_path, *more)
+    assert done.returncode == 0, done.stdout
+    assert "4 passed" in done.stdout
 
 
 def test_the_plugin_costs_nothing_until_it_is_used() -> None:

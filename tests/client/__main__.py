@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from tests.app import test_faults_again
+from tests.app.faults import test_faults_again
 from tests.client import own_suite, test_examples
 from tests.client.official import driver, go_suite
 from tests.conformance.jars import pulsar_lib

@@ -44,8 +44,6 @@ def _row(entry: Entry) -> str:
         more.append("dynamic")
     if option.deprecated:
         more.append("deprecated")
-    if option.aliases:
-        more.append("also " + ", ".join(f"`{name}`" for name in option.aliases))
     default = f" (default {value})" if value else ""
     return f"`{option.conf}`{default}\n: {entry.why} *({'; '.join(more)})*\n"
 

@@ -95,7 +95,7 @@ ON_BROKER = ("brokerData", "b1:80", "localData", "cpu", "usage")
     [
         (SHED, GOOD, "{not json", "line 2, column 2: expected one JSON object"),
         (SHED, GOOD, [], "line 2: line: expected an object, got list []"),
-        (SHED, GOOD, {}, "now: expected the time in milliseconds, got nothing"),
+        (SHED, GOOD, {}, "now: expected a whole number, got nothing"),
         (
             *(SHED, GOOD, broken(ON_BROKER, "hot")),
             "line 2: brokerData['b1:80'].localData.cpu.usage: expected a number, got 'hot'",

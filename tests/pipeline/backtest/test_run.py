@@ -106,7 +106,7 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
     def fail(*_: object, **__: object) -> None:
         raise session.SessionError("no Spark in this test")
 
-    monkeypatch.setattr("counterpoise.app.verbs.backtest.start_session", fail)
+    monkeypatch.setattr("counterpoise.app.spark.start_session", fail)
     words = ["backtest", SMALL, "--strategies", "UniformLoadShedder", "--json", *more]
     assert main(words) == status
     said = capsys.readouterr()

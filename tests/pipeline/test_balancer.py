@@ -12,6 +12,8 @@ from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.due import traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.watchdog.judge import SLOW_BROKER
+from counterpoise.decide.watchdog.observation import WatchdogFinding
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import AdminOptions
@@ -19,6 +21,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.watchdog.watchdog import guard
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -364,3 +367,16 @@ async def test_what_was_decided_at_another_time_is_not_carried_out(
     made = await made_of(late, seen(uneven))
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.STALE}
     assert uneven.unloads == []
+
+
+async def test_a_broker_that_is_found_slow_is_given_nothing(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+) -> None:
+    state = seen(uneven)
+    emptiest = min(uneven.brokers, key=lambda broker: sum(loads(uneven)[broker.name].values()))
+    watchdog = guard(http, [], LogLines().append)
+    watchdog.findings = (WatchdogFinding(SLOW_BROKER, emptiest.name, START, "it is slow"),)
+    executor = Executor(http, lambda: START + 1000, DO_IT)
+    careful = Balancer(strategy(), history, executor, LogLines().append, watchdog=watchdog)
+    await careful.step(state)
+    assert emptiest.name not in {destination for _, destination in uneven.unloads}

@@ -18,8 +18,8 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
-from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.collect.words import WHO, said
+from counterpoise.pipeline.collect.where import is_broker, web_address
+from counterpoise.pipeline.collect.words import WHO, line, said
 from counterpoise.security.client import http_session
 
 T = TypeVar("T")
@@ -28,6 +28,8 @@ TIMEOUT_S = 60.0
 """Within which a change is carried out."""
 ANSWERS_WITHIN_S = 10.0
 """Within which a broker answers what changes nothing."""
+UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
+"""What may come of asking a broker that does not answer, or not by HTTP."""
 
 
 class ClusterAdmin:
@@ -54,7 +56,7 @@ class ClusterAdmin:
                 answer = await self.ask_at(url, method, path, body)
                 self._first = url  # one that hangs is waited for once
                 return answer
-            except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
+            except UNANSWERED as error:
                 unreached.append(f"{url}: {said(error)}")
         raise UserError(
             f"the cluster cannot be reached: {'; '.join(unreached)} (is --admin-url the web "
@@ -65,14 +67,31 @@ class ClusterAdmin:
         """As `ask_at`; raises `UserError` also if the broker does not answer."""
         try:
             return await self.ask_at(url, method, path)
-        except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
-            raise UserError(f"{url} cannot be reached: {said(error)}") from None
+        except (*UNANSWERED, ValueError) as error:  # of a name that makes no address
+            raise UserError(f"{line(url)} cannot be reached: {said(error)}") from None
+
+    async def brokers(self) -> list[str]:
+        """The ids of the active brokers; raises `UserError`."""
+        path = "/admin/v2/brokers"
+        listed = await self.ask("GET", path)
+        return broker_ids(self._first + path, listed)
+
+    async def boundaries(self, namespace: str) -> list[str]:
+        """Where a namespace is cut into bundles, as hexadecimal texts; raises `UserError`."""
+        path = f"/admin/v2/namespaces/{namespace}/bundles"
+        found = await self.ask("GET", path)
+        try:
+            return [f"0x{int(each, 16):08x}" for each in found["boundaries"]]
+        except (KeyError, TypeError, ValueError):
+            raise not_expected(self._first + path, "a namespace's boundaries", found) from None
 
     async def leader(self) -> str | None:
         """The leader's id; None if there is none."""
         try:
             found = await self.ask("GET", "/admin/v2/brokers/leaderBroker")
         except UserError:
+            return None
+        if not isinstance(found, dict):
             return None
         # Pulsar 2 has no brokerId, and the address of its web service for it.
         leader = found.get("brokerId") or found.get("serviceUrl") or ""
@@ -84,7 +103,7 @@ class ClusterAdmin:
         Asked by lookups (`pipeline/bundle_lookup.py`), so an unowned bundle gets an owner:
         ``destination``, or the broker that the leader chooses.
         """
-        brokers = [str(each) for each in await self.ask("GET", "/admin/v2/brokers")]
+        brokers = await self.brokers()
         asked = destination or next(iter(brokers), "")
         try:
             return await self._lookup.owner(bundle, asked, brokers, takes=bool(destination)) or None
@@ -103,9 +122,10 @@ class ClusterAdmin:
             await asyncio.sleep(pause)
 
     async def ask_at(self, url: str, method: str, path: str, body: Json = None) -> Json:
-        """The response of one broker, or of the one to which it redirects.
+        """The response of one broker, or of the one to which it redirects: JSON, or a word of text.
 
-        Raises `UserError` for an error status, aiohttp's errors if the broker does not answer.
+        Raises `UserError` for an error status and for what no broker answers, such as a proxy's
+        page; one of `UNANSWERED` if the broker does not answer.
         """
         # Apache's brokers refuse a change whose body, be it empty, is not called JSON.
         content: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
@@ -122,7 +142,9 @@ class ClusterAdmin:
         try:
             return json.loads(text) if text else None
         except ValueError:
-            return text
+            if len(text.split()) == 1 and text.isprintable() and text.isascii():
+                return text
+            raise not_expected(f"{url}{path}", "JSON", text) from None
 
 
 def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
@@ -137,13 +159,31 @@ def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaita
     return asyncio.run(run())
 
 
+def broker_ids(asked: str, listed: Json) -> list[str]:
+    """The brokers that a cluster lists, where it does; raises `UserError`."""
+    if not (isinstance(listed, list) and all(isinstance(each, str) for each in listed)):
+        raise not_expected(asked, "a list of brokers", listed)
+    if strange := [each for each in listed if not is_broker(each)]:
+        raise not_expected(asked, "a broker's host:port", strange[0])
+    return listed
+
+
+def not_expected(asked: str, what: str, answer: Json) -> UserError:
+    """What came in place of an answer; the caller raises it."""
+    shown = line(answer if isinstance(answer, str) else json.dumps(answer))[:80] or "nothing"
+    return UserError(
+        f"{line(asked)} answers {shown!r}, which is not {what}: is --admin-url the web service of "
+        "a broker?"
+    )
+
+
 def _refuse(url: str, status: int, text: str) -> NoReturn:
     try:
         reason = str(json.loads(text)["reason"])
     except (ValueError, KeyError, TypeError):
-        reason = " ".join(text[:200].split())
+        reason = text[:200]
     advice = {
         401: f"; {WHO}",
         403: f"; {WHO}" if "anonymous" in reason.lower() else "; this role may not do that",
     }.get(status, "")
-    raise UserError(f"{url} answers {status}: {reason or 'no reason given'}{advice}")
+    raise UserError(f"{line(url)} answers {status}: {line(reason) or 'no reason given'}{advice}")

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from counterpoise.app.errors import UserError
+
 Json = Any
 
 
@@ -63,14 +65,17 @@ class BrokerRow:
 
 
 def topic_rows(broker: str, stats: Json) -> list[TopicRow]:
-    """The topics of one broker's ``broker-stats/topics``."""
-    return [
-        _topic_row(broker, f"{namespace}/{bundle}", topic, stats)
-        for namespace, bundles in stats.items()
-        for bundle, domains in bundles.items()
-        for topics in domains.values()
-        for topic, stats in topics.items()
-    ]
+    """The topics of one broker's ``broker-stats/topics``; raises `UserError` for what is none."""
+    try:
+        return [
+            _topic_row(broker, f"{namespace}/{bundle}", topic, stats)
+            for namespace, bundles in stats.items()
+            for bundle, domains in bundles.items()
+            for topics in domains.values()
+            for topic, stats in topics.items()
+        ]
+    except (AttributeError, TypeError, ValueError):
+        raise UserError(f"{broker} does not answer with its topics (broker-stats/topics)") from None
 
 
 def _topic_row(broker: str, bundle: str, topic: str, stats: Mapping[str, Json]) -> TopicRow:

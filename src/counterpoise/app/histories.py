@@ -3,17 +3,21 @@
 import sys
 
 from counterpoise.app.errors import UserError
-from counterpoise.pipeline.drive.action_trail import ActionTrail
+from counterpoise.pipeline.drive.action_trail import PREFIX, ActionTrail
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.old_layout import has_tables
 from counterpoise.pipeline.tables.plain_files import names_below
 
 
 def history_at(uri: str) -> Location:
     """The location of a history; raises `UserError` if there is none."""
     location = open_location(uri)
-    if not names_below(location):
-        raise UserError(f"{location.address} is no history: nothing is in it")
+    names = names_below(location)
+    # A broker may be drained by hand before a balancer runs.
+    if not has_tables(names) and not any(name.startswith(PREFIX) for name in names):
+        what = "no table of one is in it" if names else "nothing is in it"
+        raise UserError(f"{location.address} is no history: {what}")
     return location
 
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from counterpoise.app.output import one_line
+
 _SCALE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -48,7 +50,7 @@ def _cell(name: str, value: Any) -> str:
         return "yes" if value else ""
     if isinstance(value, float):
         return _FORMATS[name](value)
-    return str(value)
+    return one_line(str(value))
 
 
 def _scaled(value: float) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from counterpoise import __version__
 from counterpoise.app.loading import loading
-from counterpoise.app.output import discard_output
+from counterpoise.app.output import discard_output, one_line, plain_output
 from counterpoise.app.packages import needed_by
 from counterpoise.names.errors import ExplainedError
 
@@ -127,7 +127,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 is success, 1 a failure of the program, 2 something that the user can correct, 130 Ctrl-C. A
     verb may return others, which its ``--help`` names.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    with plain_output():
+        return _run(list(sys.argv[1:] if argv is None else argv))
+
+
+def _run(words: Sequence[str]) -> int:
     parser = _parser(words)
     args, left = parser.parse_known_args(words)
     if left:
@@ -221,7 +225,7 @@ def _frame() -> tuple[argparse.ArgumentParser, Subparsers]:
 
 
 def _complain(sentence: str) -> None:
-    sys.stderr.write(f"counterpoise: {sentence}\n")
+    sys.stderr.write(f"counterpoise: {one_line(sentence)}\n")
 
 
 if __name__ == "__main__":

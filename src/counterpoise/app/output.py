@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from typing import Final, TextIO, cast
 
 from counterpoise.names.callbacks import SentenceSink
+
+_COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters by which a text commands a terminal, or is shown in another order than it has."""
+
+
+class PlainOutput:
+    """A stream that shows a `?` for each of `_COMMANDS`: others wrote names and answers."""
+
+    def __init__(self, commanded: TextIO) -> None:
+        self.commanded = commanded
+        """The stream itself, for what is to command the terminal."""
+
+    def write(self, text: str) -> int:
+        """See `TextIO.write`."""
+        return self.commanded.write(_COMMANDS.sub("?", text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """See `TextIO.writelines`."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.commanded, name)
+
+
+@contextlib.contextmanager
+def plain_output() -> Iterator[None]:
+    """Nothing that is printed while the block runs commands a terminal."""
+    with (
+        contextlib.redirect_stdout(cast("TextIO", PlainOutput(sys.stdout))),
+        contextlib.redirect_stderr(cast("TextIO", PlainOutput(sys.stderr))),
+    ):
+        yield
+
+
+def commanded(stream: TextIO) -> TextIO:
+    """The stream behind a plain one, for our own commands to a terminal."""
+    return stream.commanded if isinstance(stream, PlainOutput) else stream
+
+
+def one_line(text: str) -> str:
+    """A text without ends of lines: a name with one in it would pass for a line of ours."""
+    return " ".join(text.splitlines())
 
 
 def say(sentence: str) -> None:
     """Print one line at once."""
-    sys.stdout.write(f"{sentence}\n")
+    sys.stdout.write(f"{one_line(sentence)}\n")
     sys.stdout.flush()
 
 

@@ -28,7 +28,7 @@ class Target:
         if self.topic is None:
             return None
         found = await cluster.ask("GET", f"/lookup/v2/topic/{self.topic.rest_path}/bundle")
-        return f"{self.namespace}/{found}"
+        return str(BundleName.parse(f"{self.namespace}/{found}"))
 
     def no_destination(self, broker: str | None) -> None:
         """Raise `UserError`: a namespace's bundles cannot all go to one broker."""

@@ -33,6 +33,7 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 if TYPE_CHECKING:
     from counterpoise.pipeline.policies import RoundPolicies
     from counterpoise.pipeline.watch.metrics import Metrics
+    from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
 
 class Balancer:
@@ -54,16 +55,19 @@ class Balancer:
         policies: "RoundPolicies | None" = None,
         trail: ActionTrail | None = None,
         notices: BalancerNotices | None = None,
+        watchdog: "Watchdog | None" = None,
     ) -> None:
         """`rules` limit what is carried out; `moved_before` are recent moves.
 
         `trail` has what operators did by hand: brokers that they drained take no part in a round.
+        `watchdog` finds brokers that are slow: they take no part in a round, either.
         `policies` reads the placement policies; without it every broker may have every bundle.
         """
         self._metrics = metrics
         self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._policies = policies
         self._trail = trail
+        self._watchdog = watchdog
         self._cordoned: frozenset[str] = frozenset()
         """The brokers that were drained by hand when a round was last made."""
         self._over = ""
@@ -152,7 +156,8 @@ class Balancer:
         within_ms = max(HOUR_MS, self._strategy.balance.leave_alone_ms)
         by_hand = moved_by_hand(actions, poll_id - within_ms)
         self._cordon(cordoned(actions))
-        balanced = without_brokers(state, self._cordoned)
+        slow = self._watchdog.slow if self._watchdog else frozenset()
+        balanced = without_brokers(state, self._cordoned | slow)
         if newest_poll(balanced) != poll_id:
             return None  # no other broker answered
         hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in by_hand}

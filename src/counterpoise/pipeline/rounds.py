@@ -13,6 +13,7 @@ from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, With
 from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.load.fold import FoldState
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.executor import Executor
@@ -82,7 +83,10 @@ class RoundRunner:
             if self._metrics:
                 self._metrics.ended(outcome)
             if outcome.carried_out:
-                self._moved.append(PastMove(outcome.ended_at_ms, parts[outcome.id]))
+                took_s = (outcome.ended_at_ms - outcome.started_at_ms) / 1000
+                namespace = namespace_of(outcome.bundle)
+                past = PastMove(outcome.ended_at_ms, parts[outcome.id], namespace, took_s)
+                self._moved.append(past)
             if outcome.status is MoveStatus.WITHHELD:
                 key = (outcome.bundle, _rule(outcome.error))
                 held_back.add(key)

@@ -119,6 +119,7 @@ class SparkBalancer(HistoryKeeper):
                 policies=RoundPolicies(session, settings.addresses),
                 trail=ActionTrail(self._location),
                 notices=self.notices,
+                watchdog=history.watchdog,
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:

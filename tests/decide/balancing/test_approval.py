@@ -83,3 +83,21 @@ def test_the_hours_are_printed_as_a_clock_shows_them() -> None:
     rules = ApprovalRules(window=(22 * 60 + 5, 6 * 60 + 30))
     _, withheld = approve([move(0)], (), NOON, rules)
     assert withheld[0].reason == "bundles move between 22:05 and 06:30 UTC only (--window)"
+
+
+def test_bundles_of_a_namespace_are_on_their_way_for_so_long_an_hour() -> None:
+    rules = ApprovalRules(unavailable_an_hour_s=7.0)
+    lately = (
+        PastMove(NOON - 59 * MINUTE, 0.1, "t/n", 2.0),
+        PastMove(NOON - 60 * MINUTE, 0.1, "t/n", 9.0),  # an hour ago
+        PastMove(NOON - MINUTE, 0.1, "other/ns", 2.0),
+    )
+    assert let_through(rules, lately) == [0, 1]
+    assert let_through(ApprovalRules(unavailable_an_hour_s=2.5)) == [0, 1]
+    other = [move(9, "other/ns"), *MOVES, move(10, "a/third")]
+    approved, withheld = approve(other, lately, NOON, rules)
+    assert approved == [other[0], *MOVES[:2], other[-1]]
+    assert withheld[0].reason == (
+        "bundles of t/n were on their way for 6.0 s within an hour, a move takes about 2.0 s, and "
+        "7 s are allowed (--max-unavailable-an-hour)"
+    )

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from counterpoise.decide.watchdog.judge import KINDS, judge, remember
+from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, judge, remember
 from counterpoise.decide.watchdog.observation import (
     ChannelRecord,
     ClusterObservation,
@@ -260,3 +261,59 @@ def test_what_the_channel_said_holds_until_it_can_be_read_again(wrong: ClusterOb
 
 def test_what_the_channel_said_for_a_moment_does_not_begin_while_it_cannot_be_read() -> None:
     assert seen(WELL, GHOST, *[replace(WELL, records=None)] * 9) == ()
+
+
+def answering(*seconds: float) -> ClusterObservation:
+    """A well cluster whose first brokers take so long to answer."""
+    brokers = tuple(f"b{number}:80" for number in range(1, 6))
+    times = {**dict.fromkeys(brokers, 0.01), **dict(zip(brokers, seconds, strict=False))}
+    return replace(WELL, brokers=brokers, answered_s=times)
+
+
+def test_a_broker_slowed_tenfold_is_named_at_the_third_look() -> None:
+    usual, slowed = answering(0.03), answering(0.3)
+    assert not seen(*[usual] * 10, slowed, slowed)
+    [found] = seen(*[usual] * 10, slowed, slowed, slowed)
+    assert (found.kind, found.subject, found.remedy) == (SLOW_BROKER, "b1:80", "")
+    assert "takes 300 ms to answer and the other brokers 10 ms, at 3 looks" in found.sentence
+    assert not seen(*[usual] * 10, slowed, slowed, slowed, usual), "it is over at once"
+    assert not seen(slowed, slowed, usual, slowed, slowed), "it begins again"
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [
+        answering(*[2.0] * 5),
+        answering(0.04),
+        answering(0.045, 0.04, 0.02),
+        answering(0.6, 0.6, 0.6),
+    ],
+    ids=["all of them", "tenfold of nothing", "a few ms", "most of them"],
+)
+def test_who_is_not_far_slower_than_the_others_is_not_named(observed: ClusterObservation) -> None:
+    assert not lasting(observed, 10)
+
+
+def test_nothing_is_found_in_thirty_quiet_days() -> None:
+    """Requests take 2 to 40 ms; one in a thousand falls into a pause of up to 2 s, half an hour a
+    day this machine is slow, and then each of them may take a second more; brokers are restarted.
+    """
+    rng, memory, options = Random(1), WatchdogMemory(), WatchdogOptions()
+    brokers = tuple(f"b{number}:80" for number in range(1, 11))
+    every_ms, day = 15_000, 24 * 240
+    for look in range(30 * day):
+        slow_here = rng.random() if look % day < 120 else 0.0
+        away = brokers[1 + look // 40 % 9] if look % day in range(2000, 2400) else ""
+        times = {
+            broker: min(0.04, 0.002 * rng.lognormvariate(0, 1))
+            + (rng.uniform(0.05, 2.0) if rng.random() < 0.001 else 0.0)
+            + slow_here * rng.uniform(0.5, 1.0)
+            for broker in brokers
+            if broker != away
+        }
+        observed = replace(
+            WELL, brokers=tuple(times), now_ms=START + look * every_ms, answered_s=times,
+            imbalance=rng.uniform(0.0, 0.4),
+        )  # fmt: skip
+        found, memory = judge(observed, memory, options)
+        assert not found

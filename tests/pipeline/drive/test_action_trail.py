@@ -27,6 +27,7 @@ from counterpoise.pipeline.drive.action_trail import (
     OperatorAction,
     cordoned,
     moved_by_hand,
+    not_ended,
 )
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
 from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
@@ -108,6 +109,18 @@ def test_an_action_that_ended_is_no_longer_under_way_whatever_the_clock_said(
     [action] = trail.actions()
     assert action.ended_ms
     assert action.who.startswith("unknown@")
+
+
+def test_who_else_is_at_work_on_a_broker_is_named(trail: ActionTrail) -> None:
+    trail.begin(ActionKind.DRAIN, START, who="ann", why="a hot disk", broker="b1:80")
+    trail.begin(ActionKind.DRAIN, START, who="bob", broker="b2:80")
+    trail.keep(
+        OperatorAction(ActionKind.DRAIN, START, "eve", "", "b1:80", id="0", ended_ms=START + 1)
+    )
+    assert not_ended(trail.actions(), "b1:80") == [
+        "ann began a drain of b1:80 at 22:13:20 UTC (a hot disk), and it has not ended: it is "
+        "under way, or was cut off"
+    ]
 
 
 def test_what_was_moved_by_hand_is_what_went_anywhere_since_but_for_refills() -> None:

@@ -41,7 +41,7 @@
 {{- $rules := .Values.rules -}}
 {{- $execute := .Values.execute -}}
 {{- $words := list -}}
-{{- range $name, $value := dict "max-moves-a-round" (int $rules.maxMovesARound) "max-moves-an-hour" (int $rules.maxMovesAnHour) "max-load-a-round" $rules.maxLoadARound "max-load-an-hour" $rules.maxLoadAnHour "window" $rules.window "leave-alone" (join "," $rules.leaveAlone) -}}
+{{- range $name, $value := dict "max-moves-a-round" (int $rules.maxMovesARound) "max-moves-an-hour" (int $rules.maxMovesAnHour) "max-load-a-round" $rules.maxLoadARound "max-load-an-hour" $rules.maxLoadAnHour "max-unavailable-an-hour" $rules.maxUnavailableAnHour "window" $rules.window "leave-alone" (join "," $rules.leaveAlone) -}}
 {{- if $value -}}
 {{- if not $execute }}{{ fail (printf "rules: --%s changes nothing without execute: true" $name) }}{{ end -}}
 {{- $words = append $words (printf "--%s=%v" $name $value) -}}

@@ -8,13 +8,14 @@ from typing import Any
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
+from counterpoise.app.times import seconds
 from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 
 RULES = (
     *("max_moves_a_round", "max_load_a_round", "max_moves_an_hour", "max_load_an_hour"),
-    *("window", "leave_alone"),
+    *("max_unavailable_an_hour", "window", "leave_alone"),
 )
 """What they are called among a verb's arguments."""
 
@@ -39,6 +40,14 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
             help=f"at most so much of the cluster's bytes/s moves {what}, such as 10%% (default: "
             "no limit)",
         )
+    rules.add_argument(
+        "--max-unavailable-an-hour",
+        type=seconds,
+        default=0.0,
+        metavar="TIME",
+        help="for how long the bundles of one namespace are on their way in an hour, all of them "
+        "added up, such as 10s (default: no limit)",
+    )
     rules.add_argument(
         "--window",
         type=window,

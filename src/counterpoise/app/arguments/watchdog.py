@@ -21,7 +21,8 @@ examples:
       up a bundle that no broker owns, unloads one that its owner does not serve
 
 It finds: no leader, several, one that does not shed; a bundle that two brokers own, that none
-owns though it carried load, that its recorded owner does not serve, that is stuck in between.
+owns though it carried load, that its recorded owner does not serve, that is stuck in between; a
+broker that takes five times as long as the others to answer, at three looks in a row.
 It never repairs two owners: which broker to stop is for a person to decide.
 Exit status: 0 nothing is wrong (or --follow was stopped), 1 something is, 2 something to put right.
 """

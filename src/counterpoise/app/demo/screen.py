@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from counterpoise.app.demo.load import Tally
 from counterpoise.app.demo.watch import DemoRecord, Moment
+from counterpoise.app.output import commanded
 from counterpoise.names.bundle import range_of
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ def open_screen() -> Iterator[Screen]:
     if not sys.stdout.isatty():
         yield PlainScreen()
         return
+    from rich.console import Console
     from rich.live import Live
 
-    with Live(refresh_per_second=4, transient=False) as live:
+    console = Console(file=commanded(sys.stdout))
+    with Live(console=console, refresh_per_second=4, transient=False) as live:
         yield LiveScreen(live)
 
 

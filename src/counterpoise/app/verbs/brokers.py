@@ -23,15 +23,16 @@ def run(args: argparse.Namespace) -> int:
 
 async def brokers_of(cluster: ClusterAdmin) -> list[BrokerRow]:
     """A row for each active broker, those that do not answer too."""
-    active = await cluster.ask("GET", "/admin/v2/brokers")
+    active = await cluster.brokers()
     leader = await cluster.leader()
 
     async def one(broker: str) -> BrokerRow:
         url = web_address(broker, cluster.urls)
         try:
             stats = await cluster.reach(url, "GET", "/admin/v2/broker-stats/topics")
+            topics = topic_rows(broker, stats)
         except UserError as error:
             return unasked(broker, str(error), leader=broker == leader)
-        return broker_row(broker, topic_rows(broker, stats), leader=broker == leader)
+        return broker_row(broker, topics, leader=broker == leader)
 
     return list(await asyncio.gather(*map(one, active)))

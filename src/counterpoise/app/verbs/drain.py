@@ -25,7 +25,13 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.advise.look import move_time, move_time_by_hand
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.settings import sheds_by_itself
-from counterpoise.pipeline.drive.action_trail import NOT_KEPT, ActionKind, NewAction, cordoned
+from counterpoise.pipeline.drive.action_trail import (
+    NOT_KEPT,
+    ActionKind,
+    NewAction,
+    cordoned,
+    not_ended,
+)
 from counterpoise.pipeline.drive.drain import (
     BrokerDrain,
     DrainOptions,
@@ -128,6 +134,8 @@ def _messages_out(drain: BrokerDrain, plan: Round) -> float:
 
 def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction = NOT_KEPT) -> None:
     silent, bound = _read(drain)
+    for other in not_ended(action.trail.actions() if action.trail else (), drain.goal.broker):
+        say(other)
     for broker, why in sorted(silent.items()):
         say(f"{broker} is given nothing: {why}")
     for move in plan.moves:

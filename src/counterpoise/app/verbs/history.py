@@ -29,6 +29,7 @@ from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.migration import migrate
+from counterpoise.pipeline.tables.old_layout import expect_readable
 from counterpoise.pipeline.tables.schema import TABLES
 from counterpoise.pipeline.tables.views import ENGINES, NAMES, VIEWS, parts, sql
 
@@ -109,6 +110,7 @@ def _vacuum(args: argparse.Namespace, location: Location) -> int:
 
 
 def _migrate(args: argparse.Namespace, location: Location) -> int:
+    expect_readable(location)  # before the target becomes a history
     target = open_location(args.to)
 
     async def alone() -> dict[str, int]:

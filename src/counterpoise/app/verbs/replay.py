@@ -15,6 +15,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.faults.fault_control import fault_of
 from counterpoise.app.recordings.replay import Replay, ReplayOptions
 from counterpoise.faults import Fault
+from counterpoise.faults.errors import InvalidRecording
 from counterpoise.faults.recording import HEADER, read_recording
 
 SHOWN_MAX = 50
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             )
             replay = Replay(options)
             asyncio.run(replay.run(read_recording(file)))
-    except OSError as error:
+    except (InvalidRecording, OSError) as error:
         raise UserError(f"cannot replay {args.file}: {error}") from None
     differences = replay.differences()
     out = sys.stdout

@@ -14,6 +14,7 @@ def rules_of(args: argparse.Namespace) -> ApprovalRules:
         moves_an_hour=args.max_moves_an_hour,
         part_a_round=args.max_load_a_round,
         part_an_hour=args.max_load_an_hour,
+        unavailable_an_hour_s=args.max_unavailable_an_hour,
         window=args.window,
         leave_alone=args.leave_alone,
     )

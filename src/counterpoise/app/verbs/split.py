@@ -54,10 +54,8 @@ async def _edges(cluster: ClusterAdmin, namespace: str, whole: BundleRange) -> l
     """Where the bundle is cut now; the broker that is asked may hear of it a moment later."""
     deadline = asyncio.get_running_loop().time() + HEARD_WITHIN_S
     while True:
-        found = await cluster.ask("GET", f"/admin/v2/namespaces/{namespace}/bundles")
-        edges = [
-            each for each in found["boundaries"] if whole.lower <= int(each, 16) <= whole.upper
-        ]
+        found = await cluster.boundaries(namespace)
+        edges = [each for each in found if whole.lower <= int(each, 16) <= whole.upper]
         if len(edges) > WHOLE or asyncio.get_running_loop().time() > deadline:
             return edges
         await asyncio.sleep(POLL_S)

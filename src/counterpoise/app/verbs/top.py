@@ -12,7 +12,9 @@ from typing import Any
 
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
+from counterpoise.app.cluster_admin import broker_ids
 from counterpoise.app.errors import UserError
+from counterpoise.app.output import commanded, one_line
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
@@ -43,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
         lines += complaints
         before = {_key(who, it): (it["passed_messages"], it["passed_bytes"]) for who, it in found}
         asked = now
-        sys.stdout.write(("" if args.once else CLEAR) + "\n".join(lines) + "\n")
+        if not args.once:
+            commanded(sys.stdout).write(CLEAR)
+        sys.stdout.write("\n".join(map(one_line, lines)) + "\n")
         sys.stdout.flush()
         if args.once:
             return EXIT_UNASKED if complaints else 0
@@ -63,23 +67,27 @@ async def limits_of(
             path = "/admin/v2/broker-stats/throttling"
             try:
                 limits = json.loads(await admin.get(web_address(broker, urls) + path))
+                screen([(broker, limit) for limit in limits], {}, 0, everything=True)
             except RefusedError as error:
                 unknown = error.status == HTTP_NOT_FOUND
                 complaints.append(APACHES.format(broker) if unknown else f"{broker}: {said(error)}")
             except (*UNREADABLE, ValueError) as error:
                 complaints.append(f"{broker} does not answer: {said(error)}")
+            except (AttributeError, KeyError, TypeError):
+                complaints.append(f"{broker} answers something else than its limits")
             else:
                 answered += 1
                 found += [(broker, limit) for limit in limits]
     return found, complaints, answered
 
 
-async def _brokers(admin: Admin, urls: Sequence[str]) -> Any:
+async def _brokers(admin: Admin, urls: Sequence[str]) -> list[str]:
     """What the first of the addresses that answers lists; raises `UserError` if none does."""
     refusals = []
     for url in urls:
         try:
-            return json.loads(await admin.get(f"{url}/admin/v2/brokers"))
+            asked = f"{url}/admin/v2/brokers"
+            return broker_ids(asked, json.loads(await admin.get(asked)))
         except (*UNREADABLE, ValueError) as error:
             refusals.append(f"{url}/admin/v2/brokers cannot be asked: {said(error)}")
     raise UserError("; ".join(refusals))

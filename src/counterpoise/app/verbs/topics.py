@@ -27,13 +27,13 @@ async def topics_of(cluster: ClusterAdmin, namespace: str | None) -> list[TopicR
     """The loaded topics of every broker; raises `UserError` if one cannot be asked."""
     if namespace is not None:
         NamespaceName.parse(namespace)
-        await cluster.ask("GET", f"/admin/v2/namespaces/{namespace}/bundles")
+        await cluster.boundaries(namespace)
 
     async def one(broker: str) -> list[TopicRow]:
         url = web_address(broker, cluster.urls)
         return topic_rows(broker, await cluster.reach(url, "GET", "/admin/v2/broker-stats/topics"))
 
-    active = await cluster.ask("GET", "/admin/v2/brokers")
+    active = await cluster.brokers()
     found = [row for rows in await asyncio.gather(*map(one, active)) for row in rows]
     wanted = f"{namespace}/"
     return [each for each in found if namespace is None or each.bundle.startswith(wanted)]

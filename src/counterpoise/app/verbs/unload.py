@@ -27,12 +27,19 @@ def run(args: argparse.Namespace) -> int:
 
 async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
     bundle = await wanted.bundle(cluster)
+    # Nothing is kept of what a cluster was never asked for.
+    if bundle is None:
+        wanted.no_destination(args.to)
+        await cluster.boundaries(wanted.namespace)
+        before = None
+    else:
+        before = await cluster.owner(bundle)
     action = NewAction(
         trail_of(args.history, may_be_new=True), ActionKind.UNLOAD, args.who, args.why
     )
     log = action.begin(wall_clock_ms())
     try:
-        return await _carry_out(cluster, wanted, args, bundle, log)
+        return await _carry_out(cluster, wanted, args, bundle, before, log)
     finally:
         log.close(wall_clock_ms())
 
@@ -42,16 +49,15 @@ async def _carry_out(
     wanted: Target,
     args: argparse.Namespace,
     bundle: str | None,
+    before: str | None,
     log: ActionLog,
 ) -> int:
     to = f"?destinationBroker={quote(args.to, safe='')}" if args.to else ""
     if bundle is None:
-        wanted.no_destination(args.to)
         await cluster.ask("PUT", f"/admin/v2/namespaces/{wanted.namespace}/unload")
         _say(f"{wanted.namespace}: every bundle was unloaded")
         return 0
     began_ms = wall_clock_ms()
-    before = await cluster.owner(bundle)
     await cluster.ask("PUT", f"/admin/v2/namespaces/{bundle}/unload{to}")
     if args.to is None:
         after = await cluster.owner(bundle)

@@ -30,6 +30,11 @@ def run(args: argparse.Namespace) -> int:
             logs.append(_as_json(report))
         else:
             sys.stdout.writelines(f"{line}\n" for line in _lines(report))
+    if not totals[0]:
+        raise UserError(
+            f"{directory}: no message is stored there: name the directory that has the topics, "
+            "such as messages/ below --data"
+        )
     if args.json:
         names = ("topics", "ledgers", "entries", "lostEntries")
         result = {"sound": sound, **dict(zip(names, totals, strict=True)), "logs": logs}

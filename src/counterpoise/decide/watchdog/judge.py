@@ -1,7 +1,8 @@
 """What is wrong with a cluster, by what was observed: only what has lasted is reported."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from statistics import median
 from typing import Final
 
 from counterpoise.decide.watchdog.causes import by_cause
@@ -15,6 +16,7 @@ from counterpoise.names.bundle import namespace_of, range_of
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT, is_left_in_place
 from counterpoise.names.units import bytes_text
 
+SLOW_BROKER: Final = "slow-broker"
 KINDS: Final = (
     "no-leader",
     "several-leaders",
@@ -23,6 +25,7 @@ KINDS: Final = (
     "no-owner",
     "not-serving",
     "in-flight",
+    SLOW_BROKER,
 )
 IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 
@@ -45,8 +48,9 @@ def judge(
         recorded = before.recorded
         lasting += tuple(each for each in recorded if each.subject_key not in since)
     return by_cause(lasting), WatchdogMemory(
-        since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded
-    )
+        since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded,
+        now.slow_looks,
+    )  # fmt: skip
 
 
 def _is_of_channel(finding: WatchdogFinding) -> bool:
@@ -77,7 +81,23 @@ def remember(
         carried,
         {**before.owners, **seen},
         cluster.now_ms if changed or first else before.moved_at_ms,
+        slow_looks=slow_looks(cluster.answered_s, before.slow_looks, options),
     )
+
+
+def slow_looks(
+    answered_s: Mapping[str, float], before: Mapping[str, int], options: WatchdogOptions
+) -> dict[str, int]:
+    """At how many looks in a row each broker was slow, this one included; none that was not."""
+    slow = {}
+    for broker, seconds in answered_s.items():
+        if seconds < options.slow_from_s:
+            continue
+        # By the others of the same look: when this machine is slow, all of them seem to be.
+        others = [each for other, each in answered_s.items() if other != broker]
+        if others and seconds >= options.slow_times * median(others):
+            slow[broker] = before.get(broker, 0) + 1
+    return slow
 
 
 def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory) -> int:
@@ -91,6 +111,8 @@ def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory
 def _patience(
     suspect: WatchdogFinding, cluster: ClusterObservation, options: WatchdogOptions
 ) -> int:
+    if suspect.kind == SLOW_BROKER:
+        return 0  # it was slow at several looks
     if suspect.subject in cluster.starting:
         return options.start_patience_ms
     if suspect.kind == "leader-does-not-shed":
@@ -108,6 +130,7 @@ def _suspects(
     cluster: ClusterObservation, now: WatchdogMemory, options: WatchdogOptions
 ) -> Iterator[WatchdogFinding]:
     yield from _leaders(cluster, options)
+    yield from _slow(cluster, now, options)
     holders: dict[str, list[str]] = {}
     for broker in sorted(cluster.owned):
         for bundle, state in sorted(cluster.owned[broker].items()):
@@ -163,6 +186,22 @@ def _leaders(cluster: ClusterObservation, options: WatchdogOptions) -> Iterator[
             advice="`counterpoise advise` says what its strategy would do, and why not; if it "
             "would act, restart the leader",
         )  # fmt: skip
+
+
+def _slow(
+    cluster: ClusterObservation, now: WatchdogMemory, options: WatchdogOptions
+) -> Iterator[WatchdogFinding]:
+    for broker, looks in sorted(now.slow_looks.items()):
+        if looks >= options.slow_looks:
+            usual = median(s for other, s in cluster.answered_s.items() if other != broker)
+            yield WatchdogFinding(
+                SLOW_BROKER, broker, cluster.now_ms,
+                f"{broker} takes {1000 * cluster.answered_s[broker]:.0f} ms to answer and the "
+                f"other brokers {1000 * usual:.0f} ms, at {looks} looks in a row",
+                advice="look at its processor, disk and garbage collection; a balancer with "
+                "--watchdog gives it nothing and takes nothing from it meanwhile",
+                cause=broker,
+            )  # fmt: skip
 
 
 def _unowned(

@@ -42,6 +42,8 @@ class ClusterObservation:
     """Bytes/s of each bundle that some broker's report has."""
     leaders: Mapping[str, str] = field(default_factory=dict)
     """By broker that answered: whom it takes for the leader; empty where it knows none."""
+    answered_s: Mapping[str, float] = field(default_factory=dict)
+    """By broker that answered: how long it took to say who leads, seconds."""
     records: Mapping[str, ChannelRecord] | None = field(default_factory=dict)
     """The bundle state channel, where it is read; None when it cannot be read just now."""
     sheds: bool = False
@@ -67,6 +69,8 @@ class WatchdogMemory:
     """When a bundle was last seen to have changed brokers."""
     recorded: tuple["WatchdogFinding", ...] = ()
     """What was wrong by the bundle state channel when it was last read."""
+    slow_looks: Mapping[str, int] = field(default_factory=dict)
+    """At how many looks in a row each broker has been slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,12 @@ class WatchdogOptions:
     """How long an uneven cluster that sheds by itself may go without a move."""
     uneven_above: float = 0.5
     """The imbalance (largest ÷ mean - 1) that counts as uneven."""
+    slow_times: float = 5.0
+    """A broker is slow at a look where it takes so many times as long as the others' median, …"""
+    slow_from_s: float = 0.05
+    """… and at least so long, …"""
+    slow_looks: int = 3
+    """… and a finding after so many such looks in a row: a pause for garbage is over by then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ import socket
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from counterpoise.decide.balancing.approval import PastMove
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.names.bundle import namespace_of
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.drive.roll_state import RollState, read_roll, write_roll
 from counterpoise.pipeline.tables.control import read_control
@@ -152,6 +154,18 @@ class ActionTrail:
             return None
 
 
+def not_ended(actions: Iterable[OperatorAction], broker: str) -> list[str]:
+    """Who else is at work on a broker, a sentence for each action that has not ended."""
+    return [
+        f"{each.who} began a {each.kind.value} of {broker} at "
+        f"{datetime.fromtimestamp(each.at_ms / 1000, UTC):%H:%M:%S} UTC"
+        f"{f' ({each.why})' if each.why else ''}, and it has not ended: it is under way, or was "
+        "cut off"
+        for each in actions
+        if each.broker == broker and not each.ended_ms
+    ]
+
+
 def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
     """The drain of each broker that was drained and neither refilled nor released since."""
     found: dict[str, OperatorAction] = {}
@@ -178,7 +192,15 @@ def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[
 
 def as_past_moves(moves: Iterable[ActionMove]) -> list[PastMove]:
     """The moves in the form that hourly limits count."""
-    return [PastMove(move.ended_ms, move.part) for move in moves]
+    return [
+        PastMove(
+            move.ended_ms,
+            move.part,
+            namespace_of(move.bundle),
+            (move.ended_ms - move.started_ms) / 1000,
+        )
+        for move in moves
+    ]
 
 
 def operator_name() -> str:

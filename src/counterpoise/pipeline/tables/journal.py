@@ -23,6 +23,7 @@ from counterpoise.decide.balancing.moves import (
     RoundMemory,
 )
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
+from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
@@ -122,7 +123,12 @@ class Journal:
             for row in self.rows(JournalKind.DECISION, after=after)
         }
         return [
-            PastMove(int(row["ended_at_ms"]), parts.get(row["id"], 0.0))
+            PastMove(
+                int(row["ended_at_ms"]),
+                parts.get(row["id"], 0.0),
+                namespace_of(row["bundle"]),
+                (row["ended_at_ms"] - row["started_at_ms"]) / 1000,
+            )
             for row in self.ended_since(since_ms)
             if row["carried_out"]
         ]

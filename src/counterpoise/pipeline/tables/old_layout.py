@@ -10,7 +10,7 @@ writers' it went on with. A file that an earlier writer wrote later does not cou
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from counterpoise.pipeline.tables.data_files import DataFile, reading_file
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain
+from counterpoise.pipeline.tables.schema import TABLES
 
 VERSION_FILE = "version"
 SPLIT_BY_DAY = 2
@@ -28,6 +29,11 @@ _LENGTH_OF_AN_ID = 9
 
 _NAME = re.compile(r"(\d+)(-\d{15}|-[0-9a-f]{8})?(?:\.([0-9a-f]{12}))?\.parquet")
 """First poll; last one, or part of a move's id; writer."""
+
+
+def has_tables(names: Iterable[str]) -> bool:
+    """Whether a directory with these names is a history, of this layout or an older one."""
+    return not {*TABLES, VERSION_FILE}.isdisjoint(names)
 
 
 @dataclass(frozen=True, slots=True)

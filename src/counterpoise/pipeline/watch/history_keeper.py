@@ -11,6 +11,7 @@ from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.notify.notice import BalancerNotices, discard
 from counterpoise.pipeline.notify.webhook import NotifyOptions, notifying
 from counterpoise.pipeline.tables.control import read_control
@@ -19,11 +20,13 @@ from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.old_layout import has_tables
+from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.tables.reports import newest_poll
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.polling import Polling
 from counterpoise.pipeline.watch.serve import serving
-from counterpoise.pipeline.watchdog.watchdog import guard
+from counterpoise.pipeline.watchdog.watchdog import Watchdog, guard
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 
@@ -62,6 +65,7 @@ class OpenedHistory:
     keeping: Keeping
     session: aiohttp.ClientSession
     polling: Polling
+    watchdog: Watchdog | None
 
 
 class HistoryKeeper:
@@ -85,6 +89,8 @@ class HistoryKeeper:
         Raises `HistoryInUseError`, `HistoryFaultError` and `CannotListenError`.
         """
         settings = self._settings
+        if settings.once and not has_tables(await asyncio.to_thread(names_below, self._location)):
+            await self._look_before()
         async with contextlib.AsyncExitStack() as stack:
             if settings.notify is not None:
                 webhook = notifying(settings.notify, self._log, self.metrics.notified)
@@ -95,9 +101,7 @@ class HistoryKeeper:
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:
                 self._log(f"metrics on port {port}")
-            timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-            opened = http_session(settings.security, timeout=timeout)
-            session = await stack.enter_async_context(opened)
+            session = await stack.enter_async_context(self._session())
             last = await asyncio.to_thread(newest_poll, writer)
             collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
             stack.callback(collector.close)
@@ -109,12 +113,27 @@ class HistoryKeeper:
             keeping = Keeping(writer, settings.keeping, self._log)
             polling = Polling(collector, writer, self._log, self.metrics, watchdog)
             try:
-                yield OpenedHistory(writer, keeping, session, polling)
+                yield OpenedHistory(writer, keeping, session, polling, watchdog)
             except Exception as error:
                 self.notices.stopped(str(error) or type(error).__name__, by_itself=True)
                 raise
             if not settings.once:
                 self.notices.stopped("it was asked to", by_itself=False)
+
+    async def _look_before(self) -> None:
+        """Raise `NothingSeenError` where the only look would begin a history with nothing in it."""
+        async with self._session() as session:
+            collector = Collector(session, self._settings.addresses, wall_clock_ms)
+            try:
+                reason = trouble(await collector.poll())
+            finally:
+                collector.close()
+        if reason:
+            raise NothingSeenError(reason)
+
+    def _session(self) -> aiohttp.ClientSession:
+        timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
+        return http_session(self._settings.security, timeout=timeout)
 
     async def _has_ended(self) -> bool:
         """Whether an operator has stopped it; raises `SupersededError`."""

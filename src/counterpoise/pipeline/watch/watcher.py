@@ -6,16 +6,12 @@ from collections.abc import Awaitable, Callable
 
 from counterpoise.load.rows import ReportRows
 from counterpoise.names.callbacks import SentenceSink
-from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.watch.history_keeper import (
     HistoryKeeper,
     NothingSeenError,
     WatchSettings,
 )
-from counterpoise.security.client import http_session
 
 
 class ClusterWatcher(HistoryKeeper):
@@ -37,8 +33,6 @@ class ClusterWatcher(HistoryKeeper):
         Raises `HistoryInUseError`, `HistoryFaultError`, `CannotListenError`, and `NothingSeenError`
         when one look is all there is and it saw nothing.
         """
-        if self._settings.once:
-            await self._expect_cluster()
         async with self._opened() as history:
             while not stop.is_set():
                 rows = await history.polling.poll()
@@ -54,12 +48,3 @@ class ClusterWatcher(HistoryKeeper):
                     return
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)
-
-    async def _expect_cluster(self) -> None:
-        """Raise `NothingSeenError` before a history of a cluster without answers is begun."""
-        if await asyncio.to_thread(names_below, self._location):
-            return
-        addresses, security = self._settings.addresses, self._settings.security
-        async with http_session(security) as session:
-            if reason := trouble(await Collector(session, addresses, wall_clock_ms).poll()):
-                raise NothingSeenError(reason)

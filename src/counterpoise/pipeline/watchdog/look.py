@@ -49,12 +49,13 @@ class Looker:
         )
         owned: dict[str, Mapping[str, OwnedBundle]] = {}
         leaders: dict[str, str] = {}
-        for broker, (leader, refused) in zip(answering, led, strict=True):
+        answered_s: dict[str, float] = {}
+        for broker, (leader, refused, took_s) in zip(answering, led, strict=True):
             has = held[broker]
             if refused or isinstance(has, str):
                 silent[broker] = refused or str(has)
             else:
-                owned[broker], leaders[broker] = has, leader
+                owned[broker], leaders[broker], answered_s[broker] = has, leader, took_s
         through = rows["msg_throughput_in"] + rows["msg_throughput_out"]
         bundles = rows["kind"] == BUNDLE
         records: Mapping[str, ChannelRecord] | None = {}
@@ -75,6 +76,7 @@ class Looker:
                 zip(rows["bundle"][bundles].tolist(), through[bundles].tolist(), strict=True)
             ),
             leaders=leaders,
+            answered_s=answered_s,
             records=records,
             sheds=await self._sheds(next(iter(owned), "")),
             imbalance=imbalance(through[those].tolist()),
@@ -104,12 +106,15 @@ class Looker:
         listed, missing = await self._ownership.listed(free)
         return {**known, **listed, **missing}
 
-    async def _leader_by(self, broker: str) -> tuple[str, str]:
-        """The leader that a broker names, empty for none; and why it names no broker."""
+    async def _leader_by(self, broker: str) -> tuple[str, str, float]:
+        """The leader that a broker names, empty for none; why it names none; how long it took."""
+        clock = asyncio.get_running_loop().time
+        began, leader, refused = clock(), "", ""
         try:
-            return await leader_by(self._admin, web_address(broker, self._addresses)), ""
+            leader = await leader_by(self._admin, web_address(broker, self._addresses))
         except UNREADABLE as error:
-            return "", said(error)
+            refused = said(error)
+        return leader, refused, clock() - began
 
     async def _sheds(self, broker: str) -> bool:
         if not broker:

@@ -7,7 +7,7 @@ from functools import partial
 
 import aiohttp
 
-from counterpoise.decide.watchdog.judge import KINDS, judge, lost_namespaces
+from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, judge, lost_namespaces
 from counterpoise.decide.watchdog.observation import (
     WatchdogFinding,
     WatchdogMemory,
@@ -48,6 +48,11 @@ class Watchdog:
     memory: WatchdogMemory = field(default_factory=WatchdogMemory)
     findings: tuple[WatchdogFinding, ...] = ()
     """What is wrong now."""
+
+    @property
+    def slow(self) -> frozenset[str]:
+        """The brokers that are found slow now."""
+        return frozenset(each.subject for each in self.findings if each.kind == SLOW_BROKER)
 
     async def take(self, rows: ReportRows) -> None:
         """See what a poll and a few questions more show."""

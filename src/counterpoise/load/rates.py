@@ -54,7 +54,7 @@ class Rates:
         return self.throughput_in.item(row) + self.throughput_out.item(row)
 
     def entry(self, row: int) -> tuple[float, float, float, float]:
-        """One entry's rates, then its throughputs, in and out."""
+        """The figures of one row: rate in and out, throughput in and out."""
         return (
             self.rate_in.item(row),
             self.rate_out.item(row),

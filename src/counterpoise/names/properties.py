@@ -25,7 +25,9 @@ class Properties:
     repeated: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def overridden(self, settings: Mapping[str, str]) -> Properties:
-        """These values with others on top, which stand on no line."""
+        """A copy with other values on top; values that do not come from the file have no line
+        number.
+        """
         lines = {name: line for name, line in self.lines.items() if name not in settings}
         return Properties({**self.values, **settings}, lines, self.repeated)
 

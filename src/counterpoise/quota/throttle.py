@@ -88,10 +88,11 @@ class LimitedFlow(ABC):
 
 
 class Throttle:
-    """The waiting flows of one broker; ``alarms`` are the limits whose ``resume_at`` changed.
+    """The flows (producers, subscriptions) of one broker that wait for a rate limit.
 
-    Its caller calls `release` for a limit at its ``resume_at``, and `settle` when no more entries
-    arrive for the moment.
+    ``alarms`` are the limits whose next turn, ``resume_at``, changed: the caller sets its timers by
+    them, and calls `release` for a limit when its time has come. It calls `settle` when no more
+    entries arrive for the moment.
     """
 
     __slots__ = ("_lent", "alarms")

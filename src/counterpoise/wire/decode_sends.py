@@ -122,7 +122,7 @@ def decode_sends(
 
 @lru_cache(_HEADS)
 def _head(head: bytes) -> tuple[int, int] | None:
-    """A SEND's producer id and the size of its command; None if it is not of the few shapes."""
+    """A SEND's producer id and the size of its command; None if protobuf has to read it."""
     size, kind, length, tag, producer_id, tag2 = _HEAD.unpack(head)
     if kind != _SEND or tag != _PRODUCER_ID_TAG or tag2 != _SEQUENCE_ID_TAG:
         return None

@@ -299,8 +299,9 @@ class ClientConsumers:
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`; acknowledgements that the client sent before it read that still
-        count.
+        """Close a consumer as `close_consumer` does; done when the client has read that.
+
+        Acknowledgements that the client sent before still count.
         """
         consumer = self._consumers.get(consumer_id)
         self.close_consumer(consumer_id, assigned_broker_url)

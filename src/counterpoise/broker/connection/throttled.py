@@ -17,7 +17,7 @@ class ThrottledMemory:
     __slots__ = ("limit", "size")
 
     def __init__(self, limit: int) -> None:
-        """``limit`` is in bytes; 0 for none."""
+        """``limit``: the most bytes of throttled entries in all; 0 for no limit."""
         self.limit = limit
         self.size = 0
 

@@ -80,11 +80,12 @@ def advance(
     times_ms: tuple[int, int],
     held: Masks,
 ) -> Tracks:
-    """The tracks with the ``sample`` that unfolds from this ``average``; owners stay as they are.
+    """What is known of each bundle's load after one more report; owners stay as they are.
 
-    ``averaged`` is of how many samples each average is the mean: so many is a bundle's first one
-    worth. ``times_ms`` are that of the last sample (0 for none) and of this one. The levels of
-    ``held`` bundles stay: what an ill broker serves is not what clients want.
+    ``average`` is the reported mean of ``averaged`` samples and ``sample`` the newest one, derived
+    from it; the first report of a bundle counts as that many samples. ``times_ms`` are the times of
+    the last sample (0 for none) and of this one. Bundles in ``held`` keep their level: what an ill
+    broker serves is not what clients want.
     """
     # A bundle that carried nothing is forecast to carry nothing, however long it has been seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)

@@ -65,12 +65,12 @@ class Prices(NamedTuple):
 
 
 def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
-    """How uneven brokers are, by span: the fullest's excess over the mean, and the squares of all.
+    """How uneven the brokers are, one value for each span of the time ahead.
 
-    Of utilisation by span and broker; the spans' parts add up. The excess is what clients of the
-    fullest broker feel; the squares make it worth while to help the second fullest, too. A broker
-    below its ``least`` counts by what it lacks, or no cluster that is even otherwise would fill one
-    that was found all but empty.
+    The value is the excess of the fullest broker over the mean, which its clients feel, plus the
+    squares of all excesses, so that helping the second fullest broker pays as well. A broker that
+    carries less than its ``least`` adds what it lacks: otherwise an even cluster would never fill a
+    broker that was found all but empty. ``top`` is utilisation by span and broker.
     """
     above = (top - 1.0).clip(0.0)
     uneven = above.max(axis=1, initial=0.0) + (above * above).sum(axis=1)

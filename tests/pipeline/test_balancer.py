@@ -200,7 +200,7 @@ async def test_what_a_round_waits_for_is_said_once(
     for number in (2, 3):
         assert await every_poll.step(seen_as(before, number)) is None
     [said] = logged
-    assert said.startswith("the next round waits for 127.0.0.1:")
+    assert said.startswith("the next round waits for new measurements of 127.0.0.1:")
     assert "statsUpdateFrequencyInSecs" in said
 
 

@@ -1,6 +1,22 @@
-"""What holds for all tests: no example is judged by how long a busy machine takes for it."""
+"""What holds for all tests: no judgement by how long a busy machine takes, signals as they were."""
 
+import signal
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def _handlers_of_signals_put_back() -> Iterator[None]:
+    """Undo what a verb does to a process of its own: `up` ignores signals in the end."""
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    for number, handler in zip(SIGNALS, before, strict=True):
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)

@@ -41,7 +41,7 @@ class WebServer:
         check: Callable[[str, str], None],
         faults: FaultControl | None = None,
     ) -> None:
-        """See :func:`create_app` for ``settings``, ``check`` and ``faults``."""
+        """Make it; ``settings``, ``check`` and ``faults`` are those of `create_app`."""
         self._faults = faults
         self._broker = broker
         self._settings = settings

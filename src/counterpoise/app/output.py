@@ -24,11 +24,11 @@ class PlainOutput:
         """The stream itself, for what is to command the terminal."""
 
     def write(self, text: str) -> int:
-        """See `TextIO.write`."""
+        """Write a text, with ``?`` for whatever would command the terminal."""
         return self.commanded.write(_COMMANDS.sub("?", text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """See `TextIO.writelines`."""
+        """Write each of the texts as `write` does."""
         for line in lines:
             self.write(line)
 

@@ -84,11 +84,11 @@ class BookieConnection(asyncio.Protocol):
         self._fail_all()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
+        """The bookie is connected."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Bytes came from the bookie: pass each complete answer on."""
         try:
             for answer in self._decoder.receive(data):
                 self._settle(answer)
@@ -96,7 +96,7 @@ class BookieConnection(asyncio.Protocol):
             self.close(f"it sent {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """The bookie is disconnected: requests without an answer get none."""
         self._failure = self._failure or (
             f"the connection was lost: {exc}" if exc else "it hung up"
         )

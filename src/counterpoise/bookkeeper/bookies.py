@@ -46,12 +46,12 @@ class _AwaitedAnswer:
         self.future: asyncio.Future[BookieAnswer] = loop.create_future()
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """See `AnswerListener`."""
+        """The bookie responded, perhaps with an error."""
         if not self.future.done():
             self.future.set_result(answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """See `AnswerListener`."""
+        """The bookie did not respond and will not; it may have done what was asked."""
         if not self.future.done():
             self.future.set_exception(error)
 

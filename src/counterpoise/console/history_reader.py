@@ -38,7 +38,9 @@ class HistoryReader:
         """Rounds whose moves are not all over, so that they are read again."""
 
     def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
-        """See `rounds.Reader`."""
+        """The rounds decided after a moment, and a sentence of what the balancer does now;
+        raises `ValueError`.
+        """
         try:
             self._read_new(after_ms)
             control = read_control(self._location)
@@ -52,7 +54,7 @@ class HistoryReader:
         return summaries, state
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
-        """See `rounds.Reader`."""
+        """The recorded load of a bundle or a broker after a moment; raises `ValueError`."""
         name, kind = what.value, BUNDLE if what is TileKind.BUNDLE else BROKER
         columns = list(dict.fromkeys((*LOADS, name)))
         try:
@@ -71,7 +73,7 @@ class HistoryReader:
         return of_broker(of["poll_id"], flows, messages)
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
-        """See `rounds.Reader`."""
+        """Ask the balancer to pause, go on or stop, and write down why; raises `ValueError`."""
         try:
             write_control(self._location, Control(Wish(wish), now_ms, why))
         except HistoryFaultError as error:

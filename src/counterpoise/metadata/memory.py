@@ -184,7 +184,7 @@ class MemoryStore:
         self._lost = False
 
     async def get(self, path: str) -> Stored | None:
-        """See `MetadataStore.get`."""
+        """The node, or None if there is none."""
         node = self._reach("get", path).read(path)
         if node is None:
             return None
@@ -198,47 +198,47 @@ class MemoryStore:
         expected_version: int | None = None,
         ephemeral: bool = False,
     ) -> int:
-        """See `MetadataStore.put`."""
+        """Write a node, creating its parents, and return its new version."""
         tree = self._reach("put", path)
         return await tree.put(self, path, value, expected_version, ephemeral=ephemeral)
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
-        """See `MetadataStore.put_next`."""
+        """Create a node whose name is ``prefix`` and the next number; returns its path."""
         tree = self._reach("put", prefix)
         return await tree.put_next(self, prefix, value, ephemeral=ephemeral)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        """See `MetadataStore.delete`."""
+        """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
         await self._reach("delete", path).delete(path, expected_version)
 
     async def children(self, path: str) -> list[str]:
-        """See `MetadataStore.children`."""
+        """The names (not paths) of a node's children, sorted; empty if there is no such node."""
         node = self._reach("children", path).read(path)
         return [] if node is None else sorted(node.children)
 
     async def exists(self, path: str) -> bool:
-        """See `MetadataStore.exists`."""
+        """Whether there is such a node, with or without a value."""
         return self._reach("exists", path).read(path) is not None
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
-        """See `MetadataStore.subscribe`."""
+        """Call the listener for every change below the root of this store."""
         return self._listeners.add(listener)
 
     def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
-        """See `MetadataStore.subscribe_session`."""
+        """Call the listener when the session is interrupted, lost or established again."""
         return self._session_listeners.add(listener)
 
     @property
     def connected(self) -> bool:
-        """See `MetadataStore.connected`."""
+        """Whether the session is alive and the store was reachable a moment ago."""
         return self._open and not self._lost
 
     async def close(self) -> None:
-        """See `MetadataStore.close`."""
+        """End the session: its ephemeral nodes vanish now."""
         self.kill()
 
     def kill(self) -> None:
-        """See `MetadataStore.kill`; a tree in memory notices at once."""
+        """Drop the session as a crash would; its ephemeral nodes vanish at once."""
         if self._open:
             self._open = False
             self._listeners.clear()

@@ -62,7 +62,7 @@ class SqliteTree(MemoryTree):
         *,
         ephemeral: bool,
     ) -> int:
-        """See `MemoryTree.put`; durable when it returns."""
+        """Create or replace a node for a session; returns its version. Durable when it returns."""
 
         async def work() -> int:
             self.check_write(path, expected)
@@ -76,7 +76,9 @@ class SqliteTree(MemoryTree):
     async def put_next(
         self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
     ) -> str:
-        """See `MemoryTree.put_next`; the number is used up for good when it returns."""
+        """Create a node with the next number for a session; returns its path. The number is used
+        up for good when it returns.
+        """
         parent = parent_of(prefix)
 
         async def work() -> int:
@@ -93,7 +95,7 @@ class SqliteTree(MemoryTree):
         return f"{prefix}{await self._in_turn(work):010d}"
 
     async def delete(self, path: str, expected: int | None) -> None:
-        """See `MemoryTree.delete`; durable when it returns."""
+        """Remove a leaf for a session. Durable when it returns."""
 
         async def work() -> int:
             if self.check_removal(path, expected).owner is None:
@@ -108,7 +110,9 @@ class SqliteTree(MemoryTree):
         await self._in_turn(work)
 
     def end(self, session: MemoryStore) -> None:
-        """See `MemoryTree.end`; with the last session the file is released."""
+        """End a session and remove its ephemeral nodes. With the last session the file is
+        released.
+        """
         super().end(session)
         if not self._sessions and self._database is not None:
             database, self._database = self._database, None

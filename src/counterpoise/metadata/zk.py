@@ -106,7 +106,7 @@ class ZooKeeperStore:
         return store
 
     async def get(self, path: str) -> Stored | None:
-        """See `MetadataStore.get`."""
+        """The node, or None if there is none."""
         try:
             value, stat = await self._call("get", check_path(path))
         except zk_errors.NoNodeError:
@@ -123,7 +123,7 @@ class ZooKeeperStore:
         expected_version: int | None = None,
         ephemeral: bool = False,
     ) -> int:
-        """See `MetadataStore.put`."""
+        """Write a node, creating its parents, and return its new version."""
         check_path(path)
         if expected_version == MUST_NOT_EXIST:
             await self._create(path, value, ephemeral=ephemeral)
@@ -139,11 +139,11 @@ class ZooKeeperStore:
         raise BadVersion(path)
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
-        """See `MetadataStore.put_next`."""
+        """Create a node whose name is ``prefix`` and the next number; returns its path."""
         return await self._create(check_path(prefix), value, ephemeral=ephemeral, sequence=True)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        """See `MetadataStore.delete`."""
+        """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
         version = -1 if expected_version is None else expected_version
         try:
             await self._call("delete", check_path(path), version=version)
@@ -155,31 +155,31 @@ class ZooKeeperStore:
             raise NotEmpty(path) from None
 
     async def children(self, path: str) -> list[str]:
-        """See `MetadataStore.children`."""
+        """The names (not paths) of a node's children, sorted; empty if there is no such node."""
         try:
             return sorted(await self._call("get_children", check_path(path)))
         except zk_errors.NoNodeError:
             return []
 
     async def exists(self, path: str) -> bool:
-        """See `MetadataStore.exists`."""
+        """Whether there is such a node, with or without a value."""
         return await self._call("exists", check_path(path)) is not None
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
-        """See `MetadataStore.subscribe`."""
+        """Call the listener for every change below the root of this store."""
         return self._listeners.add(listener)
 
     def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
-        """See `MetadataStore.subscribe_session`."""
+        """Call the listener when the session is interrupted, lost or established again."""
         return self._session_listeners.add(listener)
 
     @property
     def connected(self) -> bool:
-        """See `MetadataStore.connected`."""
+        """Whether the session is alive and the store was reachable a moment ago."""
         return not self._closed and self._session.connected
 
     async def close(self) -> None:
-        """See `MetadataStore.close`."""
+        """End the session: its ephemeral nodes vanish now."""
         if not self._closed:
             self._silence()
             ended = self._stop_beside()
@@ -188,7 +188,10 @@ class ZooKeeperStore:
                     await ended.wait()
 
     def kill(self) -> None:
-        """See `MetadataStore.kill`; the session is closed from a thread that is not joined."""
+        """Drop the session as a crash would; its ephemeral nodes vanish when ZooKeeper notices.
+
+        The session is closed from a thread that is not joined.
+        """
         if not self._closed:
             self._silence()
             self._stop_beside()

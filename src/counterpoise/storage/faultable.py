@@ -24,7 +24,7 @@ class FaultableLedgers:
     async def open(
         self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
     ) -> Log[C]:
-        """See `LedgerStore.open`."""
+        """Fence the former owner of log ``name``, recover what it committed, take it over."""
         log = await self._store.open(name, owner, listener, ids)
         if isinstance(log, GroupLog):
             log.disk = self.disk

@@ -256,7 +256,7 @@ class GroupLog(ABC, Generic[C]):
         self._state_changed()
 
     async def cursors_saved(self) -> None:
-        """See `Log.cursors_saved`."""
+        """Wait until every cursor passed so far is on disk; raises `StorageError`."""
         await self._persist()
 
     def drop_cursor(self, name: str) -> None:
@@ -277,7 +277,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """See `Log.cached_bytes`."""
+        """Bytes of entries cached besides the store; 0 if memory is the store."""
         return 0
 
     @abstractmethod

@@ -36,7 +36,9 @@ class JsonTopics:
     """Topics as JSON, for stores that keep nothing else in a topic's node."""
 
     def read(self, value: bytes) -> TopicRecord:
-        """See `TopicCodec.read`; nodes without the last position have only that there is one."""
+        """Parse a value that `write` made; a node without the last position says only that the
+        topic exists.
+        """
         if not value:
             return _PLAIN
         fields = json.loads(value)
@@ -46,7 +48,7 @@ class JsonTopics:
         return TopicRecord(fields.get("properties") or {}, ended)
 
     def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
-        """See `TopicCodec.write`."""
+        """The node's value for this record, replacing the ``former`` value."""
         if record == _PLAIN:
             return b""
         fields: dict[str, object] = {

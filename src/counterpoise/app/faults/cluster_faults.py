@@ -31,7 +31,7 @@ class BrokerInterceptor:
         self._log = log
 
     def on(self, seen: Occurrence) -> FaultEffect | None:
-        """See `Interceptor`."""
+        """An operation begins: return what the faults that are set do to it."""
         struck = self._engine.on(seen)
         effect = None if struck is None else struck[1]
         if effect is not None:
@@ -40,7 +40,7 @@ class BrokerInterceptor:
         return effect
 
     def lost(self, address: str) -> None:
-        """See `Interceptor`."""
+        """A client's connection has ended."""
         self._log.disconnected(self.broker, address)
 
 

@@ -184,7 +184,7 @@ class Happened:
     times: int
 
     def __call__(self) -> str:
-        """See `Expectation`."""
+        """What is still missing, in a sentence; empty once it is met."""
         found = len(self.log.of(self.kind, self.topic))
         if found >= self.times:
             return ""
@@ -200,7 +200,7 @@ class NothingLost:
     subscription: str
 
     def __call__(self) -> str:
-        """See `Expectation`."""
+        """What is still missing, in a sentence; empty once it is met."""
         if not self.log.stored(self.topic):
             return f"no message of {self.topic} was stored while the cluster was watched"
         lost = self.log.undelivered(self.topic, self.subscription)

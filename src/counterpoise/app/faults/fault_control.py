@@ -26,7 +26,7 @@ EXPECT_MAX_S = 60.0
 
 
 class EmbeddedFaultControl:
-    """See `FaultControl`: what HTTP clients may ask of an embedded cluster."""
+    """The faults of an embedded cluster as JSON, which is what HTTP clients may ask for."""
 
     def __init__(self, brokers: EmbeddedBrokers) -> None:
         self._brokers = brokers
@@ -36,11 +36,11 @@ class EmbeddedFaultControl:
         return faults_of(self._brokers)
 
     def faults(self) -> Sequence[JsonMap]:
-        """See `FaultControl`."""
+        """Every fault of operations that is set, and how often it struck."""
         return [_shown(each) for each in self._faults.engine.faults]
 
     def events(self) -> Sequence[JsonMap]:
-        """See `FaultControl`."""
+        """What happened, in order."""
         return [
             {
                 "at_s": round(each.at_s, 6),
@@ -54,19 +54,19 @@ class EmbeddedFaultControl:
         ]
 
     async def set(self, wanted: JsonMap) -> JsonMap:
-        """See `FaultControl`."""
+        """Set a fault of operations."""
         return _shown(await self._faults.set(fault_of(wanted)))
 
     async def remove(self, number: int) -> None:
-        """See `FaultControl`."""
+        """Remove a fault of operations."""
         self._faults.engine.remove(number)
 
     async def clear(self) -> None:
-        """See `FaultControl`."""
+        """Remove all faults of operations, and end those of brokers."""
         await self._faults.clear()
 
     async def at_broker(self, wanted: JsonMap) -> None:
-        """See `FaultControl`."""
+        """Begin or end a fault of a broker."""
         broker, name = self._brokers.find(wanted["broker"]), wanted["fault"]
         if name == "lose-session":
             await self._faults.lose_session(broker)
@@ -81,15 +81,15 @@ class EmbeddedFaultControl:
             await self._faults.begin(broker, BrokerFault(name), wanted.get("seconds") or 0)
 
     async def place(self, topic: str, broker: str) -> None:
-        """See `FaultControl`."""
+        """Have a broker serve a topic."""
         await self._brokers.place(topic, self._brokers.find(broker))
 
     async def advance(self, seconds: float) -> None:
-        """See `FaultControl`."""
+        """Advance the test clock of all brokers' topics."""
         await self._faults.advance(seconds)
 
     async def expect(self, wanted: JsonMap) -> None:
-        """See `FaultControl`."""
+        """Wait for what is expected."""
         within_s = wanted.get("within_s", 10.0)
         if not 0 <= within_s <= EXPECT_MAX_S:
             raise InvalidFault(f"within_s={within_s}: choose 0 to {EXPECT_MAX_S:g} seconds")

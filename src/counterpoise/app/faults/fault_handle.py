@@ -147,7 +147,7 @@ class StruckOften:
         self._times = times
 
     def __call__(self) -> str:
-        """See `Expectation`."""
+        """What is still missing, in a sentence; empty once it is met."""
         struck = self._fault.struck
         if struck >= self._times:
             return ""

@@ -17,7 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 class RecordingFile:
-    """See `TrafficRecorder`; each record is written at once, so that a kill costs the last one."""
+    """Records what passes between clients and brokers. Each record is written at once, so that a
+    kill costs the last one.
+    """
 
     def __init__(self, path: Path, limit_mib: int = RECORD_MIB) -> None:
         """Create the file, readable only by its owner; raises `UserError` if it exists."""
@@ -38,21 +40,21 @@ class RecordingFile:
             ) from None
 
     def opened(self) -> int:
-        """See `TrafficRecorder`."""
+        """A client connected; returns the connection's number."""
         number = next(self._numbers)
         self._write(RecordKind.OPENED, number)
         return number
 
     def came(self, connection: int, frame: bytes) -> None:
-        """See `TrafficRecorder`."""
+        """The client sent this frame."""
         self._write(RecordKind.FROM_CLIENT, connection, frame)
 
     def left(self, connection: int, command: bytes) -> None:
-        """See `TrafficRecorder`."""
+        """A frame was sent to the client; ``command`` is its command without the payload."""
         self._write(RecordKind.TO_CLIENT, connection, command)
 
     def closed(self, connection: int) -> None:
-        """See `TrafficRecorder`."""
+        """The connection has ended."""
         self._write(RecordKind.CLOSED, connection)
 
     def close(self) -> None:

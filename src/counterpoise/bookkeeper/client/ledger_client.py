@@ -61,7 +61,7 @@ class LedgerClientOptions:
 
 
 class BookieLedgerClient(LedgerClient):
-    """See `LedgerClient`. Open it with `BookieLedgerClient.open`."""
+    """One client of a BookKeeper cluster. Open it with `BookieLedgerClient.open`."""
 
     def __init__(self, store: MetadataStore, options: LedgerClientOptions, rng: Random) -> None:
         self._options = options
@@ -84,7 +84,7 @@ class BookieLedgerClient(LedgerClient):
         return client
 
     async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> LedgerWriter:
-        """See `LedgerClient.create`."""
+        """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner."""
         options = self._options
         try:
             ensemble = await self._directory.choose(options.ensemble_size, self._bookies)
@@ -112,7 +112,7 @@ class BookieLedgerClient(LedgerClient):
         return BookieLedgerWriter(created, self._bookies, self._directory, self._nodes, listener)
 
     async def recover(self, ledger: int) -> LedgerReader:
-        """See `LedgerClient.recover`."""
+        """Fence the ledger's writer, decide its last entry, close it; idempotent."""
         try:
             found = await recover_ledger(ledger, self._bookies, self._directory, self._nodes)
         except MetadataError as error:
@@ -120,19 +120,19 @@ class BookieLedgerClient(LedgerClient):
         return ClosedLedgerReader(found, self._bookies, self._directory)
 
     async def read_open(self, writer: LedgerWriter) -> LedgerReader:
-        """See `LedgerClient.read_open`."""
+        """Read what this client's own writer has confirmed, including what it confirms later."""
         if not isinstance(writer, BookieLedgerWriter):
             raise BookKeeperError(f"ledger {writer.ledger} is not written by this client")
         return OpenLedgerReader(writer, self._bookies, self._directory)
 
     async def delete(self, ledger: int) -> None:
-        """See `LedgerClient.delete`."""
+        """Delete the ledger's metadata; bookies then drop its entries."""
         try:
             await self._nodes.delete(ledger)
         except MetadataError as error:
             raise as_bookkeeper_error(error) from error
 
     async def close(self) -> None:
-        """See `LedgerClient.close`."""
+        """Close the connections."""
         self._directory.close()
         self._bookies.close()

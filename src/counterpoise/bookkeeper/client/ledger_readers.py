@@ -12,7 +12,7 @@ from counterpoise.bookkeeper.ledger_reading import read_entry
 
 
 class ClosedLedgerReader:
-    """See `LedgerReader`; of a closed ledger."""
+    """Reads a closed ledger."""
 
     def __init__(
         self, metadata: LedgerMetadata, bookies: Bookies, directory: BookieDirectory
@@ -23,28 +23,28 @@ class ClosedLedgerReader:
 
     @property
     def ledger(self) -> int:
-        """See `LedgerReader.ledger`."""
+        """Its id."""
         return self._metadata.ledger
 
     @property
     def last_entry(self) -> int:
-        """See `LedgerReader.last_entry`."""
+        """The last readable entry; -1 if there is none."""
         return self._metadata.last_entry
 
     @property
     def length(self) -> int:
-        """See `LedgerReader.length`."""
+        """Bytes of the payloads up to and including `last_entry`."""
         return self._metadata.length
 
     async def read(self, first: int, last: int) -> list[bytes]:
-        """See `LedgerReader.read`."""
+        """The payloads of entries ``first`` to ``last``, both included."""
         return await _read(
             self._directory, self._bookies, self._metadata, first, min(last, self.last_entry)
         )
 
 
 class OpenLedgerReader:
-    """See `LedgerReader`; of a ledger that this client's own writer has open."""
+    """Reads a ledger that this client's own writer has open."""
 
     def __init__(
         self, writer: BookieLedgerWriter, bookies: Bookies, directory: BookieDirectory
@@ -55,21 +55,21 @@ class OpenLedgerReader:
 
     @property
     def ledger(self) -> int:
-        """See `LedgerReader.ledger`."""
+        """Its id."""
         return self._writer.ledger
 
     @property
     def last_entry(self) -> int:
-        """See `LedgerReader.last_entry`."""
+        """The last readable entry; -1 if there is none."""
         return self._writer.last_confirmed
 
     @property
     def length(self) -> int:
-        """See `LedgerReader.length`."""
+        """Bytes of the payloads up to and including `last_entry`."""
         return self._writer.length
 
     async def read(self, first: int, last: int) -> list[bytes]:
-        """See `LedgerReader.read`."""
+        """The payloads of entries ``first`` to ``last``, both included."""
         metadata, last = self._writer.metadata, min(last, self.last_entry)
         return await _read(self._directory, self._bookies, metadata, first, last)
 

@@ -25,7 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 class BookieLedgerWriter:
-    """See `LedgerWriter`; also what `LedgerWrite` acts by, and the listener of its requests."""
+    """The only writer of an open ledger: carries out what `LedgerWrite` asks for, and gives it
+    the bookies' answers.
+    """
 
     def __init__(
         self,
@@ -48,17 +50,17 @@ class BookieLedgerWriter:
 
     @property
     def ledger(self) -> int:
-        """See `LedgerWriter.ledger`."""
+        """Its id."""
         return self._write.ledger
 
     @property
     def last_confirmed(self) -> int:
-        """See `LedgerWriter.last_confirmed`."""
+        """The last confirmed entry; -1 if there is none."""
         return self._write.last_confirmed
 
     @property
     def length(self) -> int:
-        """See `LedgerWriter.length`."""
+        """Bytes of the payloads of all confirmed entries."""
         return self._write.length
 
     @property
@@ -67,7 +69,7 @@ class BookieLedgerWriter:
         return self._known.metadata
 
     def add(self, payload: bytes) -> int:
-        """See `LedgerWriter.add`."""
+        """Send an entry and return its id; raises `LedgerOver`, `EntryTooLarge`."""
         if len(payload) > self._payload_max:
             raise EntryTooLarge(
                 f"an entry of {len(payload)} bytes; bookies take {self._payload_max} "
@@ -76,7 +78,7 @@ class BookieLedgerWriter:
         return self._write.add(payload)
 
     async def close(self) -> None:
-        """See `LedgerWriter.close`."""
+        """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`."""
         write = self._write
         write.stop(f"ledger {write.ledger} is closed")
         self._notify()
@@ -93,35 +95,37 @@ class BookieLedgerWriter:
     # What the state machine has done for it.
 
     def send(self, bookie: str, request: BookieRequest) -> None:
-        """See `LedgerWriteActions`."""
+        """Send an entry to a bookie."""
         self._bookies.send(bookie, request, self)
 
     def confirmed(self, last: int) -> None:
-        """See `LedgerWriteActions`; one notification for all answers that came together."""
+        """Entries up to this one are acknowledged; called once for all answers that came
+        together.
+        """
         if not self._notifying:
             self._notifying = True
             self._loop.call_soon(self._notify)
 
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
-        """See `LedgerWriteActions`."""
+        """Write a segment from ``first`` on, without the failed bookies, into the metadata."""
         work = self._replace(first, before, failed)
         self._changing = self._loop.create_task(work)
 
     def ended(self, error: LedgerOver) -> None:
-        """See `LedgerWriteActions`."""
+        """Nothing more is acknowledged."""
         self._notify()
         self._listener.ended(error)
 
     # Answers of bookies.
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """See `AnswerListener`."""
+        """The bookie responded, perhaps with an error."""
         if answer.code != OK:
             self._bookies.avoid(bookie)
         self._write.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """See `AnswerListener`."""
+        """The bookie did not respond and will not; it may have done what was asked."""
         self._bookies.avoid(bookie)
         self._write.bookie_failed(bookie)
 

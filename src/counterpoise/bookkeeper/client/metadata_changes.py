@@ -62,7 +62,7 @@ class EnsembleChange:
     after: LedgerSegment
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
-        """See `MetadataChange`."""
+        """The metadata to write; None if nothing has to change."""
         if found.state is not LedgerState.OPEN:
             raise LedgerOver(f"another client recovers ledger {found.ledger}, or has closed it")
         last = found.segments[-1]
@@ -81,7 +81,7 @@ class WriterClose:
     length: int
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
-        """See `MetadataChange`."""
+        """The metadata to write; None if nothing has to change."""
         if found.state is LedgerState.OPEN:
             return closed(found, self.last_entry, self.length)
         if found.closed and (found.last_entry, found.length) == (self.last_entry, self.length):
@@ -99,7 +99,7 @@ class RecoveryStart:
     """The start of a recovery: a writer cannot change the ledger's bookies any more."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
-        """See `MetadataChange`."""
+        """The metadata to write; None if nothing has to change."""
         if found.state is LedgerState.OPEN:
             return replace(found, state=LedgerState.IN_RECOVERY)
         return None
@@ -117,7 +117,7 @@ class RecoveryClose:
     """Where the recovery wrote entries to other bookies."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
-        """See `MetadataChange`."""
+        """The metadata to write; None if nothing has to change."""
         if found.closed:
             return None
         if found.state is not LedgerState.IN_RECOVERY or found.segments[-1] != self.before:

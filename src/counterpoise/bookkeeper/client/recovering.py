@@ -62,32 +62,32 @@ class _Recovering:
                 self._replacing.cancel()
 
     def send(self, bookie: str, request: BookieRequest) -> None:
-        """See `LedgerRecoveryActions`."""
+        """Send a request."""
         self._bookies.send(bookie, request, self)
 
     def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
-        """See `LedgerRecoveryActions`."""
+        """Find bookies to replace failed ones, then call `LedgerRecovery.replaced`."""
         work = self._replace(ensemble, failed)
         self._replacing = asyncio.get_running_loop().create_task(work)
 
     def recovered(self, end: RecoveredEnd) -> None:
-        """See `LedgerRecoveryActions`."""
+        """The ledger's end is known; its metadata has to be closed there."""
         if not self._end.done():
             self._end.set_result(end)
 
     def failed(self, error: RecoveryFailed) -> None:
-        """See `LedgerRecoveryActions`."""
+        """The recovery failed: the ledger's end could not be decided."""
         if not self._end.done():
             self._end.set_exception(error)
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """See `AnswerListener`."""
+        """The bookie responded, perhaps with an error."""
         if answer.operation == ADD and answer.code != OK:
             self._bookies.avoid(bookie)
         self._recovery.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """See `AnswerListener`."""
+        """The bookie did not respond and will not; it may have done what was asked."""
         self._bookies.avoid(bookie)
         self._recovery.unanswered(bookie, request, str(error))
 

@@ -238,7 +238,9 @@ class BundleOwnership:
 
     @property
     def changes_by_record(self) -> bool:
-        """See `BundleProtocol.changes_by_record`: a split that has begun can only be finished."""
+        """Whether every change of a bundle is first written into a record that all brokers read.
+        A split that has begun can only be finished.
+        """
         return self._protocol.changes_by_record
 
     def finish_split(self, bundle: BundleName) -> None:

@@ -61,7 +61,7 @@ class LoadPlacer:
         self._turn = asyncio.Lock()
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """See `Placer.choose`."""
+        """The chosen broker's id; None if there is none."""
         # One at a time: each choice counts on what the one before assigned.
         async with self._turn:
             return await self._choose(bundle, without)
@@ -82,7 +82,7 @@ class LoadPlacer:
         return selection.broker
 
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
-        """See `PolicyPlacer.policies_of`."""
+        """The placement policies of these namespaces."""
         held = self._load.namespaces()
         groups = await self._policies.groups(namespaces)
         if groups:

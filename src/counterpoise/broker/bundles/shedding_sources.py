@@ -60,7 +60,7 @@ class ReportSheddingSource:
         self._choice = _Choice(ClusterView, "ThresholdShedder")
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """See `SheddingSource.strategy`."""
+        """The strategy that decides, with its settings."""
         shedder, placement = self._choice.of(config), self._placement()
         return Strategy(
             shedder=shedder,
@@ -71,13 +71,13 @@ class ReportSheddingSource:
         )
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
-        """See `SheddingSource.view`."""
+        """The cluster now."""
         del unloaded
         await self._load.refresh()
         return self._load.view_now(recent)
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """See `SheddingSource.policies`."""
+        """The placement policies of these bundles; None if they need not be placed."""
         bundles = [each.bundle for each in made.decisions]
         return await self._placer.policies_of(map(bundle_namespace, bundles)) if bundles else None
 
@@ -101,13 +101,13 @@ class LoadStoreSheddingSource:
         self._choice = _Choice(LoadStoreView, "TransferShedder")
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """See `SheddingSource.strategy`."""
+        """The strategy that decides, with its settings."""
         shedder = self._choice.of(config)
         options = config.options_of(shedder.options)
         return Strategy(shedder=shedder, options=options, balance=config.balance)
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
-        """See `SheddingSource.view`."""
+        """The cluster now."""
         alive = await self._registry.active()
         top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
         return LoadStoreView.of(
@@ -123,7 +123,9 @@ class LoadStoreSheddingSource:
         )
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """See `SheddingSource.policies`; owners place a bundle without a destination."""
+        """The placement policies of these bundles; None if they need not be placed. Owners place
+        a bundle without a destination.
+        """
         del made
         return None
 

@@ -50,7 +50,7 @@ class ReportFinder:
         self._me = me
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
-        """See `Finder.find`."""
+        """The splits that are due, of all brokers' bundles."""
         await self._load.refresh()
         reports = self._load.reports
         if len(reports) < 2:
@@ -91,7 +91,7 @@ class OwnFinder:
         self._memory = SplitMemory()
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
-        """See `Finder.find`."""
+        """The splits that are due, of this broker's own bundles."""
         loads = BundleLoads.measured(self._me, self._report().last_stats)
         owned = {str(bundle) for bundle in self._owned()}
         counts = await bundle_counts(self._bundles, owned)

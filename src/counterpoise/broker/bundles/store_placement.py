@@ -60,7 +60,7 @@ class StorePlacer:
         self._rng = rng
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """See `Placer.choose`."""
+        """The chosen broker's id; None if there is none."""
         namespace = str(bundle.namespace)
         draining = {*without, *await self._registry.leaving()}
         around = (await self.policies_of([namespace])).around(namespace, draining)
@@ -71,7 +71,7 @@ class StorePlacer:
         return selection.broker
 
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
-        """See `PolicyPlacer.policies_of`."""
+        """The placement policies of these namespaces."""
         groups = await self._policies.groups(namespaces)
         held: Mapping[str, Mapping[str, int]] = await self._held() if groups else {}
         if groups:

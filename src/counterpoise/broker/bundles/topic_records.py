@@ -155,7 +155,7 @@ class TopicRecords:
     # The store's methods.
 
     async def get(self, path: str) -> Stored | None:
-        """See `MetadataStore.get`."""
+        """The node, or None if there is none."""
         bundle = _bundle_of(path)
         if bundle is None:
             return await self._store.get(path)
@@ -173,7 +173,9 @@ class TopicRecords:
         expected_version: int | None = None,
         ephemeral: bool = False,
     ) -> int:
-        """See `MetadataStore.put`; the version is the record's own."""
+        """Write a node, creating its parents, and return its new version. The version is the
+        record's own.
+        """
         bundle = _bundle_of(path)
         if bundle is None:
             return await self._store.put(
@@ -193,11 +195,13 @@ class TopicRecords:
         return 0 if version is None else version
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
-        """See `MetadataStore.put_next`; no record has a number in its name."""
+        """Create a node in the metadata store whose name is ``prefix`` and the next number;
+        returns its path.
+        """
         return await self._store.put_next(prefix, value, ephemeral=ephemeral)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        """See `MetadataStore.delete`."""
+        """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
         bundle = _bundle_of(path)
         if bundle is None:
             await self._store.delete(path, expected_version=expected_version)
@@ -212,7 +216,7 @@ class TopicRecords:
             raise BadVersion(path)
 
     async def children(self, path: str) -> list[str]:
-        """See `MetadataStore.children`."""
+        """The names (not paths) of a node's children, sorted; empty if there is no such node."""
         if path != RECORDS and not path.startswith(_BELOW):
             return await self._store.children(path)
         await self._ready(path)
@@ -223,13 +227,13 @@ class TopicRecords:
         )
 
     async def exists(self, path: str) -> bool:
-        """See `MetadataStore.exists`."""
+        """Whether there is such a node, with or without a value."""
         if _bundle_of(path) is None:
             return await self._store.exists(path)
         return await self.get(path) is not None
 
     def subscribe(self, listener: StoreListener) -> Unsubscribe:
-        """See `MetadataStore.subscribe`."""
+        """Call the listener for every change below the root of this store."""
         self._listeners.append(listener)
         leave = self._store.subscribe(listener)
 
@@ -240,20 +244,20 @@ class TopicRecords:
         return unsubscribe
 
     def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
-        """See `MetadataStore.subscribe_session`."""
+        """Call the listener when the session is interrupted, lost or established again."""
         return self._store.subscribe_session(listener)
 
     @property
     def connected(self) -> bool:
-        """See `MetadataStore.connected`."""
+        """Whether the session is alive and the store was reachable a moment ago."""
         return self._store.connected
 
     async def close(self) -> None:
-        """See `MetadataStore.close`."""
+        """End the session: its ephemeral nodes vanish now."""
         self.stop()
 
     def kill(self) -> None:
-        """See `MetadataStore.kill`."""
+        """Drop the session as a crash would; its ephemeral nodes vanish when the store notices."""
         self.stop()
 
     # How the topic is read and written.

@@ -27,7 +27,7 @@ class RecordUnloads:
         self._placer = placer
 
     async def __call__(self, move: Move) -> None:
-        """See `BundleUnloader`."""
+        """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
         bundle = BundleName.parse(move.bundle)
         destination = move.destination or await self._placer.choose(bundle, without={move.source})
         if not await self._orders.release(bundle, move.source, destination):
@@ -60,7 +60,7 @@ class UnloadOrders:
         self._within_s = within_s
 
     async def __call__(self, move: Move) -> None:
-        """See `BundleUnloader`."""
+        """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
         bundle, destination = BundleName.parse(move.bundle), move.destination or None
         if move.source == self._me:
             await self._namespaces.unload(bundle, destination)

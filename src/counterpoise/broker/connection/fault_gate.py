@@ -311,20 +311,20 @@ class GatedOutbox(FrameWriter):
 
     @property
     def writable(self) -> bool:
-        """See `FrameWriter`."""
+        """False while the client does not read fast enough."""
         return self._outbox.writable
 
     async def room(self) -> None:
-        """See `FrameWriter`."""
+        """Wait until the client has read most of what it was sent, or has disconnected."""
         await self._outbox.room()
 
     def write(self, frame: bytes) -> None:
-        """See `FrameWriter`; the frame may be several, each whole."""
+        """Write a frame at the end of this turn. The frame may be several, each whole."""
         for command, whole in cut_frames(frame):
             self._gate.leaving(command, whole)
 
     def write_burst(self, frames: list[bytes], size: int) -> None:
-        """See `FrameWriter`."""
+        """Write frames of ``size`` bytes in all at the end of this turn."""
         self.write(b"".join(frames))
 
 

@@ -55,7 +55,7 @@ class RecordedConnection(Connection):
         self._recorder = recorder
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `Connection`."""
+        """The client has connected."""
         self._number = self._recorder.opened()
         self._partial: bytearray | None = bytearray()
         super().connection_made(
@@ -63,14 +63,16 @@ class RecordedConnection(Connection):
         )
 
     def data_received(self, data: bytes) -> None:
-        """See `Connection`; called with no bytes to go on with earlier ones."""
+        """Serve the frames that these bytes complete, up to one turn's budget; without bytes, go
+        on with earlier ones.
+        """
         if data and self._partial is not None:
             self._partial += data
             self._record_whole(self._partial)
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `Connection`."""
+        """The client has disconnected: detach its producers and consumers."""
         self._recorder.closed(self._number)
         super().connection_lost(exc)
 
@@ -115,14 +117,14 @@ class RecordedTransport(asyncio.Transport):
         )
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """See `asyncio.Transport`; whole frames."""
+        """Send whole frames to the client, and record them."""
         for command, _ in cut_frames(bytes(data)):
             if command.type not in _AUTHENTICATION:
                 self._recorder.left(self._number, command.SerializeToString())
         self._transport.write(data)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        """See `asyncio.Transport`."""
+        """Send whole frames to the client, and record them."""
         self.write(b"".join(list_of_data))
 
 

@@ -70,7 +70,7 @@ class SampledUsage:
         self._due_s: float | None = None
 
     def measure(self, now_s: float) -> SystemResourceUsage:
-        """See `HostUsage.measure`."""
+        """Usage since the last call (CPU, network) and at this moment (memory)."""
         if self._due_s is None or now_s >= self._due_s:
             self._due_s = now_s if self._due_s is None else now_s + self._every_s()
             self._last = self._host.measure(now_s)
@@ -107,7 +107,9 @@ class ProcessUsage:
         self._last: _Sample | None = None
 
     def measure(self, now_s: float) -> SystemResourceUsage:
-        """See `HostUsage.measure`; the first measurement has no rates yet."""
+        """Usage since the last call (CPU, network; the first call has none) and at this moment
+        (memory).
+        """
         times = self._process.cpu_times()
         count, everybody = self._neighbours.totals()
         now = _Sample(now_s, times.user + times.system, self._traffic(), everybody)

@@ -17,7 +17,9 @@ class LocalParticipants:
         self._topics = topics
 
     async def end(self, request: EndOnParticipant) -> None:
-        """See `ParticipantOwner.end`; ServiceNotReady: another broker owns the topic."""
+        """End a transaction on a topic or a subscription; may be repeated; raises `BrokerError`,
+        of which ServiceNotReady says that another broker owns the topic.
+        """
         try:
             topic = await self._topics.get(TopicName.parse(request.topic), create=False)
         except BrokerError as error:

@@ -38,7 +38,7 @@ class TransactionalTopic(Topic):
 
     @property
     def cached_bytes(self) -> int:
-        """See `Topic.cached_bytes`."""
+        """Bytes of its entries cached besides the store."""
         return self.log.cached_bytes
 
     @abstractmethod

@@ -115,7 +115,9 @@ class _FilteredDestinations:
         memory: Any,
         left_lately: frozenset[str],
     ) -> Placement[Any]:
-        """See `Destinations.of`."""
+        """The destination of a decision: the one that it names, or any other broker that
+        qualifies.
+        """
         bundle, source, wanted = decision.bundle, decision.source, decision.destination
         served = self._placing.served(bundle_namespace(bundle))
         why = may_unload(bundle, source, list(self._placing.facts), served) if served else None
@@ -144,7 +146,7 @@ class _FilteredDestinations:
         return chosen.placement._replace(rejections=(why,))
 
     def enter(self, decision: Decision) -> None:
-        """See `Destinations.enter`."""
+        """Count a decision that has a destination as carried out."""
         self._draft.enter(decision, self._view)
         source, destination = decision.source, decision.destination or ""
         known, held = self._placing.facts[destination], self._placing.held

@@ -59,12 +59,12 @@ class EmptyBroker:
 
     @property
     def name(self) -> str:
-        """See `Goal.name`."""
+        """What the history calls a round of this goal."""
         return f"drain {self.broker}"
 
     @property
     def placed_by(self) -> str:
-        """See `Goal.placed_by`."""
+        """The name of the placement strategy, or of what replaces it."""
         return self.rules.placement.name
 
     def refusal(self, snapshot: ClusterSnapshot) -> str:
@@ -89,7 +89,9 @@ class EmptyBroker:
         return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """See `Goal.plan`. The largest bundles first, since they are the hardest to place."""
+        """Plan the round for this snapshot, without a clock, I/O or randomness. The largest
+        bundles first, since they are the hardest to place.
+        """
         mine = snapshot.owned[self.broker]
         view = _without_reports(snapshot.view, self.broker, mine)
         draft = PlacementDraft(_of_others(snapshot, self.broker))

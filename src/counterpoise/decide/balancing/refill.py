@@ -41,12 +41,12 @@ class FillBrokers:
 
     @property
     def name(self) -> str:
-        """See `Goal.name`."""
+        """What the history calls a round of this goal."""
         return "refill"
 
     @property
     def placed_by(self) -> str:
-        """See `Goal.placed_by`."""
+        """The name of the placement strategy, or of what replaces it."""
         return "the brokers that were named"
 
     def refusal(self, snapshot: ClusterSnapshot) -> str:
@@ -62,7 +62,7 @@ class FillBrokers:
         return ""
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """See `Goal.plan`."""
+        """Plan the round for this snapshot, without a clock, I/O or randomness."""
         filling = _Filling(snapshot, self)
         filling.run()
         rejections = filling.rejections.values()

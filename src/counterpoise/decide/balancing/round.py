@@ -52,12 +52,12 @@ class Strategy:
 
     @property
     def name(self) -> str:
-        """See `Goal.name`."""
+        """What the history calls a round of this goal."""
         return self.shedder.name
 
     @property
     def placed_by(self) -> str:
-        """See `Goal.placed_by`."""
+        """The name of the placement strategy, or of what replaces it."""
         return self.placement.name
 
     @property
@@ -66,7 +66,8 @@ class Strategy:
         return self.shedder.view is LoadStoreView
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """See `Goal.plan`. Bundles that moved within the grace period, or too often, stay.
+        """Plan the round for this snapshot, without a clock, I/O or randomness. Bundles that moved
+        within the grace period, or too often, stay.
 
         So do those of a broker that gave no report at the newest poll: what is known of them is of
         the time before.

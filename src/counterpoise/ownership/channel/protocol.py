@@ -18,45 +18,52 @@ from counterpoise.ownership.records import InvalidRecord, NamespaceEphemeralData
 
 
 class StateChannel:
-    """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
+    """The bundle protocol of PIP-192: who owns a bundle is in records that all brokers read.
+
+    What its methods promise is said in `counterpoise.ownership.port.BundleProtocol`.
+    """
 
     def __init__(self, options: OwnershipOptions, now_ms: MillisecondClock) -> None:
         self.context = ChannelContext(options, now_ms)
 
     @property
     def changes_by_record(self) -> bool:
-        """See `BundleProtocol.changes_by_record`."""
+        """Whether every change of a bundle is first written into a record that all brokers read."""
         return True
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """See `BundleProtocol.roots`."""
+        """The paths below which the protocol's nodes stand, each ending in a slash."""
         return (f"{RECORDS}/",)
 
     def new(self, bundle: str) -> ChannelBundle:
-        """See `BundleProtocol.new`."""
+        """The state of a bundle before its first event."""
         return ChannelBundle(self.context, bundle)
 
     def advance(self, state: ChannelBundle, event: object) -> tuple[ChannelBundle, Effects]:
-        """See `BundleProtocol.advance`."""
+        """The next state and the effects of one event; raises `UnexpectedEvent`."""
         return advance(state, event)
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """See `BundleProtocol.nodes`."""
+        """The nodes that say where a bundle is, in reading order."""
         return (f"{RECORDS}/{bundle}",)
 
     def bundle_of(self, path: str) -> str | None:
-        """See `BundleProtocol.bundle_of`."""
+        """The bundle of a node; None for other nodes."""
         name = path.removeprefix(f"{RECORDS}/")
         return name if name != path and name.count("/") == 2 else None
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """See `BundleProtocol.concerns_unknown`: the record may name this broker."""
+        """Whether a node's change matters to a broker that keeps no state of its bundle: its
+        record may name this broker.
+        """
         del path
         return change is NodeChange.APPEARED
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """See `BundleProtocol.locate`. Records name brokers by their ids alone."""
+        """Where a bundle is, from the values of its `nodes`. Records name brokers by their ids
+        alone.
+        """
         ((path, value),) = values.items()
         record = _read(self.bundle_of(path) or "", value)
         if record is None or record.state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
@@ -72,7 +79,7 @@ class StateChannel:
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
     ) -> tuple[Repair, ...]:
-        """See `BundleProtocol.repairs`."""
+        """The repairs that the leader has to make, most urgent first."""
         records = {}
         for name, value in values.items():
             record = _read(name, value)
@@ -88,12 +95,12 @@ class StateChannel:
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
-        """See `BundleProtocol.is_unbelievable`."""
+        """Whether the leader has to repair a record that has just been written."""
         record = _read(bundle, value)
         return record is not None and why_unbelievable(record, active, now_ms) is not None
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """See `BundleProtocol.repaired`."""
+        """The record that forces a bundle to a successor; None frees the bundle."""
         return override(ServiceUnitStateData.from_json(value), successor, now_ms).to_json()
 
 

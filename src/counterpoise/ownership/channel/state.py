@@ -105,7 +105,7 @@ class ChannelBundle:
 
     @property
     def serves(self) -> bool:
-        """See `BundleState.serves`."""
+        """Whether topics of the bundle may be opened here now."""
         return (
             self.phase in (ChannelPhase.RESTING, ChannelPhase.READING, ChannelPhase.REREADING)
             and self.trust is not RecordTrust.DOUBTED
@@ -115,7 +115,7 @@ class ChannelBundle:
 
     @property
     def holds(self) -> bool:
-        """See `BundleState.holds`."""
+        """Whether topics that are open stay open: the bundle is served, or that is uncertain."""
         if self.topics is OpenTopics.NONE:
             return False
         hands_over = self.topics is OpenTopics.HANDING_OVER
@@ -127,7 +127,7 @@ class ChannelBundle:
 
     @property
     def settling(self) -> bool:
-        """See `BundleState.settling`."""
+        """Whether a client should wait, since it is decided in a moment who serves the bundle."""
         if self.serves:
             return False
         if self.topics is OpenTopics.TAKING_OVER or comes_to(self.record, self.me):
@@ -139,7 +139,7 @@ class ChannelBundle:
 
     @property
     def taking_over(self) -> bool:
-        """See `BundleState.taking_over`."""
+        """Whether this broker owns the bundle while the former owner may have topics of it open."""
         return (
             self.topics is OpenTopics.TAKING_OVER
             and self.phase in (ChannelPhase.WAITING, ChannelPhase.READING, ChannelPhase.REREADING)
@@ -149,19 +149,19 @@ class ChannelBundle:
 
     @property
     def in_progress(self) -> bool:
-        """See `BundleState.in_progress`."""
+        """Whether the machine waits for a result or its timer."""
         return self.phase is not ChannelPhase.RESTING
 
     @property
     def cut_into(self) -> tuple[str, ...]:
-        """See `BundleState.cut_into`."""
+        """The ranges of a split that this broker has announced; empty without one."""
         if self.record is None or not splits(self.record, self.me):
             return ()
         return tuple(sorted(self.record.children))
 
     @property
     def forgettable(self) -> bool:
-        """See `BundleState.forgettable`."""
+        """Whether this state equals a new one, so that it need not be kept."""
         return (
             self.phase is ChannelPhase.RESTING
             and self.topics is OpenTopics.NONE

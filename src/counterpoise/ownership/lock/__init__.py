@@ -20,43 +20,49 @@ from counterpoise.ownership.port import BundleLocation, OwnershipOptions, Repair
 
 
 class LockAndRedirect:
-    """See `counterpoise.ownership.port.BundleProtocol` for what its methods promise."""
+    """The bundle protocol of the modular manager: who owns a bundle has an ephemeral lock in the
+    metadata store.
+
+    What its methods promise is said in `counterpoise.ownership.port.BundleProtocol`.
+    """
 
     def __init__(self, options: OwnershipOptions) -> None:
         self.options = options
 
     @property
     def changes_by_record(self) -> bool:
-        """See `BundleProtocol.changes_by_record`."""
+        """Whether every change of a bundle is first written into a record that all brokers read."""
         return False
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """See `BundleProtocol.roots`."""
+        """The paths below which the protocol's nodes stand, each ending in a slash."""
         return f"{LOCKS}/", f"{HAND_OVERS}/"
 
     def new(self, bundle: str) -> BundleLock:
-        """See `BundleProtocol.new`."""
+        """The state of a bundle before its first event."""
         return BundleLock(self.options, bundle)
 
     def advance(self, state: BundleLock, event: object) -> tuple[BundleLock, Effects]:
-        """See `BundleProtocol.advance`."""
+        """The next state and the effects of one event; raises `UnexpectedEvent`."""
         return advance(state, event)
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """See `BundleProtocol.nodes`."""
+        """The nodes that say where a bundle is, in reading order."""
         return hand_over_of(bundle), lock_of(bundle)
 
     def bundle_of(self, path: str) -> str | None:
-        """See `BundleProtocol.bundle_of`."""
+        """The bundle of a node; None for other nodes."""
         return bundle_of(path)
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """See `BundleProtocol.concerns_unknown`: a successor does not know yet that it is one."""
+        """Whether a node's change matters to a broker that keeps no state of its bundle: it may
+        be the successor.
+        """
         return change is NodeChange.APPEARED and path == hand_over_of(bundle_of(path) or "")
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """See `BundleProtocol.locate`."""
+        """Where a bundle is, from the values of its `nodes`."""
         announcement, lock = values.values()
         owner, hand_over = read_lock(lock), read_hand_over(announcement)
         if owner is not None and hand_over is not None and hand_over.source != owner.broker_id:
@@ -70,15 +76,19 @@ class LockAndRedirect:
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
     ) -> tuple[Repair, ...]:
-        """See `BundleProtocol.repairs`: a lock goes with its owner's session."""
+        """The repairs that the leader has to make: none, since a lock goes with its owner's
+        session.
+        """
         return ()
 
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
-        """See `BundleProtocol.is_unbelievable`: the store alone makes and ends a lock."""
+        """Whether the leader has to repair a record: never, since the store alone makes and ends
+        a lock.
+        """
         return False
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """See `BundleProtocol.repaired`: there is nothing to repair."""
+        """The record that forces a bundle to a successor: never needed here."""
         return value

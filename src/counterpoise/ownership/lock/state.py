@@ -138,7 +138,7 @@ class BundleLock:
 
     @property
     def taking_over(self) -> bool:
-        """See `BundleState.taking_over`."""
+        """Whether this broker owns the bundle while the former owner may have topics of it open."""
         return self.phase is LockPhase.TAKING_OVER
 
     @property

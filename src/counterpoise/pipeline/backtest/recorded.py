@@ -150,7 +150,9 @@ class RecordedHosts(Hosts):
         return np.maximum(used, 0.0)
 
     def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
-        """See `Hosts.averages`: more or less by as much as more or less is used now."""
+        """The brokers' own averages of their weighted usage at a step; 0 where unknown. They
+        differ from the recorded ones as usage does.
+        """
         own: Floats = self.own[step, :, 0].astype(np.float64)
         then = weighted_max(self.used[step], weights)
         shifted = own + weighted_max(usage.astype(np.float32), weights) - then

@@ -137,7 +137,7 @@ class DerivedTrace:
         return self._whole.up(step)
 
     def measured(self, step: int) -> Masks | None:
-        """See `LoadTrace.measured`."""
+        """The brokers that measure at the end of the step; None: all, at each step."""
         return self._whole.measured(step)
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:

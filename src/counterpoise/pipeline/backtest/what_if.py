@@ -112,7 +112,9 @@ class ChangedTrace(DerivedTrace):
         return up
 
     def measured(self, step: int) -> Masks | None:
-        """See `LoadTrace.measured`; new brokers measure when the first one does."""
+        """The brokers that measure at the end of the step; None: all, at each step. A new broker
+        measures when the first one does.
+        """
         measured = self._whole.measured(step)
         return None if measured is None else self._spread(measured, others=bool(measured[0]))
 
@@ -145,7 +147,7 @@ class _ChangedHosts(Hosts):
         )  # fmt: skip
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
-        """See `Hosts.usage`."""
+        """Per cent used at a step, one row per broker, columns in the order of `load/usage.py`."""
         used = Hosts.usage(self, loads, step)
         known = Rates(*(getattr(loads, name)[self.places] for name in _RATES))
         used[self.places] = self.whole.usage(known, step) / self.factors[self.places, np.newaxis]

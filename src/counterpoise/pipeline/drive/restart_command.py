@@ -47,7 +47,7 @@ class RestartCommand:
         return RestartCommand(tuple(arguments), within_s)
 
     async def restart(self, broker: str) -> None:
-        """See `Restarter`."""
+        """Run the restart command for a broker; raises `RestartFailedError`."""
         host = broker.rpartition(":")[0]
         words = [
             each.replace("{broker}", broker).replace("{host}", host) for each in self.arguments
@@ -98,5 +98,5 @@ class RestartByHand:
     log: SentenceSink
 
     async def restart(self, broker: str) -> None:
-        """See `Restarter`."""
+        """Ask the operator to restart a broker; raises `RestartFailedError`."""
         self.log(f"{broker} is empty: restart it now; the rest waits until it is back")

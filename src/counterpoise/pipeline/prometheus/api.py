@@ -52,12 +52,12 @@ class PrometheusApi:
 
     @property
     def address(self) -> str:
-        """See `SeriesSource.address`."""
+        """The source's address, without secrets."""
         scheme, _, rest = self._url.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """See `SeriesSource.outline`."""
+        """The labels of every series of a name."""
         by = "topic" if name == "pulsar_rate_in" else "bundle"
         selected = _selector(name, self._match, f'{by}!=""')
         counted = f"count by (cluster) ({selected})"
@@ -73,7 +73,7 @@ class PrometheusApi:
         return SeriesOutline(whole, sum(clusters.values()), clusters)
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
-        """See `SeriesSource.values`."""
+        """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""
         wanted = (f"{label}={json.dumps(value)}" for label, value in sorted(labels.items()))
         return await self._asked(_selector(name, self._match, *wanted), grid)
 

@@ -65,7 +65,7 @@ class NamedBoundaries:
         return cls(found, str(path))
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """See `BundleBoundaries.of`."""
+        """The bundle boundaries of a namespace; None if unknown."""
         return self._bundles.get(str(namespace))
 
 
@@ -77,7 +77,7 @@ class ClusterBoundaries:
         self._addresses = addresses
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """See `BundleBoundaries.of`."""
+        """The bundle boundaries of a namespace; None if unknown."""
         path = f"/admin/v2/namespaces/{quote(str(namespace))}/bundles"
         refused = []
         for address in self._addresses:

@@ -51,12 +51,14 @@ class ExportedFiles:
 
     @property
     def address(self) -> str:
-        """See `SeriesSource.address`."""
+        """The source's address, without secrets."""
         first, *more = (str(path) for path in self._paths)
         return f"{first} and {len(more)} more files" if more else first
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """See `SeriesSource.outline`; of `grid` only the first and the last moment count."""
+        """The labels of every series of a name; of `grid` only the first and the last moment
+        count.
+        """
         if not self._files:
             self._files = [await asyncio.to_thread(_looked_at, path) for path in self._paths]
         if not any(name in file.names for file in self._files):
@@ -97,7 +99,7 @@ class ExportedFiles:
         return TimeGrid(first_ms + begin * step_ms, step_ms, end - begin + 1)
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
-        """See `SeriesSource.values`."""
+        """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""
         lines: list[bytes] = []
         tables = [np.zeros((0, grid.count))]
         odd = 0

@@ -61,7 +61,7 @@ class Reported:
         self._bundles: dict[str, _Bundle] = {}
 
     def take(self, rows: ReportRows) -> None:
-        """See a poll."""
+        """Look at one poll's reports."""
         now_ms = int(rows["poll_id"][0])
         mine = rows["kind"] == BUNDLE
         # An unchanged measurement repeats no bundles: what was reported before still holds.

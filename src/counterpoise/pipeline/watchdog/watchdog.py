@@ -55,7 +55,9 @@ class Watchdog:
         return frozenset(each.subject for each in self.findings if each.kind == SLOW_BROKER)
 
     async def take(self, rows: ReportRows) -> None:
-        """See what a poll and a few questions more show."""
+        """Look at one poll, ask the brokers what else has to be known, and return the alerts
+        that begin or end.
+        """
         seen = await self.looker.observe(rows)
         if not seen.owned and not seen.silent:
             return  # the cluster does not answer at all, which the poll says

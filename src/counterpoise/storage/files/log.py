@@ -221,7 +221,7 @@ class FileLog(GroupLog[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """See `Log.cached_bytes`."""
+        """Bytes of entries cached besides the store; 0 if memory is the store."""
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:

@@ -131,19 +131,21 @@ class MarkedFormat:
         return pieces
 
     def size(self, data: bytes, at: int) -> int | None:
-        """See `Format.size`; None, too, where no record begins."""
+        """Bytes of the record at ``at``, by its header; None if the header is cut off or no
+        record begins there.
+        """
         if self.entry_id(data, at) is None:
             return None
         return HEADER_SIZE + int.from_bytes(data[at + 8 : at + 12], "big")
 
     def entry_id(self, data: bytes, at: int) -> int | None:
-        """See `Format.entry_id`."""
+        """The id of the entry whose record starts at ``at``; None if none does."""
         if data[at : at + MARKER_SIZE] != self.marker or len(data) - at < HEADER_SIZE:
             return None
         return int.from_bytes(data[at + 16 : at + 20], "big")
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """See `Format.decode`."""
+        """The complete, sound records from ``at`` on, the first with this id."""
         unpack, end, marker, seed = _HEADER.unpack_from, len(data), self.marker, self._seed
         while at + HEADER_SIZE <= end:
             found, size, count, stored_id, place, checksum = unpack(data, at)
@@ -159,7 +161,7 @@ class MarkedFormat:
             entry_id += 1
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
-        """See `Format.find`."""
+        """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
         while (at := data.find(self.marker, at)) >= 0:
             found = self.entry_id(data, at)
             if found is not None and found >= entry_id:
@@ -198,17 +200,17 @@ class OldFormat:
         return header[:16] == struct.pack(">8sQ", b"CPLEDGR1", ledger_id)
 
     def size(self, data: bytes, at: int) -> int | None:
-        """See `Format.size`."""
+        """Bytes of the record at ``at``, by its header; None if the header is cut off."""
         if len(data) - at < self.header_size:
             return None
         return self.header_size + int.from_bytes(data[at : at + 4], "big")
 
     def entry_id(self, data: bytes, at: int) -> int | None:
-        """See `Format.entry_id`."""
+        """The id of the entry whose record starts at ``at``; None if none does."""
         return None
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """See `Format.decode`."""
+        """The complete, sound records from ``at`` on, the first with this id."""
         while at + self.header_size <= len(data):
             size, checksum, messages = self._header.unpack_from(data, at)
             start = at + self.header_size
@@ -223,7 +225,7 @@ class OldFormat:
             entry_id += 1
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
-        """See `Format.find`."""
+        """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
         for start in range(at, len(data) - self.header_size):
             size, checksum, messages = self._header.unpack_from(data, start)
             end = start + self.header_size + size

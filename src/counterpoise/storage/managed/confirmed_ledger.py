@@ -56,12 +56,12 @@ class ConfirmedLedger:
         await self._writer.close()
 
     def confirmed(self, last: int) -> None:
-        """See `LedgerListener.confirmed`."""
+        """Every entry up to and including ``last`` is on an ack quorum of bookies."""
         if self._waiting is not None and last >= self._wanted and not self._waiting.done():
             self._waiting.set_result(None)
 
     def ended(self, error: BookKeeperError) -> None:
-        """See `LedgerListener.ended`."""
+        """No entry after the last confirmed one will be acknowledged."""
         self.is_over = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)

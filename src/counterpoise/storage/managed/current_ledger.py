@@ -34,12 +34,12 @@ class CurrentLedger:
         return self.writer.ledger
 
     def confirmed(self, last: int) -> None:
-        """See `LedgerListener.confirmed`."""
+        """Every entry up to and including ``last`` is on an ack quorum of bookies."""
         if self.events is not None and not self.is_over:
             self.events.ledger_confirmed(self, last)
 
     def ended(self, error: BookKeeperError) -> None:
-        """See `LedgerListener.ended`."""
+        """No entry after the last confirmed one will be acknowledged."""
         if not self.is_over:
             self.is_over = True
             if self.events is not None:

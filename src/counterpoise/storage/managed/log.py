@@ -207,7 +207,7 @@ class ManagedLog(GroupLog[C]):
         self._given = self._given_entries = self._given_size = self._taken = 0
 
     def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
-        """See `LedgerEvents.ledger_confirmed`."""
+        """A ledger's entries up to and including ``last`` are confirmed."""
         if ledger is not self._chain.current:
             return
         while self._given:
@@ -220,7 +220,7 @@ class ManagedLog(GroupLog[C]):
         self._give()
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
-        """See `LedgerEvents.ledger_ended`: all goes on in another ledger."""
+        """A ledger takes no more entries: the next ones go to a new ledger."""
         if ledger is not self._chain.current or self._error is not None:
             return
         _log.warning("%s: ledger %d ended: %s", self.name, ledger.ledger_id, error)
@@ -244,7 +244,7 @@ class ManagedLog(GroupLog[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """See `Log.cached_bytes`."""
+        """Bytes of entries cached besides the store; 0 if memory is the store."""
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:

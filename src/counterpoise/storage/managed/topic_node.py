@@ -25,12 +25,14 @@ class ManagedLedgerTopics:
     """Reads and writes topics in their managed ledgers' nodes (`TopicCodec`)."""
 
     def read(self, value: bytes) -> TopicRecord:
-        """See `TopicCodec.read`; raises `UnreadableNode`."""
+        """Parse a value that `write` made. Raises `UnreadableNode`."""
         found = parse_managed_ledger("", value)
         return TopicRecord(dict(found.properties), found.terminated)
 
     def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
-        """See `TopicCodec.write`; the list of ledgers stays."""
+        """The node's value for this record, replacing the ``former`` value, whose list of
+        ledgers is kept.
+        """
         return with_topic("", former, record.properties, record.terminated)
 
 

@@ -114,7 +114,7 @@ class SharedDispatcher(Dispatcher):
         self.dispatch()
 
     def deliver_again(self, indexes: Sequence[int]) -> None:
-        """See `Dispatcher.deliver_again`."""
+        """Deliver entries (at least one) whose acknowledging transaction was aborted."""
         for index in indexes:
             holder = self._holder.get(index)
             if holder is not None:
@@ -322,7 +322,7 @@ class SharedDispatcher(Dispatcher):
             self._timer = asyncio.get_running_loop().call_later(wait, self._due)
 
     def time_passed(self) -> None:
-        """See `Dispatcher`: delayed messages may be due."""
+        """The test clock was advanced: deliver delayed messages that are due."""
         self._arm()
 
     def _due(self) -> None:

@@ -100,7 +100,9 @@ class SingleActiveDispatcher(Dispatcher):
         self.read_index = max(self.read_index, index + 1)
 
     def deliver_again(self, indexes: Sequence[int]) -> None:
-        """See `Dispatcher.deliver_again`: what was delivered since comes again as well."""
+        """Deliver entries (at least one) whose acknowledging transaction was aborted, and those
+        delivered since.
+        """
         self.read_index = min(self.read_index, *indexes)
         self.dispatch()
 

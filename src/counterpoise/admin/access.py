@@ -1,8 +1,9 @@
-"""What a route of the admin API may ask of its caller; each route says which of these it asks.
+"""What each route of the admin API requires of its caller, such as to be a superuser or a tenant's
+administrator.
 
-Which route asks what is as in Pulsar 4.0.7, which asks the same question in each of its resources.
-Whether a caller is one of these is decided by `counterpoise.security.authorization`, asked by
-`counterpoise.admin.permission`.
+The requirements are those of Pulsar 4.0.7, where each method of each resource makes the same check.
+`counterpoise.security.authorization` knows which roles are administrators;
+`counterpoise.admin.permission` asks it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 
 class Audience(Enum):
-    """The callers that a route is for."""
+    """The kinds of callers that a route may be restricted to."""
 
     ANYBODY = auto()
     """Every caller, authenticated or not."""
@@ -47,7 +48,7 @@ class Audience(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """What a route asks of its caller."""
+    """What a route requires of its caller."""
 
     audience: Audience
     operation: str = ""
@@ -78,6 +79,6 @@ TENANT_ADMIN_AFTER_LOOKUP: Final = AccessRule(Audience.TENANT_ADMIN, after=LOOKU
 
 
 def word_of(path: str) -> str:
-    """The last word of a route that is no name: ``messageTTL``; empty if there is none."""
+    """The last fixed word of a route's path, such as ``messageTTL``; empty if there is none."""
     words = [each for each in path.split("/")[5:] if not each.startswith("{")]
     return words[-1] if words else ""

@@ -1,4 +1,6 @@
-"""The web application of one broker: every resource, the metrics, the errors."""
+"""The web application of one broker: every REST resource, ``/metrics``, and how errors are
+answered.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ BODY_SIZE_MAX = 1024 * 1024
 
 
 def all_routes() -> list[Route]:
-    """Every route, in the order in which they are tried."""
+    """Every route, in the order in which a request's path is matched against them."""
     return [each for resource in RESOURCES for each in resource.routes]
 
 
@@ -93,12 +95,12 @@ def create_app(
     limits: HttpClientLimits,
     faults: FaultControl | None = None,
 ) -> web.Application:
-    """The application that serves a broker's ``webServicePort``.
+    """Make the web application that serves a broker's ``webServicePort``.
 
-    ``settings`` gives every setting that the cluster's programs read, for those that can be
-    changed while brokers run; ``check`` raises ``ConfigError`` for a setting that some program
-    could not use, beyond what its declaration says. ``limits`` holds its clients. ``faults``: what
-    a test may have go wrong; None: the resource for that is not there.
+    ``settings`` lists every setting that the cluster's programs read, since some can be changed
+    while brokers run; ``check`` raises ``ConfigError`` for a value that is well-formed and that
+    some program could not use. ``limits`` bounds what HTTP clients take. ``faults`` sets faults for
+    tests; None leaves that resource out.
     """
     app = web.Application(
         middlewares=[limits.serve, answer_errors, own_site(broker), authenticate(broker)],

@@ -1,4 +1,4 @@
-"""What holds for a topic where neither its own policies nor its namespace's say anything."""
+"""The value of a policy that holds for a topic when neither the topic nor its namespace sets it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _SETTINGS = {
 
 
 def applied_by_broker(config: BrokerConfig, name: str) -> Json:
-    """What the broker's own settings say, in the shape of the policy of this name; or None."""
+    """The value of a policy that follows from the broker's settings, in the policy's JSON shape;
+    None if no setting corresponds to it.
+    """
     topics, rates = config.topics, config.rates
     match name:
         case "dispatchRate":

@@ -1,8 +1,9 @@
-"""Limits on clients of the admin API: connections, time, bodies, buffered answers.
+"""Limits on HTTP clients of the admin API: number of connections, time, size of bodies, buffered
+answers.
 
-A connection that is never heard out costs a descriptor, and with the last of them the broker can
-open no ledger any more; a body that does not come to its end, or an answer that its
-client does not read, costs its bytes. So each has a maximum, and a time after which it is closed.
+A connection that stays open without a whole request occupies a file descriptor, and without
+descriptors the broker can open no ledger; a body that never ends, or an answer that the client does
+not read, occupies memory. So each has a maximum, and a time after which the connection is closed.
 """
 
 from __future__ import annotations
@@ -46,12 +47,14 @@ PATIENCE_S: Final = 1.0
 
 
 class HttpClientLimits:
-    """The connections of one HTTP server, and what each may take of the broker."""
+    """Counts the connections of one HTTP server, and limits what each takes of the broker."""
 
     def __init__(self, most: int, requests: RateLimiter | None = None) -> None:
-        """``most``: how many there may be at once (``maxHttpServerConnections``); 0 is no limit.
+        """Make it for a server.
 
-        ``requests``: how often they may ask (``httpRequestsMaxPerSecond``), all together.
+        ``most``: the largest number of connections (``maxHttpServerConnections``); 0 is no limit.
+        ``requests``: the largest number of requests a second on all connections together
+        (``httpRequestsMaxPerSecond``).
         """
         self._most = most
         self._requests = requests
@@ -71,7 +74,7 @@ class HttpClientLimits:
         self._server = server
 
     def make_protocol(self) -> asyncio.Protocol:
-        """Make the protocol of a connection that has just come: one that closes, if it is full."""
+        """Make the protocol of a new connection; beyond the limit, one that closes at once."""
         full = self._most and len(self._open()) >= self._most
         return _RefusedConnection() if self._server is None or full else self._server()
 
@@ -85,7 +88,7 @@ class HttpClientLimits:
             self.sweep(self._loop.time())
 
     def sweep(self, now: float) -> None:
-        """Close the connections that have been idle for too long at ``now``."""
+        """Close the connections that have been idle for too long at the time ``now``."""
         open_now = set(self._open())
         self._served &= open_now
         self._busy &= open_now
@@ -129,10 +132,10 @@ class HttpClientLimits:
         held: int,
         pieces: Iterable[bytes],
     ) -> web.StreamResponse:
-        """Write a large answer; returns when it is read, or the connection is given up.
+        """Write a large answer; returns when the client has read it, or the connection is given up.
 
-        By the piece: what the transport has of it is a copy of its own, for each of those who ask.
-        ``held``: bytes that it takes until then.
+        It is written in pieces, because the transport keeps a copy of what it has been given.
+        ``held``: bytes of memory that the answer occupies until then.
         """
         written = web.StreamResponse(status=answer.status, headers=answer.headers)
         written.content_length = size
@@ -167,7 +170,9 @@ class HttpClientLimits:
             reader.transport.abort()
 
     async def body(self, request: web.Request) -> bytes:
-        """Read a request's body; `RestError` (408, 503, 400) if it cannot be had."""
+        """Read a request's body; raises `RestError` 408 (too slow), 503 (too many at once) or
+        400 (malformed).
+        """
         length = request.content_length
         small = (length is not None and length < LARGE) or not request.can_read_body
         if not small and self._bodies >= LARGE_BODIES_MAX:
@@ -189,7 +194,7 @@ class _RefusedConnection(asyncio.Protocol):
     """A connection beyond ``maxHttpServerConnections``: closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         cast("asyncio.Transport", transport).abort()
 
 

@@ -1,4 +1,4 @@
-"""Who asks: every request of the admin API passes here before anything of it is looked at."""
+"""Authenticates the caller of every request to the admin API, before the request is looked at."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ METRICS: Final = frozenset({"/metrics", "/metrics/"})
 
 
 def authenticate(broker: BrokerFace) -> Middleware:
-    """The middleware that finds out who asks a broker, 401 if that cannot be believed."""
+    """The middleware that authenticates the caller of a broker's admin API; 401 if its
+    credentials are not valid.
+    """
     believes = broker.security.authentication
     open_to_all = OPEN
     if not broker.config.authentication.authenticate_metrics:
@@ -57,7 +59,9 @@ def authenticate(broker: BrokerFace) -> Middleware:
 
 
 async def require(request: web.Request, rule: AccessRule, word: str) -> None:
-    """Return if the caller may make this request; raises `RestError`. ``word``: see `Asked`."""
+    """Return if the caller is permitted to make this request; raises `RestError` if not.
+    ``word``: see `Asked`.
+    """
     rules = request[_RULES]
     if not rules.enabled:
         return

@@ -1,4 +1,4 @@
-"""What the REST API answers when a request cannot be served: ``{"reason": …}`` and a status."""
+"""The errors of the REST API: a status and ``{"reason": …}``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
 
 
 class RestError(Exception):
-    """A refusal with its status and the reason a person reads (``RestException``)."""
+    """A refused request: its HTTP status, and the reason in a sentence (Pulsar's
+    ``RestException``).
+    """
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -54,38 +56,42 @@ class RestError(Exception):
 
 
 def not_found(reason: str) -> RestError:
-    """404: the thing that was named does not exist."""
+    """404: what the request names does not exist."""
     return RestError(HTTPStatus.NOT_FOUND, reason)
 
 
 def conflict(reason: str) -> RestError:
-    """409: it exists already, is not empty, or changed in the meantime."""
+    """409: what the request creates exists already, what it deletes is not empty, or another
+    request changed it first.
+    """
     return RestError(HTTPStatus.CONFLICT, reason)
 
 
 def precondition_failed(reason: str) -> RestError:
-    """412: the request names something malformed or a state that does not allow it."""
+    """412: the request names something malformed, or something in a state that does not allow
+    it.
+    """
     return RestError(HTTPStatus.PRECONDITION_FAILED, reason)
 
 
 def not_allowed(reason: str) -> RestError:
-    """405: what was named has no such operation."""
+    """405: what the request names has no such operation."""
     return RestError(HTTPStatus.METHOD_NOT_ALLOWED, reason)
 
 
 def bad_request(reason: str) -> RestError:
-    """400: the request says something that cannot be."""
+    """400: the request contains an impossible value."""
     return RestError(HTTPStatus.BAD_REQUEST, reason)
 
 
 def refuse(status: int, reason: str) -> web.Response:
-    """The answer itself, in the JSON that Pulsar's admin clients show to a person."""
+    """The HTTP answer of an error, as JSON that Pulsar's admin clients show to a person."""
     return web.json_response({"reason": reason}, status=status)
 
 
 @web.middleware
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn what a handler raises into a status and a reason."""
+    """The middleware that turns the exception of a handler into a status and a reason."""
     try:
         return await handler(request)
     except RestError as error:

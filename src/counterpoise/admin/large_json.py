@@ -1,7 +1,7 @@
-"""JSON of whatever size, written a piece at a time.
+"""Encodes JSON of any size in pieces, so that the event loop goes on in between.
 
-The encoder holds the interpreter until it is done, in whatever thread: of the figures of a hundred
-thousand subscriptions for seconds, in which no client is served.
+Python's encoder keeps the interpreter until it is done, also from a thread. For the figures of
+100,000 subscriptions that takes seconds, in which the broker would serve no client.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _FEW: Final = 16
 async def in_turns(
     things: Iterable[tuple[str, T]], make: Callable[[T], Awaitable[Json]]
 ) -> dict[str, Any]:
-    """What ``make`` gives for each, by its name; ``things`` must not change meanwhile."""
+    """The results of ``make`` by the things' names, computed in several turns of the event loop.
+    ``things`` must not change meanwhile.
+    """
     found, turns = {}, WorkBudget(IN_A_TURN)
     for name, each in things:
         found[name] = await make(each)
@@ -38,7 +40,9 @@ async def in_turns(
 async def each_in_turns(
     things: Iterable[T], make: Callable[[T], R], in_a_turn: int = IN_A_TURN
 ) -> list[R]:
-    """What ``make`` gives for each; ``things`` must not change meanwhile."""
+    """The results of ``make`` for each thing, computed in several turns of the event loop.
+    ``things`` must not change meanwhile.
+    """
     found, turns = [], WorkBudget(in_a_turn)
     for each in things:
         found.append(make(each))
@@ -47,7 +51,7 @@ async def each_in_turns(
 
 
 async def encoded(value: Json) -> Packed:
-    """The value as JSON."""
+    """A value's JSON text, encoded in several turns of the event loop."""
     text, turns = Packed(), WorkBudget(3 * IN_A_TURN)
     for piece in _pieces(value):
         text.write(piece)
@@ -56,12 +60,12 @@ async def encoded(value: Json) -> Packed:
 
 
 async def large_answer(value: Json) -> web.StreamResponse:
-    """A JSON answer that may be large."""
+    """An HTTP answer whose JSON may be large."""
     return packed_answer(await encoded(value))
 
 
 def packed_answer(text: Packed) -> web.StreamResponse:
-    """A JSON answer that is written already."""
+    """An HTTP answer whose JSON has been encoded and compressed before."""
     return answer_with(text, "application/json; charset=utf-8")
 
 
@@ -85,7 +89,7 @@ def _pieces(value: Json) -> Iterator[str]:
 
 
 def _is_large(value: Json) -> bool:
-    """Whether there are many things in it, or in what is in it."""
+    """Whether a value, or a member of it, has many members."""
     within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     inner = [each for each in within if isinstance(each, dict | list) and each]
     return len(inner) > _FEW or any(map(_is_large, inner))

@@ -1,4 +1,6 @@
-"""The same asked of many: of each partition of a topic, of each bundle of a namespace."""
+"""Sends one request to many paths of the cluster, such as each partition of a topic or each
+bundle of a namespace.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _UNANSWERED: Final = Exception("no broker was asked")
 async def ask_each(
     request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
 ) -> list[Json]:
-    """What each path answers, in order; raises the first refusal."""
+    """Request each path, and return the answers in order; raises the first refusal."""
     answers = await try_each(request, method, paths, body=body)
     for each in answers:
         if isinstance(each, Exception):
@@ -35,12 +37,12 @@ async def ask_each(
 async def try_each(
     request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
 ) -> list[Json | Exception]:
-    """What each path answers, or its refusal, in order."""
+    """Request each path, and return the answers, or the refusals, in order."""
     return await try_all([partial(ask, request, method, path, body=body) for path in paths])
 
 
 async def try_all(questions: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:
-    """The answer to each, or its failure, in order; a few are asked at a time."""
+    """Run each question, `AT_ONCE` at a time; returns the results, or the exceptions, in order."""
     left = list(enumerate(questions))[::-1]
     found: list[T | Exception] = [_UNANSWERED] * len(left)
     turns = WorkBudget(IN_A_TURN)

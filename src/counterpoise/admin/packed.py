@@ -1,7 +1,6 @@
-"""Long text that is written now and read later: compressed in between.
+"""Keeps long text compressed between the moment it is written and the moment it is sent.
 
-The figures of fifteen thousand subscriptions are ninety megabytes of text that says the same over
-and over; compressed they are a few.
+The metrics of 15,000 subscriptions are 90 MB of repetitive text, which compress to a few.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MEMORY: Final = 6
 
 
 class Packed:
-    """Text in parts; a part only grows (`write`), and the whole can be read at any time."""
+    """A compressed text that grows by `write` and can be read in pieces at any time."""
 
     __slots__ = ("_pack", "_packed", "_parts", "_recent", "_recent_size", "size")
 
@@ -39,7 +38,7 @@ class Packed:
 
     @staticmethod
     def joined(parts: Iterable[Packed]) -> Packed:
-        """One after the other; nothing more is written to them."""
+        """The texts one after the other; no more may be written to them."""
         whole = Packed()
         whole._parts = list(parts)
         for each in whole._parts:
@@ -48,7 +47,7 @@ class Packed:
         return whole
 
     def write(self, text: str) -> None:
-        """Add text."""
+        """Append text."""
         self._recent.append(text)
         self._recent_size += len(text)
         if self._recent_size >= PIECE:
@@ -70,11 +69,11 @@ class Packed:
 
     @property
     def held(self) -> int:
-        """Bytes that it takes."""
+        """Bytes of memory that the compressed text takes."""
         return sum(map(len, self._packed)) + sum(each.held for each in self._parts)
 
     def pieces(self) -> Iterator[bytes]:
-        """The text from its beginning, a piece at a time; may be asked for often."""
+        """The text from its beginning, in pieces; can be read several times."""
         for each in self._parts:
             yield from each.pieces()
         if self._pack is None:
@@ -98,7 +97,7 @@ class PackedAnswer(web.StreamResponse):
 
 
 def answer_with(text: Packed, content_type: str) -> web.StreamResponse:
-    """An answer of whatever size."""
+    """An HTTP answer with this text, of whatever size."""
     if text.size > PIECE:
         return PackedAnswer(text, content_type)
     return web.Response(body=b"".join(text.pieces()), headers={CONTENT_TYPE: content_type})

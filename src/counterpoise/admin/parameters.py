@@ -1,4 +1,4 @@
-"""What may stand in a path or a query: every name is checked here, where it enters."""
+"""The parameters that occur in paths and queries, each with the check of its value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One kind of parameter: what it is, and the check that refuses what it cannot be."""
+    """One kind of parameter: its description, and the check that refuses impossible values."""
 
     about: str
     check: Callable[[str], None]
@@ -35,7 +35,7 @@ def whole_number(text: str) -> int:
 
 
 def check_text(text: str) -> None:
-    """Raise `InvalidName` for what is empty, too long or no text."""
+    """Raise `InvalidName` for text that is empty, longer than `TEXT_MAX` bytes, or not UTF-8."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -49,7 +49,7 @@ def _entity(kind: str) -> Callable[[str], None]:
 
 
 def _any(text: str) -> None:
-    """The handler judges it, because what is right depends on other things."""
+    """Accept any text: the handler checks it, because what is valid depends on the request."""
 
 
 def _topic(text: str) -> None:

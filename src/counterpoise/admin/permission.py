@@ -13,7 +13,7 @@ from counterpoise.security.authorization import Authorization, Caller, Subscript
 
 
 class Denied(Exception):
-    """A caller that may not; the status and the words are Pulsar's."""
+    """The caller is not permitted; carries Pulsar's status and sentence."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -83,7 +83,7 @@ POLICY_NAMES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, as far as it decides who may make it."""
+    """The parts of a request that decide who may make it."""
 
     method: str
     parameters: dict[str, str]
@@ -95,29 +95,29 @@ class Asked:
 
     @property
     def verb(self) -> str:
-        """``PolicyOperation``."""
+        """Whether the request reads or writes a policy (Pulsar's ``PolicyOperation``)."""
         return "READ" if self.method == "GET" else "WRITE"
 
     @property
     def policy(self) -> str:
-        """``PolicyName``."""
+        """Which policy the request is about (Pulsar's ``PolicyName``)."""
         return POLICY_NAMES.get(self.word, self.word)
 
     @property
     def namespace(self) -> NamespaceName:
-        """The namespace that it names."""
+        """The namespace in the request's path."""
         return NamespaceName(self.parameters["tenant"], self.parameters["namespace"])
 
     @property
     def topic(self) -> TopicName:
-        """The topic that it names."""
+        """The topic in the request's path."""
         names = self.parameters
         domain = names.get("domain", "persistent")
         return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
 
 
 async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: Asked) -> None:
-    """Return if the caller may make this request; raises `Denied`."""
+    """Return if the caller is permitted to make this request; raises `Denied` if not."""
     if not rules.enabled or rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
         return
     if rules.is_proxy(caller.role) and not caller.original:

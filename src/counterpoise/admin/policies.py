@@ -1,4 +1,6 @@
-"""The policies of namespaces and topics that are one value each: path, name, and shape."""
+"""The policies of namespaces and topics that consist of one value: path, member of ``Policies``,
+JSON shape.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ class Policy:
 
     @property
     def is_read(self) -> bool:
-        """Whether setting it changes anything but what is listed (``docs/UNREAD.md``)."""
+        """Whether any component reads the policy; those that none reads are listed in
+        ``docs/UNREAD.md``.
+        """
         return OF_NAMESPACE.get(self.name, self.name) in READ_POLICIES
 
 
@@ -249,7 +253,9 @@ READ_POLICIES = frozenset(
 
 
 def why_refused(name: str, value: Json) -> str | None:
-    """What Pulsar says against a value that has the right shape; None when there is nothing."""
+    """Pulsar's sentence against a value that has the right shape and is not allowed; None if it
+    is allowed.
+    """
     match name, value:
         case ("retention_policies" | "retentionPolicies", dict()):
             minutes = value.get("retentionTimeInMinutes", 0)

@@ -1,4 +1,6 @@
-"""What a request may not change: policies while they are read-only, and the brokers' own topics."""
+"""Refuses changes of policies while policies are read-only, and changes of the brokers' own
+topics.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ _HARMLESS: Final = ("/unload", "/split")
 
 
 def changes_policies(method: str, path: str) -> bool:
-    """Whether a route is refused while policies are read-only; ``path`` as OpenAPI writes it."""
+    """Whether a route is refused while policies are read-only; ``path`` is the route's OpenAPI
+    path.
+    """
     return next(
         refused
         for verbs, pattern, refused in POLICIES
@@ -56,9 +60,10 @@ def changes_policies(method: str, path: str) -> bool:
 
 
 async def require_writable_policies(broker: BrokerFace, ordered_by: str | None = None) -> None:
-    """Return if policies may be changed; 403 while an administrator forbids it.
+    """Return if policies may be changed; 403 while they are read-only.
 
-    ``ordered_by``: the broker that orders the request. The leader's unloads change no policy.
+    ``ordered_by``: the broker that sends the request. Unloads that the leader orders change no
+    policy, so they are allowed.
     """
     if not await broker.policies.policies_read_only():
         return
@@ -68,7 +73,7 @@ async def require_writable_policies(broker: BrokerFace, ordered_by: str | None =
 
 
 def concerns_system_topics(method: str, path: str, names: Mapping[str, str]) -> bool:
-    """Whether a request may change topics of brokers' own, by the names in its path."""
+    """Whether a request may change the brokers' own topics, judged by the names in its path."""
     if (
         method == "GET"
         or path.endswith(_HARMLESS)
@@ -81,7 +86,10 @@ def concerns_system_topics(method: str, path: str, names: Mapping[str, str]) -> 
 async def require_system_topics(
     broker: BrokerFace, caller: Caller, names: Mapping[str, str]
 ) -> None:
-    """Return if a caller may change them, as a producer may; raises `BrokerError` if not."""
+    """Return if the caller may change the brokers' own topics; raises `BrokerError` if not.
+
+    The rule is the one for producers on these topics.
+    """
     topic = TopicName.parse(SERVICE_UNIT_STATE)
     if "topic" in names:
         topic = TopicName(names["domain"], names["tenant"], names["namespace"], names["topic"])

@@ -1,4 +1,4 @@
-"""Send a request on to the broker that can serve it, and ask other brokers on its behalf."""
+"""Redirects a request to the broker that can serve it, and sends requests to other brokers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PEERS = web.AppKey("peers", aiohttp.ClientSession)
 
 
 async def peers(app: web.Application) -> AsyncIterator[None]:
-    """The HTTP client's life: as long as the application's."""
+    """The HTTP client to other brokers, which lives as long as the application."""
     timeout = aiohttp.ClientTimeout(total=60)
     async with http_session(app[BROKER].as_client, timeout=timeout) as session:
         app[PEERS] = session
@@ -37,9 +37,10 @@ def to_broker(
     *,
     authoritative: bool = False,
 ) -> NoReturn:
-    """307 to the same path at another broker, by TLS if that is how the request came.
+    """Redirect (307) to the same path at another broker, with TLS if the request came with TLS.
 
-    What came by TLS goes nowhere in the clear, credentials and all; 412 if there is no other way.
+    A request that came with TLS is never redirected to an address without it, since it carries
+    credentials; 412 if the broker has no other.
     """
     there = web_url_tls if request.secure else web_url
     if there is None:
@@ -72,7 +73,7 @@ async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool
 
 
 async def to_broker_of(request: web.Request, broker_id: str) -> NoReturn:
-    """307 to the broker of this id; 412 if it is not there."""
+    """Redirect (307) to the broker with this id; 412 if it is not registered."""
     report = await broker_of(request).report_of(broker_id)
     if report is None:
         raise precondition_failed(f"broker {broker_id} has left; ask again")
@@ -80,7 +81,9 @@ async def to_broker_of(request: web.Request, broker_id: str) -> NoReturn:
 
 
 async def require_leader(request: web.Request) -> None:
-    """Return on the leader, 307 to it elsewhere; 412 when there is none now."""
+    """Return if this broker is the leader; otherwise 307 to the leader, or 412 if there is none
+    now.
+    """
     broker = broker_of(request)
     if broker.is_leader:
         return
@@ -98,9 +101,9 @@ async def ask(
     body: Json = None,
     broker_id: str | None = None,
 ) -> Json:
-    """Ask this cluster's API, following redirects to whichever broker can answer.
+    """Send a request to this cluster's API, following redirects to the broker that can answer.
 
-    ``broker_id``: whom to ask first, another broker than this one. A refusal is passed on as it is.
+    ``broker_id``: another broker to ask first. A refusal is raised as it came.
     """
     broker = broker_of(request)
     here = broker.addresses
@@ -123,7 +126,7 @@ async def ask(
 
 
 def _preferred(broker: BrokerFace, plain: str | None, tls: str | None) -> str | None:
-    """The address at which brokers ask each other."""
+    """The address at which brokers call each other."""
     return tls or plain if broker.config.client.tls else plain or tls
 
 

@@ -1,4 +1,6 @@
-"""What every resource needs of a request: the broker, the names in its path, its body, answers."""
+"""What handlers need of a request: the broker, the names in its path, its body; and the forms of
+answers.
+"""
 
 from __future__ import annotations
 

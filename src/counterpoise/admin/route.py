@@ -1,7 +1,7 @@
-"""A route of the admin API: its method, its path, what it takes, and what serves it.
+"""A route of the admin API: its method, its path, its parameters, and the handler that serves it.
 
-A request passes one entrance whatever its route: names in its path are checked, its body is read
-and held against the route's shape. Handlers see only what passed.
+Every request passes the same checks before its handler runs: the names in its path are valid, and
+its body has the shape that the route declares.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Route:
         return _HOLE.sub(r"{\1}", self.path)
 
     def definition(self) -> web.RouteDef:
-        """The route for aiohttp, with its entrance."""
+        """The route for aiohttp, with the checks before its handler."""
         checks = [(name, PARAMETERS[name].check) for name in self.parameters]
         segments = self.template.split("/")
         encoded = [
@@ -103,36 +103,37 @@ class Route:
 
 
 class Decorator(Protocol):
-    """Adds a route with the function that serves it, and leaves the function as it is."""
+    """Adds a route with the handler that it decorates, and returns the handler unchanged."""
 
     def __call__(self, handler: H) -> H:
-        """Add it."""
+        """Add the route of this handler."""
 
 
 class Routes(list[Route]):
-    """The routes of a resource, in the order in which they are tried; each decorates its handler.
+    """The routes of a resource, in the order in which paths are matched; each method decorates a
+    handler.
 
-    What a route asks of its caller comes second, as Pulsar 4.0.7 asks it (`access.py`).
+    The second argument is what the route requires of its caller (`access.py`).
     """
 
     def get(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:
-        """A route that reads."""
+        """A GET route: reads."""
         return self._added("GET", path, access, None, query)
 
     def put(
         self, path: str, access: AccessRule, body: Shape | None = None, query: Query = NO_QUERY
     ) -> Decorator:
-        """A route that makes something."""
+        """A PUT route: creates or replaces."""
         return self._added("PUT", path, access, body, query)
 
     def post(
         self, path: str, access: AccessRule, body: Shape | None = None, query: Query = NO_QUERY
     ) -> Decorator:
-        """A route that changes something."""
+        """A POST route: changes or starts something."""
         return self._added("POST", path, access, body, query)
 
     def delete(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:
-        """A route that removes something."""
+        """A DELETE route: removes."""
         return self._added("DELETE", path, access, None, query)
 
     def _added(
@@ -146,5 +147,5 @@ class Routes(list[Route]):
 
 
 def body_of(request: web.Request) -> Json:
-    """The body, which has the shape that the route declared; None when it was empty."""
+    """The request's body, which has the shape that the route declares; None if it was empty."""
     return request[BODY]

@@ -1,7 +1,7 @@
-"""Which JSON a request's body may be: small JSON Schemas, checked before a handler sees the value.
+"""The shapes of request bodies: small JSON Schemas, checked before a handler gets the value.
 
-The same schemas describe the bodies in the OpenAPI document. Members that a shape does not name are
-let through, as Pulsar does; those that it names have the right type or are null.
+The OpenAPI document describes bodies by the same schemas. Members that a shape does not name are
+accepted, as in Pulsar; those that it names have the declared type or are null.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ INT64: Final = (-(2**63), 2**63 - 1)
 
 
 class InvalidBody(ValueError):
-    """A body that is not what the route takes; the message says where and why."""
+    """A request body of another shape than the route declares; the message says where and why."""
 
 
 _BARE_WORD: Final = re.compile(rb"[\w=:.-]+")
 
 
 class Shape:
-    """One kind of body."""
+    """The shape of a request body."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema: Final = schema
 
     def check(self, value: Json) -> Json:
-        """The value itself; raises `InvalidBody` naming the member that is wrong."""
+        """Return the value; raises `InvalidBody` naming the member that is wrong."""
         # Imported late: most brokers of a test never see a body.
         from fastjsonschema import JsonSchemaValueException
 
@@ -47,9 +47,9 @@ class Shape:
         return value
 
     def read(self, data: bytes) -> Json:
-        """The value of a body of this shape; raises `InvalidBody`.
+        """Parse a body of this shape; raises `InvalidBody`.
 
-        Where a text is wanted, a bare word will do: ``pulsar-admin`` sends some without quotes.
+        Where the shape is a text, quotes may be missing: ``pulsar-admin`` sends some texts without.
         """
         try:
             return self.check(read_json(data))
@@ -72,12 +72,12 @@ class Shape:
 
 
 def text(*choices: str) -> Schema:
-    """A string, or one of the choices."""
+    """The shape of a string, or of one of the choices."""
     return {"type": "string", "enum": list(choices)} if choices else {"type": "string"}
 
 
 def whole(bounds: tuple[int, int] = INT32) -> Schema:
-    """A whole number; by default one that fits Java's int."""
+    """The shape of a whole number; by default one that fits Java's int."""
     return {"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
 
 
@@ -87,17 +87,17 @@ ANYTHING: Final[Schema] = {}
 
 
 def list_of(each: Schema) -> Schema:
-    """A list of one kind."""
+    """The shape of a list whose items have one shape."""
     return {"type": "array", "items": each}
 
 
 def map_of(each: Schema) -> Schema:
-    """An object with any names and values of one kind."""
+    """The shape of an object with any names, and values of one shape."""
     return {"type": "object", "additionalProperties": each}
 
 
 def object_of(members: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
-    """An object; members that are not required may be null or missing."""
+    """The shape of an object; members that are not required may be null or missing."""
     return {
         "type": "object",
         "properties": {
@@ -108,7 +108,7 @@ def object_of(members: Mapping[str, Schema], required: Sequence[str] = ()) -> Sc
 
 
 def nullable(each: Schema) -> Schema:
-    """The same, or null."""
+    """This shape, or null."""
     if not each:
         return each
     if isinstance(each["type"], list):
@@ -118,7 +118,7 @@ def nullable(each: Schema) -> Schema:
 
 
 def read_json(data: bytes) -> Json:
-    """The value of a body, None for an empty one; raises `InvalidBody`."""
+    """Parse a body as JSON; None if it is empty; raises `InvalidBody`."""
     if not data.strip():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Answers that take long to make: one at a time, and for all who ask meanwhile."""
+"""Answers that take long to compute: computed once for all requests that wait for the same one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class SharedAnswers:
-    """The answers that a broker is making now, each shared by all requests for it.
+    """The answers that a broker is computing now, each shared by all requests for it.
 
-    The figures of ten thousand topics are megabytes, and a second's work beside the event loop. A
-    thread for each of those who ask would leave clients nothing of the interpreter.
+    The statistics of 10,000 topics are megabytes, and take a second of work. A thread for each
+    request would leave the event loop no processor time.
     """
 
     def __init__(self, background: BackgroundTasks) -> None:
@@ -26,7 +26,8 @@ class SharedAnswers:
         self._awaited: dict[str, asyncio.Task[Any]] = {}
 
     async def get(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
-        """What ``make`` gives, begun after this was asked: no answer is older than its question.
+        """The result of ``make``, whose computation began after this call: no answer is older than
+        its request.
 
         ``what`` names the answer: requests with the same name share one.
         """

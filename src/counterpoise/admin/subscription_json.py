@@ -87,9 +87,9 @@ async def subscription_json(subscription: Subscription) -> JsonObject:
 
 
 def _throttled_json(subscription: Subscription) -> JsonObject:
-    """How often each dispatch limit held it up, and at which it waits now.
+    """How often each dispatch limit delayed the subscription, and at which one it waits now.
 
-    (The latter is not in Pulsar, and absent where it waits at none.)
+    The latter is not in Pulsar, and absent if it waits at none.
     """
     flow = subscription.flow
     throttled = flow.events if flow is not None else {}
@@ -137,6 +137,6 @@ def consumer_json(consumer: Recipient) -> JsonObject:
 
 
 def timestamp(seconds: float) -> str:
-    """A moment as Pulsar writes it, in UTC."""
+    """A time in Pulsar's text format, in UTC."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,6 @@
-"""A topic's figures in the JSON of Pulsar's ``TopicStats`` and ``PersistentTopicInternalStats``."""
+"""A topic's statistics in the JSON of Pulsar's ``TopicStats`` and
+``PersistentTopicInternalStats``.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,7 @@ def _stored_json(topic: PersistentTopic) -> JsonObject:
 
 
 def _lost_json(topic: PersistentTopic) -> JsonObject:
-    """What a topic's storage has lost; not in Pulsar, and absent as long as it is nothing."""
+    """The messages that a topic's storage has lost; not in Pulsar, and absent if there are none."""
     lost = topic.log.lost
     if not lost:
         return {}
@@ -134,7 +136,9 @@ def _lost_json(topic: PersistentTopic) -> JsonObject:
 
 
 def _publisher_of(topic: Topic, producer: Producer) -> JsonObject:
-    """``PublisherStats``, and what limits did to it (not in Pulsar: absent if they did nothing)."""
+    """``PublisherStats``, and how limits delayed the producer (not in Pulsar: absent if they did
+    not).
+    """
     stats, flow = publisher_json(producer), producer.flow
     if flow is not None and flow.throttled_count:
         stats["rateLimitedTimes"] = flow.throttled_count
@@ -209,7 +213,7 @@ def _state(topic: PersistentTopic) -> str:
 
 
 async def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, str]) -> JsonObject:
-    """``ManagedLedgerInfo``: what the metadata store of a Pulsar has of a topic's storage."""
+    """``ManagedLedgerInfo``: a topic's storage as Pulsar's metadata store describes it."""
     log = topic.log
     durable = [each for each in sorted(topic.subscriptions.items()) if each[1].durable]
     ended = {"terminatedPosition": _place(log.position(log.end - 1))} if topic.terminated else {}
@@ -284,7 +288,7 @@ async def _cursor_json(subscription: Subscription) -> JsonObject:
 
 
 async def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
-    """A topic as ``broker-stats/topics`` has it."""
+    """A topic's statistics in the form of ``broker-stats/topics``."""
     found = await topic_stats_json(topic, broker_id)
     subscriptions = found["subscriptions"]
     return {
@@ -309,7 +313,7 @@ async def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
 
 
 async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
-    """What ``partitioned-stats`` says of all partitions together."""
+    """The ``partitioned-stats`` of a topic: the sum over its partitions."""
     total: JsonObject = {
         **NOT_MEASURED,
         "oldestBacklogMessageAgeSeconds": 0,

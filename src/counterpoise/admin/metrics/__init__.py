@@ -1,1 +1,1 @@
-"""A broker's figures for Prometheus, under Pulsar's names: one file for each kind of subject."""
+"""A broker's metrics for Prometheus, under Pulsar's names: one file for each kind of subject."""

@@ -1,7 +1,7 @@
-"""Figures of load balancing: the host's usage, bundles, and how they change hands.
+"""Metrics of load balancing: the host's usage, bundles, unloads and splits.
 
 Source: ``ModularLoadManagerImpl``, ``ExtensibleLoadManagerImpl``, ``ServiceUnitStateChannelImpl``
-of 4.0.7. The last one's series are there under the extensible load manager only.
+of 4.0.7. The state channel's series exist only under the extensible load manager.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REASONS = {"Success": "Admin", "Failure": "Unknown", "Skip": "Unknown"}
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """Everything that a balancer looks at, and what came of its orders."""
+    """The samples of load balancing on this broker."""
     report, load = broker.load_report(), broker_labels(broker, "loadBalancing")
     for name, usage in (
         ("cpu", report.cpu),
@@ -64,7 +64,7 @@ def _bundles(broker: BrokerFace) -> Iterator[MetricSample]:
 
 
 def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
-    """Unloads and splits done here, placements decided here, what was repaired here."""
+    """The unloads, splits, placements and ownership repairs that this broker made."""
     tally = broker.tally
     unloading, splitting = (
         broker_labels(broker, each) for each in ("bundleUnloading", "bundlesSplit")
@@ -105,7 +105,9 @@ def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
 
 
 def _usage(broker: BrokerFace) -> Iterator[MetricSample]:
-    """How busy this broker is and, from the leader, how busy all are, as fractions."""
+    """The usage of this broker and, on the leader, of all brokers, as fractions of their
+    capacity.
+    """
     load = broker_labels(broker, "loadBalancing")
     averages = broker.load_data.usage_ema() if broker.load_data is not None else {}
     yield from by_label(

@@ -1,4 +1,6 @@
-"""Figures of the broker as a whole: what it serves, its connections, its background tasks."""
+"""Metrics of the broker as a whole: its topics and clients, its connections, its background
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from counterpoise.broker.face import BrokerFace, PauseReason, PersistentTopic
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """What it serves, to whom, and what went wrong."""
+    """The samples of the broker as a whole, failures included."""
     report = broker.load_report()
     cluster = cluster_of(broker)
     loaded = broker.topics.loaded
@@ -81,7 +83,9 @@ def _connections(broker: BrokerFace) -> Iterator[MetricSample]:
 
 
 def _by_kind(failures: Counter[str]) -> Counter[str]:
-    """Failures by what the tasks do: a name that ends in a topic's counts under its verb."""
+    """Failures of background tasks by kind: a task that is named after a topic counts under its
+    verb.
+    """
     kinds: Counter[str] = Counter()
     for name, times in failures.items():
         kinds[name.partition("persistent://")[0].removesuffix("non-").strip()] += times

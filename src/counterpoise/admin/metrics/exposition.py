@@ -1,4 +1,4 @@
-"""All figures of a broker, and their text as Prometheus reads it."""
+"""Collects all metrics of a broker and writes them in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
-    """Every sample of a broker, most general first.
+    """Every sample of a broker, the most general first.
 
-    The broker goes on serving meanwhile: what belongs together is of one moment.
+    The broker goes on serving in between, but samples of one subject are taken at the same moment.
     """
     turns = WorkBudget(FIGURES_IN_A_TURN)
     for piece in _pieces(of):
@@ -35,9 +35,11 @@ def _pieces(of: BrokerFace) -> Iterator[Iterator[MetricSample]]:
 
 
 async def text_of(figures: AsyncIterator[MetricSample]) -> Packed:
-    """The figures in the text format, each series' in one place as it demands.
+    """The samples in Prometheus' text format, which demands that all samples of a series stand
+    together.
 
-    That is why no line can go out before the last figure is known: lines wait for it, compressed.
+    So the text is complete only when the last sample is known; until then lines are kept
+    compressed.
     """
     # First needed by a scrape: a cluster in a test starts without it.
     from prometheus_client.utils import floatToGoString
@@ -65,13 +67,13 @@ def _written(labels: Labels) -> str:
 
 
 def _heading(name: str) -> str:
-    """A series' name, meaning and type. Pulsar's are all gauges, its totals too."""
+    """The HELP and TYPE lines of a series. Pulsar declares all of its own as gauges, totals too."""
     kind = "counter" if is_counter(name) else "gauge"
     return f"# HELP {name} {MEANINGS.get(name, '')}\n# TYPE {name} {kind}\n"
 
 
 def content_type() -> str:
-    """What `text_of` is, for the header."""
+    """The media type of `text_of`, for the HTTP header."""
     from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
     return CONTENT_TYPE_PLAIN_0_0_4

@@ -1,4 +1,4 @@
-"""Figures of rate limits: who waits at which, and how long was waited altogether."""
+"""Metrics of rate limits: how many wait at each, and how long they waited altogether."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """Limits that were never reached are omitted."""
+    """The samples of the limits that have been reached; those that never were are left out."""
     cluster, limits = cluster_of(broker), broker.limits()
     yield from _connections(broker, limits)
     for limit in limits:
@@ -31,8 +31,11 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
 
 
 def _connections(broker: BrokerFace, limits: Sequence[LimitSnapshot]) -> Iterator[MetricSample]:
-    """Pulsar counts the connections that it does not read; here those count, too, that it reads
-    although something of them is held."""
+    """The number of throttled connections.
+
+    Pulsar counts connections that it stopped reading from; this also counts those that are still
+    read although one of their messages waits at a limit.
+    """
     cluster = cluster_of(broker)
     paused = broker.listener.paused()
     throttled = {each.address for limit in limits for each in limit.producers}
@@ -60,7 +63,9 @@ def _waits(limit: LimitSnapshot) -> Iterator[tuple[str, float]]:
 
 
 def _group(limit: LimitSnapshot, cluster: Labels) -> Iterator[MetricSample]:
-    """This broker's part of a group, and what it used of it (``ResourceGroupService``)."""
+    """The share of a resource group's limit that this broker has, and what it used of it
+    (``ResourceGroupService``).
+    """
     of = ("MonitoringClass", _CLASSES[limit.level])
     yield from samples_of(
         "pulsar_resource_group_",

@@ -1,7 +1,7 @@
-"""What each series of `/metrics` means: the help beside it there, and the documentation's page.
+"""The meaning of each series of `/metrics`, for its HELP line and the documentation's page.
 
-A test holds the tables against what brokers serve: every series is here with its labels, and
-nothing is here that no broker serves.
+A test compares the tables with what brokers serve: every series is listed with its labels, and no
+series is listed that no broker serves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """Series of one subject, which have the same labels."""
+    """The series of one subject, all with the same labels."""
 
     title: str
     labels: tuple[str, ...]

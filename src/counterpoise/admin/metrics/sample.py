@@ -22,7 +22,7 @@ class MetricSample:
 def samples_of(
     prefix: str, labels: Labels, values: Iterable[tuple[str, float]]
 ) -> Iterator[MetricSample]:
-    """Several figures of one subject."""
+    """Several samples with the same labels."""
     for name, value in values:
         yield MetricSample(prefix + name, labels, float(value))
 
@@ -30,7 +30,7 @@ def samples_of(
 def by_label(
     name: str, labels: Labels, label: str, values: Iterable[tuple[str, float]]
 ) -> Iterator[MetricSample]:
-    """One figure for each value of one more label."""
+    """Samples of one series, one for each value of an additional label."""
     for each, value in values:
         yield MetricSample(name, (*labels, (label, each)), float(value))
 
@@ -41,6 +41,6 @@ def cluster_of(broker: BrokerFace) -> Labels:
 
 
 def broker_labels(broker: BrokerFace, metric: str) -> Labels:
-    """The labels of what a broker says of itself; Pulsar names it by its host alone."""
+    """The labels of a broker's own samples; Pulsar names a broker by its host alone."""
     host = broker.config.advertised_address
     return (*cluster_of(broker), ("broker", host), ("metric", metric))

@@ -1,7 +1,7 @@
-"""Figures of topics, subscriptions and consumers, or of their namespaces.
+"""Metrics of topics, subscriptions and consumers, or their sums by namespace.
 
-Source: ``TopicStats`` and ``NamespaceStatsAggregator`` of 4.0.7. What was sent is counted by
-subscription, so that a topic's is their sum.
+Source: ``TopicStats`` and ``NamespaceStatsAggregator`` of 4.0.7. What was delivered is counted by
+subscription, so a topic's figure is the sum of its subscriptions'.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _REASONS = {
 
 
 def pieces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
-    """By topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
+    """The samples by topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
 
-    Each piece has to be looked at without a pause; between two of them the broker may go on.
+    Each piece is consistent in itself; the broker may serve clients between two of them.
     """
     exposed = broker.config.metrics
     if exposed.topics:
@@ -62,7 +62,7 @@ def _topic(
 
 
 def _figures(topic: Topic) -> list[tuple[str, float]]:
-    """All of them can be added up over the topics of a namespace."""
+    """The figures of a topic that can be added up over the topics of a namespace."""
     subscriptions = topic.subscriptions.values()
     found: list[tuple[str, float]] = [
         ("pulsar_rate_in", topic.meter_in.rate),
@@ -122,7 +122,9 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Metric
 
 
 def _throttled(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
-    """How often which dispatch limit held it up. (A resource group's: not in Pulsar.)"""
+    """How often each dispatch limit delayed a subscription. Resource groups' limits are not in
+    Pulsar.
+    """
     throttled = subscription.flow.events if subscription.flow is not None else {}
     for level, reason in _REASONS.items():
         for kind, what in (("messages", "msg"), ("bytes", "bytes")):

@@ -1,4 +1,4 @@
-"""``/admin/v2/broker-stats``: what this broker measures about itself."""
+"""``/admin/v2/broker-stats``: what this broker measures of itself."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ async def topics(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{BASE}/throttling", access.SUPER_USER)
 async def throttling(request: web.Request) -> web.Response:
-    """Every rate limit of this broker: what passed it, and who waits at it now."""
+    """Every rate limit of this broker: how much passed it, and who waits at it now."""
     return answer([asdict(each) for each in broker_of(request).limits()])
 
 
 @routes.get(f"{BASE}/shedding", access.SUPER_USER)
 async def shedding(request: web.Request) -> web.Response:
-    """The last rounds in which this broker, as the leader, shed load: moves, and why no others."""
+    """The latest rounds in which this broker, as the leader, shed load: the moves, and why other
+    bundles stayed.
+    """
     return answer([made.to_json() for made in list(broker_of(request).shedding.rounds)])
 
 
@@ -81,11 +83,11 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{BASE}/mbeans", access.SUPER_USER)
 async def mbeans(request: web.Request) -> web.Response:
-    """There is no JVM, so there are no beans."""
+    """The MBeans of the broker: an empty list, since there is no JVM."""
     return answer([])
 
 
 @routes.get(f"{BASE}/bookieops", access.SUPER_USER)
 async def bookie_ops(request: web.Request) -> web.Response:
-    """There are no bookies, so nothing is pending at them."""
+    """The operations that wait at bookies: always none."""
     return answer({})

@@ -1,4 +1,4 @@
-"""``/admin/v2/brokers``: who is there, who leads, how they are configured."""
+"""``/admin/v2/brokers``: which brokers there are, which one leads, how they are configured."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ async def version(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/backlog-quota-check", access.broker("CHECK_BACKLOG_QUOTA"))
 async def backlog_quota_check(request: web.Request) -> None:
-    """Act upon the backlogs of this broker's topics that exceed their quotas, now."""
+    """Enforce the backlog quotas of this broker's topics now."""
     await broker_of(request).upkeep.check_quotas()
 
 
 @routes.get(f"{BASE}/internal-configuration", access.broker("GET_INTERNAL_CONFIGURATION_DATA"))
 async def internal_configuration(request: web.Request) -> web.Response:
-    """Where the metadata lives."""
+    """The addresses of the metadata store, under the names by which Pulsar's clients read them."""
     url = broker_of(request).config.metadata_store_url
     address = url.removeprefix("zk:")
     return answer(

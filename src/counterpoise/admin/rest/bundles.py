@@ -1,4 +1,6 @@
-"""The bundles of a namespace: which they are, unload one, split one, hash positions in one."""
+"""The bundles of a namespace: list, unload and split them, and the hash positions of their
+topics.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ routes = route.Routes()
 
 @routes.get(f"{NAMESPACE}/bundles", access.namespace("GET_BUNDLE"))
 async def bundles(request: web.Request) -> web.Response:
-    """How the namespace is cut now."""
+    """The boundaries of the namespace's bundles, and their number."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     return answer(bundles_json(await broker_of(request).namespaces.bundles(namespace)))
@@ -57,8 +59,8 @@ async def bundles(request: web.Request) -> web.Response:
 async def unload(request: web.Request) -> None:
     """Unload a bundle; with ``destinationBroker`` hand it to that broker.
 
-    The owner does it, so the request may be redirected. A bundle that no broker owns goes to its
-    destination at its next lookup, which is the leader's to remember.
+    The owner unloads it, so the request may be redirected. For a bundle without an owner the leader
+    remembers the destination until the bundle's next lookup.
     """
     await require_namespace(request, namespace_of(request))
     bundle = await bundle_of(request)
@@ -79,7 +81,7 @@ async def unload(request: web.Request) -> None:
     {"unload": FLAG, "splitAlgorithmName": text(*SPLIT_ALGORITHMS), **AUTHORITATIVE},
 )
 async def split(request: web.Request) -> None:
-    """Cut a bundle in two or more; the body may hold boundaries."""
+    """Split a bundle in two or more; the body may hold the boundaries."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     algorithm = request.query.get("splitAlgorithmName") or None
@@ -107,7 +109,7 @@ async def split(request: web.Request) -> None:
 
 @routes.get(f"{NAMESPACE}/{{bundle}}/topicHashPositions", access.NAMESPACE_POLICY)
 async def topic_hash_positions(request: web.Request) -> web.Response:
-    """Where the topics of a bundle lie on the ring."""
+    """The hash of each topic of a bundle, which decides its half in a split."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     bundle = await bundle_of(request)
@@ -129,7 +131,9 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
 
 @routes.get(IN_BUNDLE, access.namespace("GET_BUNDLE"))
 async def non_persistent_topics(request: web.Request) -> web.Response:
-    """Those of a bundle, of its owner; nothing, which takes nothing, where no broker owns it."""
+    """The non-persistent topics of a bundle, from its owner; none if it has no owner. The
+    request does not make this broker the owner.
+    """
     await require_namespace(request, namespace_of(request))
     bundle = await bundle_of(request)
     if not await require_bundle_owner(request, bundle):

@@ -55,7 +55,7 @@ async def names(request: web.Request) -> web.Response:
 
 @routes.get(CLUSTER, access.cluster("GET_CLUSTER"))
 async def get(request: web.Request) -> web.Response:
-    """One cluster's addresses."""
+    """The addresses of a cluster."""
     return answer({**CLUSTER_DEFAULTS, **await require_cluster(request)})
 
 
@@ -81,7 +81,7 @@ async def update(request: web.Request) -> None:
 
 @routes.delete(CLUSTER, access.cluster("DELETE_CLUSTER"))
 async def delete(request: web.Request) -> None:
-    """Forget a cluster that no namespace uses."""
+    """Remove a cluster that no namespace uses."""
     await require_cluster(request)
     name, policies = request.match_info["cluster"], broker_of(request).policies
     for tenant in await policies.tenants():
@@ -97,13 +97,15 @@ async def delete(request: web.Request) -> None:
 
 @routes.get(f"{CLUSTER}/peers", access.cluster("GET_PEER_CLUSTER"))
 async def peers(request: web.Request) -> web.Response:
-    """The clusters that may stand in for this one."""
+    """The clusters that may replace this one."""
     return answer((await require_cluster(request)).get("peerClusterNames"))
 
 
 @routes.post(f"{CLUSTER}/peers", access.cluster("UPDATE_PEER_CLUSTER"), PEERS)
 async def set_peers(request: web.Request) -> None:
-    """Say which clusters may stand in for this one: others than itself, and known ones."""
+    """Set the clusters that may replace this one; they have to be registered, and other than
+    itself.
+    """
     name, peers = request.match_info["cluster"], body_of(request) or []
     data, policies = await require_cluster(request), broker_of(request).policies
     for peer in peers:
@@ -115,7 +117,7 @@ async def set_peers(request: web.Request) -> None:
 
 
 async def require_cluster(request: web.Request) -> dict[str, Json]:
-    """The cluster in the path; 404 when there is none."""
+    """The cluster in the path; 404 if it is not registered."""
     found = await broker_of(request).policies.cluster(request.match_info["cluster"]).get()
     if found is None:
         raise not_found("Cluster does not exist")

@@ -1,4 +1,4 @@
-"""``/admin/v2/brokers/configuration``: every setting, and those that change while brokers run."""
+"""``/admin/v2/brokers/configuration``: every setting, and changes of those that are dynamic."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def runtime(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/values", access.broker("LIST_DYNAMIC_CONFIGURATIONS"))
 async def values(request: web.Request) -> web.Response:
-    """The settings that were changed while brokers run."""
+    """The settings that have been changed while brokers run, with their values."""
     return answer(await broker_of(request).policies.dynamic_settings())
 
 
@@ -56,7 +56,7 @@ async def set_value(request: web.Request) -> None:
 
 @routes.delete(f"{BASE}/{{name}}", access.broker("DELETE_DYNAMIC_CONFIGURATION"))
 async def delete_value(request: web.Request) -> None:
-    """Give a setting back the value that each broker's own configuration has."""
+    """Undo the change of a setting: each broker's own configuration holds again."""
     name = request.match_info["name"]
     if name not in _dynamic(request):
         raise precondition_failed("Can't delete non-dynamic configuration")
@@ -70,7 +70,7 @@ def _dynamic(request: web.Request) -> dict[str, Option]:
 
 
 def _all(settings: object) -> Iterator[tuple[str, object]]:
-    """Name and value of every setting, its sections' included."""
+    """The name and value of every setting, those of nested sections included."""
     for field, each in options_of(type(settings)):
         value = getattr(settings, field)
         yield each.conf, HIDDEN if each.secret and value else value

@@ -1,4 +1,4 @@
-"""``/admin/v2/openapi.json``: what this API is, for programs that read such descriptions."""
+"""``/admin/v2/openapi.json``: the OpenAPI description of this API."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ routes = route.Routes()
 
 @routes.get("/admin/v2/openapi.json", access.KNOWN)
 async def description(request: web.Request) -> web.Response:
-    """Every route with its parameters and its body."""
+    """The OpenAPI description: every route with its parameters and its body."""
     return answer(describe(request.app[ROUTES]))

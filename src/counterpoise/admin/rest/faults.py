@@ -1,4 +1,6 @@
-"""``/admin/v2/faults``: what a test has go wrong; there only if the cluster was started so."""
+"""``/admin/v2/faults``: sets faults for a test. It exists only in a cluster that was started
+with faults allowed.
+"""
 
 from __future__ import annotations
 
@@ -59,36 +61,36 @@ EXPECT: Final = Shape(
 class FaultControl(Protocol):
     """The faults of a cluster, as JSON.
 
-    Each raises ValueError for what cannot be, LookupError for what is not there, and AssertionError
-    for what did not happen.
+    Methods raise ValueError for an impossible request, LookupError for a fault, broker or topic
+    that does not exist, and AssertionError if what was expected did not happen.
     """
 
     def faults(self) -> Sequence[Json]:
         """Every fault of operations that is set, and how often it struck."""
 
     def events(self) -> Sequence[Json]:
-        """What happened, in order."""
+        """What has happened in the cluster since its start, in order."""
 
     async def set(self, wanted: Mapping[str, Json]) -> Json:
         """Set a fault of operations."""
 
     async def remove(self, number: int) -> None:
-        """Remove one of them."""
+        """Remove a fault of operations."""
 
     async def clear(self) -> None:
-        """Remove all of them, and end those of brokers."""
+        """Remove all faults of operations, and end those of brokers."""
 
     async def at_broker(self, wanted: Mapping[str, Json]) -> None:
-        """Begin a fault of a broker, or end it."""
+        """Begin or end a fault of a broker."""
 
     async def place(self, topic: str, broker: str) -> None:
-        """Have a broker serve a topic."""
+        """Move a topic's bundle to a broker."""
 
     async def advance(self, seconds: float) -> None:
-        """Have it be later for the topics of all brokers."""
+        """Advance the test clock of all brokers' topics."""
 
     async def expect(self, wanted: Mapping[str, Json]) -> None:
-        """Wait for what is expected."""
+        """Wait until an expected event has happened."""
 
 
 CONTROL: Final = web.AppKey("faults", FaultControl)
@@ -112,7 +114,9 @@ async def post(request: web.Request) -> web.Response:
 
 @routes.delete(BASE, SUPER_USER, {"number": whole()})
 async def remove(request: web.Request) -> web.Response:
-    """Remove the fault of this ``number``; without one all of them, and end those of brokers."""
+    """Remove the fault of this ``number``; without one remove all faults, and end those of
+    brokers.
+    """
     number, control = request.query.get("number"), request.app[CONTROL]
     with refusals():
         await (control.clear() if number is None else control.remove(int(number)))
@@ -121,13 +125,13 @@ async def remove(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/events", SUPER_USER)
 async def events(request: web.Request) -> web.Response:
-    """What happened, in order."""
+    """What has happened in the cluster since its start, in order."""
     return answer(request.app[CONTROL].events())
 
 
 @routes.post(f"{BASE}/brokers", SUPER_USER, AT_BROKER)
 async def at_broker(request: web.Request) -> web.Response:
-    """Begin a fault of a broker, or end it."""
+    """Begin or end a fault of a broker."""
     with refusals():
         await request.app[CONTROL].at_broker(object_of_body(request))
     return no_content()
@@ -135,7 +139,7 @@ async def at_broker(request: web.Request) -> web.Response:
 
 @routes.post(f"{BASE}/place", SUPER_USER, PLACE)
 async def place(request: web.Request) -> web.Response:
-    """Have a broker serve a topic and the others of its bundle."""
+    """Move a topic's bundle, with all of its topics, to a broker."""
     wanted = object_of_body(request)
     with refusals():
         await request.app[CONTROL].place(wanted["topic"], wanted["broker"])
@@ -144,7 +148,7 @@ async def place(request: web.Request) -> web.Response:
 
 @routes.post(f"{BASE}/clock", SUPER_USER, CLOCK)
 async def clock(request: web.Request) -> web.Response:
-    """Have it be later for the topics of all brokers."""
+    """Advance the test clock of all brokers' topics."""
     with refusals():
         await request.app[CONTROL].advance(object_of_body(request)["advance_s"])
     return no_content()
@@ -152,7 +156,7 @@ async def clock(request: web.Request) -> web.Response:
 
 @routes.post(f"{BASE}/expect", SUPER_USER, EXPECT)
 async def expect(request: web.Request) -> web.Response:
-    """Wait until something happened; 409 with all that happened instead."""
+    """Wait until an expected event has happened; 409 with all events if it does not."""
     with refusals():
         await request.app[CONTROL].expect(object_of_body(request))
     return no_content()
@@ -160,7 +164,7 @@ async def expect(request: web.Request) -> web.Response:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Answer what cannot be, what is not there and what did not happen."""
+    """Turn the exceptions of `FaultControl` into statuses with a reason."""
     try:
         yield
     except LookupError as error:

@@ -1,4 +1,5 @@
-"""Which brokers may serve which namespaces, and which brokers fail together.
+"""Isolation policies (which brokers may serve which namespaces) and failure domains (which brokers
+fail together).
 
 Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``failureDomains``.
 """
@@ -39,7 +40,7 @@ routes = route.Routes()
 
 @routes.get(POLICIES, access.CLUSTER_POLICY)
 async def isolation_policies(request: web.Request) -> web.Response:
-    """Which brokers may serve which namespaces, by policy name."""
+    """The isolation policies of a cluster, by name."""
     await require_cluster(request)
     cluster = request.match_info["cluster"]
     found = await broker_of(request).policies.isolation_policies(cluster).get()
@@ -50,7 +51,7 @@ async def isolation_policies(request: web.Request) -> web.Response:
 
 @routes.get(f"{POLICIES}/brokers", access.CLUSTER_POLICY)
 async def isolated_brokers(request: web.Request) -> web.Response:
-    """For every active broker, the namespaces that isolation policies give it."""
+    """For each active broker, the namespaces that isolation policies assign to it."""
     await require_cluster(request)
     found = await _policies(request)
     return answer([_isolation(each, found) for each in await broker_of(request).active_brokers()])
@@ -58,7 +59,7 @@ async def isolated_brokers(request: web.Request) -> web.Response:
 
 @routes.get(f"{POLICIES}/brokers/{{broker}}", access.CLUSTER_POLICY)
 async def isolated_broker(request: web.Request) -> web.Response:
-    """The namespaces that isolation policies give to one broker."""
+    """The namespaces that isolation policies assign to one broker."""
     await require_cluster(request)
     found = await _policies(request)
     return answer(_isolation(request.match_info["broker"], found))
@@ -116,7 +117,7 @@ async def delete_isolation_policy(request: web.Request) -> None:
 
 @routes.get(DOMAINS, access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domains(request: web.Request) -> web.Response:
-    """Which brokers fail together, by domain name."""
+    """The failure domains of a cluster, by name, with their brokers."""
     await require_cluster(request)
     policies, cluster = broker_of(request).policies, request.match_info["cluster"]
     found = {}
@@ -180,7 +181,9 @@ def _no_such_domain(request: web.Request) -> RestError:
 
 
 def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:
-    """``BrokerNamespaceIsolationData``: expressions are matched on the host alone."""
+    """``BrokerNamespaceIsolationData``: the policies' expressions are matched against a broker's
+    host alone.
+    """
     host = broker.rpartition(":")[0]
     found: dict[str, Json] = {"brokerName": broker, "namespaceRegex": [], "primary": False}
     for name, policy in sorted(policies.items()):

@@ -1,4 +1,4 @@
-"""``/lookup/v2``: which broker serves a topic, and in which bundle it lies."""
+"""``/lookup/v2``: which broker serves a topic, and which bundle the topic belongs to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ async def lookup(request: web.Request) -> web.Response:
 
 @routes.get(f"{TOPIC}/bundle", access.namespace("GET_BUNDLE"))
 async def bundle(request: web.Request) -> web.Response:
-    """The range of the topic's bundle, as bare text; the full range without such a namespace."""
+    """The range of the topic's bundle, as plain text; the full range if the namespace does not
+    exist.
+    """
     topic, broker = topic_of(request), broker_of(request)
     if await broker.policies.namespace(topic.namespace_name) is None:
         return plain(str(FULL_RANGE))

@@ -1,4 +1,4 @@
-"""Stored messages of a topic, one by one: peek, examine, read, expire, truncate."""
+"""The stored messages of a topic: peek, examine, read, expire, truncate."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def id_at(request: web.Request) -> web.Response:
     f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}", access.topic("EXPIRE_MESSAGES")
 )
 async def expire(request: web.Request) -> None:
-    """Acknowledge for a subscription what is older than so many seconds."""
+    """Acknowledge the messages of a subscription that are older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     if not await on_partitions(request, topic):
         found = await require_subscription(request, topic)
@@ -113,7 +113,7 @@ async def expire(request: web.Request) -> None:
     access.topic("EXPIRE_MESSAGES"),
 )
 async def expire_for_all(request: web.Request) -> None:
-    """Acknowledge for every subscription what is older than so many seconds."""
+    """Acknowledge, for every subscription, the messages that are older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"
     if not await on_partitions(request, topic, tail):
@@ -124,7 +124,7 @@ async def expire_for_all(request: web.Request) -> None:
 
 @routes.delete(f"{TOPIC}/truncate", access.TENANT_ADMIN_AFTER_LOOKUP)
 async def truncate(request: web.Request) -> None:
-    """Acknowledge everything for every subscription, so that it can be deleted."""
+    """Acknowledge all messages for every subscription, so that they can be deleted."""
     topic = await storing_topic(request)
     if not await on_partitions(request, topic, "truncate"):
         loaded = await stored(request, topic)
@@ -143,9 +143,10 @@ def _before(age_s: int) -> int:
 
 
 def _message_answer(found: StoredMessage | None) -> web.Response:
-    """An entry: its payload is the body, its metadata are headers, as Pulsar's client reads them.
+    """The HTTP answer with an entry: its payload is the body, its metadata are headers, as Pulsar's
+    client reads them.
 
-    Headers hold ASCII, so what clients named otherwise is escaped as in JSON.
+    Headers hold ASCII only, so other characters are escaped as in JSON.
     """
     if found is None:
         raise not_found("Message not found")
@@ -171,7 +172,7 @@ def _message_answer(found: StoredMessage | None) -> web.Response:
 
 
 def _text(value: str | bytes) -> str:
-    """A text of the metadata; protobuf gives bytes where it was no UTF-8."""
+    """A text of the metadata; where it is not UTF-8, protobuf returns bytes."""
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 

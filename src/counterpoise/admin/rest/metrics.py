@@ -1,4 +1,4 @@
-"""``/metrics``: a broker's figures for Prometheus."""
+"""``/metrics``: a broker's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ routes = route.Routes()
 @routes.get("/metrics", access.METRICS)
 @routes.get("/metrics/", access.METRICS)
 async def metrics(request: web.Request) -> web.StreamResponse:
-    """Every figure of this broker."""
+    """All metrics of this broker in Prometheus' text format."""
     broker = broker_of(request)
 
     async def make() -> Packed:

@@ -1,4 +1,4 @@
-"""Backlogs and subscriptions of a whole namespace, or of one of its bundles."""
+"""Clears the backlogs, and deletes subscriptions, of a whole namespace or one of its bundles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ routes = route.Routes()
 @routes.post(f"{NAMESPACE}/clearBacklog", _CLEAR)
 @routes.post(f"{BUNDLE}/clearBacklog", _CLEAR)
 async def clear_all(request: web.Request) -> None:
-    """Acknowledge everything, for every subscription."""
+    """Acknowledge all messages, for every subscription."""
     for topic in await _topics(request):
         path = path_of(topic)
         for name in await ask(request, "GET", f"{path}/subscriptions"):
@@ -34,14 +34,14 @@ async def clear_all(request: web.Request) -> None:
 @routes.post(f"{NAMESPACE}/clearBacklog/{{subscription}}", _CLEAR)
 @routes.post(f"{BUNDLE}/clearBacklog/{{subscription}}", _CLEAR)
 async def clear_one(request: web.Request) -> None:
-    """Acknowledge everything, for the subscription of this name wherever there is one."""
+    """Acknowledge all messages for the subscription of this name, on every topic that has one."""
     await _each(request, "POST", "/skip_all")
 
 
 @routes.post(f"{NAMESPACE}/unsubscribe/{{subscription}}", _UNSUBSCRIBE)
 @routes.post(f"{BUNDLE}/unsubscribe/{{subscription}}", _UNSUBSCRIBE)
 async def unsubscribe(request: web.Request) -> None:
-    """Delete the subscription of this name wherever there is one; 412 if it is in use."""
+    """Delete the subscription of this name on every topic that has one; 412 if one is in use."""
     await _each(request, "DELETE", "")
 
 
@@ -52,7 +52,7 @@ async def _each(request: web.Request, method: str, tail: str) -> None:
 
 
 async def _once(request: web.Request, method: str, path: str) -> None:
-    """Ask; a topic or subscription that is not there has nothing to clear."""
+    """Send a request to one topic; a topic or subscription that does not exist counts as done."""
     try:
         await ask(request, method, path)
     except RestError as error:
@@ -61,7 +61,7 @@ async def _once(request: web.Request, method: str, path: str) -> None:
 
 
 async def _topics(request: web.Request) -> list[TopicName]:
-    """The persistent topics that the path is about."""
+    """The persistent topics of the namespace or bundle in the path."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     found = [TopicName.parse(each) for each in await all_topics(request, namespace)]

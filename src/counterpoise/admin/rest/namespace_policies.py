@@ -1,4 +1,4 @@
-"""The policies of a namespace that are one value each: a table of paths and names.
+"""The policies of a namespace that consist of one value: a table of paths and names.
 
 Most of ``/admin/v2/namespaces/{tenant}/{namespace}/…`` reads, sets or removes one member of the
 ``Policies`` JSON, so the resource is that table.
@@ -30,7 +30,7 @@ RESOURCE_GROUP = Policy("resourcegroup", "resource_group_name", text(), method="
 
 
 class _Namespaces(PolicyHolder):
-    """Namespaces, with the policies of each."""
+    """Reads and changes the policies of namespaces."""
 
     async def value(self, request: web.Request, name: str) -> Json:
         return (await require_namespace(request, namespace_of(request))).get(name)
@@ -54,7 +54,7 @@ routes.extend(NAMESPACES.quota_routes("backlog_quota_map"))
 
 @routes.put(f"{NAMESPACE}/properties", access.TENANT_ADMIN, Shape(map_of(text())))
 async def add_properties(request: web.Request) -> None:
-    """Note more of a namespace; what has another name stays."""
+    """Add properties to a namespace, and replace those of the same name; others stay."""
     given = body_of(request)
     await update(
         request, lambda it: it.update(properties={**(it.get("properties") or {}), **given})
@@ -63,7 +63,7 @@ async def add_properties(request: web.Request) -> None:
 
 @routes.get(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY)
 async def anti_affinity(request: web.Request) -> web.Response:
-    """The group of namespaces that shall be kept on different brokers."""
+    """The anti-affinity group of a namespace: its namespaces are kept on different brokers."""
     namespace = namespace_of(request)
     found = await broker_of(request).policies.local_policies(namespace).get() or {}
     return answer(found.get(ANTI_AFFINITY))
@@ -71,7 +71,7 @@ async def anti_affinity(request: web.Request) -> web.Response:
 
 @routes.post(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY, Shape(nullable(text())))
 async def set_anti_affinity(request: web.Request) -> None:
-    """Put the namespace in such a group."""
+    """Put the namespace into an anti-affinity group."""
     namespace, group = namespace_of(request), body_of(request)
     if not isinstance(group, str) or not group.strip():
         raise precondition_failed("antiAffinityGroup can't be empty")
@@ -86,7 +86,7 @@ async def set_anti_affinity(request: web.Request) -> None:
 
 @routes.delete(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY)
 async def remove_anti_affinity(request: web.Request) -> None:
-    """Take the namespace out of its group."""
+    """Take the namespace out of its anti-affinity group."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     await broker_of(request).namespaces.bundles(namespace)
@@ -103,7 +103,7 @@ async def remove_anti_affinity(request: web.Request) -> None:
 # Where pulsar-admin asks, to this day.
 @routes.get("/admin/namespaces/{cluster}/antiAffinity/{group}", access.SUPER_USER)
 async def of_anti_affinity_group(request: web.Request) -> web.Response:
-    """The namespaces of a group; ``tenant`` narrows it to one tenant."""
+    """The namespaces of an anti-affinity group; ``tenant`` restricts the answer to one tenant."""
     policies, group = broker_of(request).policies, request.match_info["group"]
     tenant = request.query.get("property") or request.query.get("tenant")
     if tenant:
@@ -130,7 +130,7 @@ async def set_resource_group(request: web.Request) -> None:
 
 
 async def update(request: web.Request, change: Callable[[dict[str, Json]], object]) -> None:
-    """Change the policies of the namespace in the path; 404 without it."""
+    """Change the policies of the namespace in the path; 404 if it does not exist."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     await broker_of(request).policies.shared_policies(namespace).change(in_place(change))

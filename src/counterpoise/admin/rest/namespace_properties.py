@@ -1,4 +1,4 @@
-"""One property of a namespace; all of them at once are one of its policies."""
+"""A single property of a namespace: read, set, remove."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ routes = route.Routes()
 
 @routes.get(PROPERTY, access.TENANT_ADMIN)
 async def get(request: web.Request) -> web.Response:
-    """Its value; nothing without it."""
+    """The property's value; nothing if it is not set."""
     policies = await require_namespace(request, namespace_of(request))
     key = request.match_info["key"]
     found = (policies.get("properties") or {}).get(key)
@@ -26,14 +26,14 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(f"{PROPERTY}/{{value}}", access.TENANT_ADMIN)
 async def put(request: web.Request) -> None:
-    """Set it."""
+    """Set the property."""
     key, value = request.match_info["key"], request.match_info["value"]
     await update(request, lambda it: it.update(properties={**_of(it), key: value}))
 
 
 @routes.delete(PROPERTY, access.TENANT_ADMIN)
 async def remove(request: web.Request) -> web.Response:
-    """Remove it; answers the value it had."""
+    """Remove the property; answers with the value it had."""
     policies = await require_namespace(request, namespace_of(request))
     key = request.match_info["key"]
     found = _of(policies).get(key)

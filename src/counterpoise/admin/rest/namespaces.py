@@ -1,4 +1,4 @@
-"""``/admin/v2/namespaces``: make, list and delete namespaces, and unload them as a whole."""
+"""``/admin/v2/namespaces``: create, list, delete and unload namespaces."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(NAMESPACE, access.tenant("CREATE_NAMESPACE"), ALL_POLICIES)
 async def create(request: web.Request) -> None:
-    """Make a namespace; its body may bring policies and bundles."""
+    """Create a namespace; the body may hold policies and bundles."""
     namespace, broker = namespace_of(request), broker_of(request)
     wanted = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
@@ -136,14 +136,14 @@ async def topics(request: web.Request) -> web.Response:
 
 @routes.put(f"{NAMESPACE}/unload", access.SUPER_USER)
 async def unload(request: web.Request) -> None:
-    """Unload every bundle of a namespace, wherever it is."""
+    """Unload every bundle of a namespace, whichever broker owns it."""
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     await _unload_bundles(request, namespace)
 
 
 async def require_namespace(request: web.Request, namespace: NamespaceName) -> dict[str, Json]:
-    """The policies of a namespace; 404 when there is none."""
+    """The policies of a namespace; 404 if it does not exist."""
     broker = broker_of(request)
     found = await broker.policies.namespace(namespace)
     if found is None:
@@ -155,13 +155,13 @@ async def require_namespace(request: web.Request, namespace: NamespaceName) -> d
 
 
 async def all_topics(request: web.Request, namespace: NamespaceName) -> list[str]:
-    """The names of all topics of a namespace, partitions each by itself."""
+    """The names of all topics of a namespace, with each partition as a topic of its own."""
     found: list[str] = await ask(request, "GET", f"{BASE}/{namespace}/topics?mode=ALL")
     return found
 
 
 def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> NamespaceBundles:
-    """The bundles a request asks for: its boundaries, its number, or the default number."""
+    """The bundles that a request asks for, by boundaries or by number; else the default number."""
     if wanted is None:
         return NamespaceBundles.of_count(namespace, default)
     boundaries = wanted.get("boundaries") or []

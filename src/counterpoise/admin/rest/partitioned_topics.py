@@ -1,4 +1,4 @@
-"""Partitioned topics: make, widen, list, delete, and the sum of their partitions' figures."""
+"""Partitioned topics: create, add partitions, list, delete, and their partitions' statistics."""
 
 from __future__ import annotations
 
@@ -201,10 +201,10 @@ async def _of_partitions(
     what: str,
     here: Callable[[Topic], Awaitable[Json]],
 ) -> dict[str, Json]:
-    """What each partition says; without those that were never created.
+    """The statistics of each partition, without those that were never created.
 
-    ``here`` says it of a partition that this broker serves: of ten thousand, to ask oneself by HTTP
-    takes most of the time.
+    ``here`` reads them of a partition that this broker serves, since asking oneself by HTTP would
+    take most of the time for 10,000 partitions.
     """
     broker = broker_of(request)
 
@@ -231,7 +231,7 @@ async def _of_partitions(
 
 
 async def _metadata(request: web.Request, topic: TopicName) -> Json:
-    """``PartitionedTopicMetadata`` of a topic that is partitioned."""
+    """The ``PartitionedTopicMetadata`` of a topic; 0 partitions if it is not partitioned."""
     found = await broker_of(request).policies.partitioned_topic(topic).get() or {"partitions": 0}
     metadata = {"partitions": found["partitions"], "deleted": False}
     return {**metadata, "properties": found["properties"]} if found.get("properties") else metadata
@@ -277,7 +277,7 @@ def _properties(value: Json) -> dict[str, str] | None:
 
 
 async def _create_partitions(request: web.Request, topic: TopicName, count: int) -> None:
-    """Make the partitions' records, as long as a request waits for them."""
+    """Create the records of the partitions; the request waits for them."""
     policies = broker_of(request).policies
     partitions = iter(range(count if topic.is_persistent else 0))
     while some := list(itertools.islice(partitions, CREATED_AT_ONCE)):

@@ -1,4 +1,6 @@
-"""Who may do what with a namespace and its topics: stored and listed here, enforced elsewhere."""
+"""Which roles may do what with a namespace and its topics. It is stored and listed here;
+`counterpoise.security.authorization` enforces it.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ routes = route.Routes()
 
 @routes.get(f"{NAMESPACE}/permissions", access.namespace("GET_PERMISSION"))
 async def of_namespace(request: web.Request) -> web.Response:
-    """The actions that each role was granted."""
+    """The actions granted to each role on the namespace."""
     policies = await require_namespace(request, namespace_of(request))
     return answer(_auth(policies).get("namespace_auth") or {})
 
 
 @routes.get(f"{TOPIC}/permissions", access.TENANT_ADMIN)
 async def of_topic(request: web.Request) -> web.Response:
-    """The actions of each role: the namespace's, and the topic's own."""
+    """The actions granted to each role on the topic, those granted on the namespace included."""
     topic = topic_of(request)
     auth = _auth(await require_namespace(request, topic.namespace_name))
     found = {role: [*actions] for role, actions in (auth.get("namespace_auth") or {}).items()}
@@ -45,21 +47,21 @@ async def of_topic(request: web.Request) -> web.Response:
 
 @routes.post(f"{NAMESPACE}/permissions/{{role}}", access.namespace("GRANT_PERMISSION"), ACTIONS)
 async def grant(request: web.Request) -> None:
-    """Let a role do something; what it may do altogether is what the body says."""
+    """Set the actions that a role may do on the namespace: those of the body, and no others."""
     role, actions = request.match_info["role"], _actions(request)
     await update(request, lambda it: _set_of_namespace(it, role, actions))
 
 
 @routes.delete(f"{NAMESPACE}/permissions/{{role}}", access.namespace("REVOKE_PERMISSION"))
 async def revoke(request: web.Request) -> None:
-    """Let a role do nothing any more."""
+    """Revoke all actions of a role on the namespace."""
     role = request.match_info["role"]
     await update(request, lambda it: _set_of_namespace(it, role, None))
 
 
 @routes.get(f"{NAMESPACE}/permissions/subscription", access.namespace("GET_PERMISSION"))
 async def of_subscriptions(request: web.Request) -> web.Response:
-    """The roles that may consume from each subscription, where not every consumer may."""
+    """The roles that may consume from each subscription that is restricted to certain roles."""
     policies = await require_namespace(request, namespace_of(request))
     return answer(_auth(policies).get("subscription_auth_roles") or {})
 
@@ -70,7 +72,7 @@ async def of_subscriptions(request: web.Request) -> web.Response:
     ROLES,
 )
 async def grant_subscription(request: web.Request) -> None:
-    """Let these roles, and no others, consume from a subscription."""
+    """Restrict a subscription to these roles."""
     subscription, roles = request.match_info["subscription"], body_of(request) or []
     await update(request, lambda it: _set_of_subscription(it, subscription, lambda _: roles))
 
@@ -79,7 +81,7 @@ async def grant_subscription(request: web.Request) -> None:
     f"{NAMESPACE}/permissions/{{subscription}}/{{role}}", access.namespace("REVOKE_PERMISSION")
 )
 async def revoke_subscription(request: web.Request) -> None:
-    """Let a role not consume from a subscription any more."""
+    """Remove a role from those that may consume from a subscription."""
     subscription, role = request.match_info["subscription"], request.match_info["role"]
     await update(
         request,
@@ -103,13 +105,13 @@ def _set_of_subscription(
 
 @routes.post(f"{TOPIC}/permissions/{{role}}", access.TENANT_ADMIN, ACTIONS)
 async def grant_topic(request: web.Request) -> None:
-    """Let a role do something with one topic."""
+    """Set the actions that a role may do on one topic."""
     await _set_of_topic(request, _actions(request))
 
 
 @routes.delete(f"{TOPIC}/permissions/{{role}}", access.TENANT_ADMIN)
 async def revoke_topic(request: web.Request) -> None:
-    """Let a role do nothing more with one topic; 412 if the topic never had grants of its own."""
+    """Revoke all actions of a role on one topic; 412 if the topic has no grants of its own."""
     topic = topic_of(request)
     auth = _auth(await require_namespace(request, topic.namespace_name))
     if str(topic) not in (auth.get("destination_auth") or {}):
@@ -138,7 +140,7 @@ def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> No
 
 
 def _actions(request: web.Request) -> list[str]:
-    """What the body grants, once each and in the order in which Pulsar lists it."""
+    """The actions in the body, each once and in Pulsar's order."""
     wanted = body_of(request) or []
     return [each for each in _ACTIONS if each in wanted]
 
@@ -148,6 +150,6 @@ def _auth(policies: dict[str, Json]) -> dict[str, Json]:
 
 
 def _with(roles: Json, role: str, actions: Json) -> dict[str, Json]:
-    """The roles with this one's actions, or without it."""
+    """The roles with this role's actions replaced, or without the role if ``actions`` is None."""
     others = {name: granted for name, granted in (roles or {}).items() if name != role}
     return others if actions is None else {**others, role: actions}

@@ -1,4 +1,4 @@
-"""The routes by which a policy is read, set and removed, of whatever has policies."""
+"""The routes that read, set and remove a policy, of namespaces and topics alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_a
 
 
 class PolicyHolder(ABC):
-    """What has policies: namespaces, or topics."""
+    """The kind of thing that has policies: namespaces, or topics."""
 
     def __init__(
         self,
@@ -33,26 +33,27 @@ class PolicyHolder(ABC):
         access: AccessRule,
         per_cluster: frozenset[str] = frozenset(),
     ) -> None:
-        """``base``: its path; ``query``: what every request may say; ``access``: what it is asked.
+        """Make the routes' description.
 
-        ``per_cluster``: names of those that are kept as a map from cluster to value; the API speaks
-        of this cluster's.
+        ``base``: the path before the policy's; ``query``: the parameters that every request may
+        have; ``access``: what it requires of its caller. ``per_cluster``: the policies that are
+        stored as a map from cluster to value, of which the API reads and writes this cluster's.
         """
         self.base, self._query, self._access = base, query, access
         self._per_cluster = per_cluster
 
     @abstractmethod
     async def value(self, request: web.Request, name: str) -> Json:
-        """The policy of this name, as a request asks for it; None where it was never set."""
+        """The policy's value that the request asks for; None if it was never set."""
 
     @abstractmethod
     async def update(
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
     ) -> None:
-        """Change its policies in place; 404 if it is not there."""
+        """Change the policies in place; 404 if their namespace or topic does not exist."""
 
     def routes(self, policy: Policy) -> Iterable[route.Route]:
-        """The paths of one policy."""
+        """The routes of one policy: read, set, remove."""
         path = f"{self.base}/{policy.path}"
         reads, writes = policy.reads or self._access, policy.writes or self._access
         yield route.Route("GET", path, self._reader(policy), reads, query=self._query)
@@ -64,7 +65,7 @@ class PolicyHolder(ABC):
         yield route.Route("DELETE", path, self.remover(policy), writes, query=self._query)
 
     def quota_routes(self, member: str) -> Iterable[route.Route]:
-        """The paths of backlog quotas, which are kept by type in one member of the policies."""
+        """The routes of backlog quotas, of which one policy holds several by type."""
         routes, query = route.Routes(), {**BACKLOG_QUOTA_TYPE, **self._query}
 
         @routes.get(f"{self.base}/backlogQuotaMap", self._access, self._query)
@@ -118,7 +119,7 @@ class PolicyHolder(ABC):
         return write
 
     def remover(self, policy: Policy) -> route.Handler:
-        """What removes a policy."""
+        """The handler that removes a policy."""
 
         async def remove(request: web.Request) -> None:
             if policy.name in self._per_cluster:
@@ -143,7 +144,9 @@ class PolicyHolder(ABC):
 def in_place(
     change: Callable[[dict[str, Json]], object],
 ) -> Callable[[dict[str, Json]], dict[str, Json]]:
-    """A change of a copy: it is made again if another request wrote first."""
+    """Turn a change in place into one of a copy, which can be repeated if another request wrote
+    first.
+    """
 
     def changed(policies: dict[str, Json]) -> dict[str, Json]:
         fresh = copy.deepcopy(policies)
@@ -165,12 +168,12 @@ def _given(request: web.Request, policy: Policy) -> Json:
 
 
 def _number(value: Json) -> Json:
-    """A number that may stand in quotes; what is none, as it is."""
+    """The number in a value that may be quoted; any other value as it is."""
     return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
 
 
 def _quota_type(request: web.Request) -> str:
-    """Which of the two quotas a request is about."""
+    """The type of backlog quota that a request is about: by size or by time."""
     kind = request.query.get("backlogQuotaType") or "destination_storage"
     if kind not in ("destination_storage", "message_age"):
         raise precondition_failed(f"backlogQuotaType={kind[:40]!r}: no such type")

@@ -1,4 +1,4 @@
-"""``/admin/v2/resourcegroups``: what groups of namespaces may use, on all brokers together."""
+"""``/admin/v2/resourcegroups``: rate limits that the namespaces of a group share on all brokers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def names(request: web.Request) -> web.Response:
 
 @routes.get(GROUP, access.SUPER_USER)
 async def get(request: web.Request) -> web.Response:
-    """What a resource group allows."""
+    """The limits of a resource group."""
     found = await broker_of(request).policies.resource_group(request.match_info["resourcegroup"])
     if found is None:
         raise not_found("ResourceGroup does not exist")
@@ -44,7 +44,7 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(GROUP, access.SUPER_USER, RESOURCE_GROUP)
 async def put(request: web.Request) -> None:
-    """Make a resource group, or change the values that are given."""
+    """Create a resource group, or change those of its limits that the body holds."""
     given = {name: value for name, value in object_of_body(request).items() if value is not None}
     name = request.match_info["resourcegroup"]
     await (
@@ -56,7 +56,7 @@ async def put(request: web.Request) -> None:
 
 @routes.delete(GROUP, access.SUPER_USER)
 async def delete(request: web.Request) -> None:
-    """Forget a resource group that no namespace is in."""
+    """Remove a resource group that no namespace belongs to."""
     name, policies = request.match_info["resourcegroup"], broker_of(request).policies
     for tenant in await policies.tenants():
         for namespace in await policies.namespaces(tenant):

@@ -1,6 +1,7 @@
-"""``/admin/v2/resource-quotas``: the load that bundles are expected to have before they report any.
+"""``/admin/v2/resource-quotas``: the load that a bundle is assumed to have before any broker
+reports it.
 
-The modular load manager takes a bundle's quota for its averages where it knows nothing else of it.
+The modular load manager takes it for the bundle's averages as long as it has no other data.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.post(BUNDLE, access.SUPER_USER, QUOTA)
 async def put(request: web.Request) -> None:
-    """Set the quota of a bundle: its initial load, if no broker reports it yet."""
+    """Set the quota of a bundle: its assumed load until a broker reports it."""
     bundle, quota = await bundle_of(request), _whole(object_of_body(request))
     await broker_of(request).policies.resource_quota(str(bundle)).replace(quota, create=True)
 
 
 @routes.delete(BUNDLE, access.SUPER_USER)
 async def reset(request: web.Request) -> None:
-    """Forget the quota of a bundle: the default one holds again."""
+    """Remove the quota of a bundle: the default quota applies again."""
     bundle = await bundle_of(request)
     await broker_of(request).policies.resource_quota(str(bundle)).delete(missing_ok=True)
 

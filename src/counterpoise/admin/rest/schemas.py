@@ -37,14 +37,14 @@ routes = route.Routes()
 
 @routes.get(f"{BASE}/schema", access.topic("GET_METADATA"))
 async def latest(request: web.Request) -> web.Response:
-    """The newest version."""
+    """The newest version of the schema."""
     versions = await _versions(request)
     return answer(_schema_json(len(versions) - 1, versions[-1]))
 
 
 @routes.get(f"{BASE}/schema/{{version}}", access.topic("GET_METADATA"))
 async def one(request: web.Request) -> web.Response:
-    """One version, from 0."""
+    """One version of the schema; the first is 0."""
     versions, wanted = await _versions(request), number_of(request, "version")
     if not 0 <= wanted < len(versions):
         raise not_found("Schema not found")
@@ -53,14 +53,14 @@ async def one(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/schemas", access.topic("GET_METADATA"))
 async def every(request: web.Request) -> web.Response:
-    """All versions, the oldest first."""
+    """All versions of the schema, the oldest first."""
     versions = await _versions(request)
     return answer({"getSchemaResponses": [_schema_json(*each) for each in enumerate(versions)]})
 
 
 @routes.post(f"{BASE}/schema", access.topic("PRODUCE"), PAYLOAD)
 async def upload(request: web.Request) -> web.Response:
-    """Register a schema as a producer does; 409 if it and the newest cannot read each other."""
+    """Register a schema as a producer does; 409 if it is incompatible with the newest version."""
     topic = await _topic(request)
     version = await broker_of(request).schemas.put(topic, _schema(request, topic))
     return answer({"version": {"version": int.from_bytes(version)}})
@@ -68,7 +68,7 @@ async def upload(request: web.Request) -> web.Response:
 
 @routes.delete(f"{BASE}/schema", access.TENANT_ADMIN, query=FORCE)
 async def delete(request: web.Request) -> web.Response:
-    """Forget all versions."""
+    """Remove all versions of the schema."""
     topic = await _topic(request)
     versions = await broker_of(request).schemas.versions(topic)
     await broker_of(request).schemas.delete(topic)
@@ -77,7 +77,7 @@ async def delete(request: web.Request) -> web.Response:
 
 @routes.post(f"{BASE}/compatibility", access.TENANT_ADMIN, PAYLOAD)
 async def compatibility(request: web.Request) -> web.Response:
-    """Whether the topic's strategy admits a schema beside its versions."""
+    """Whether the topic's compatibility strategy would accept a schema as its next version."""
     topic = await _topic(request)
     versions = await broker_of(request).schemas.versions(topic)
     wanted = _schema(request, topic)
@@ -88,7 +88,7 @@ async def compatibility(request: web.Request) -> web.Response:
 
 @routes.post(f"{BASE}/version", access.topic("GET_METADATA"), PAYLOAD)
 async def version_of(request: web.Request) -> web.Response:
-    """Which version a schema is; 404 if it was never registered."""
+    """The version number of a schema; 404 if it was never registered."""
     versions, topic = await _versions(request), await _topic(request)
     wanted = _schema(request, topic)
     for number, each in enumerate(versions):

@@ -1,4 +1,4 @@
-"""The subscriptions of a topic: list, create, delete, skip and move."""
+"""The subscriptions of a topic: list, create, delete, skip messages, reset the cursor."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ async def names(request: web.Request) -> web.Response:
 
 @routes.put(SUBSCRIPTION, access.topic("SUBSCRIBE"), START)
 async def create(request: web.Request) -> None:
-    """Make a subscription; the body may hold the message id where it starts (default: the end).
+    """Create a subscription; the body may hold the message id where it starts (default: the end).
 
-    A topic that is not there is made, as for a consumer, where policies let clients create topics.
+    A topic that does not exist is created, as for a consumer, if policies allow automatic creation.
     """
     topic, name = await topic_in_namespace(request), request.match_info["subscription"]
     start, broker = body_of(request), broker_of(request)
@@ -138,7 +138,7 @@ async def skip_all(request: web.Request) -> None:
 
 @routes.post(f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", access.topic("RESET_CURSOR"))
 async def reset_to_time(request: web.Request) -> None:
-    """Go on with the first message published at or after a time (milliseconds)."""
+    """Reset the subscription to the first message published at or after a time (milliseconds)."""
     topic = await topic_in_namespace(request)
     at = number_of(request, "timestamp")
     if await on_partitions(request, topic):
@@ -148,7 +148,7 @@ async def reset_to_time(request: web.Request) -> None:
 
 @routes.post(f"{SUBSCRIPTION}/resetcursor", access.topic("RESET_CURSOR"), MESSAGE_ID)
 async def reset_to_position(request: web.Request) -> None:
-    """Go on with a message id; ``isExcluded`` starts after it."""
+    """Reset the subscription to a message id; with ``isExcluded`` to the message after it."""
     topic, wanted = await topic_in_namespace(request), body_of(request)
     await refuse_partitioned(
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
@@ -159,7 +159,7 @@ async def reset_to_position(request: web.Request) -> None:
 
 
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:
-    """The subscription in the path; 404 without it. Only on the topic's owner."""
+    """The subscription in the path; 404 if it does not exist. Only the topic's owner can answer."""
     await require_topic_owner(request, topic)
     name = request.match_info["subscription"]
     found = (await require_loaded(request, topic)).subscriptions.get(name)
@@ -177,7 +177,9 @@ async def storing_topic(request: web.Request) -> TopicName:
 
 
 async def stored(request: web.Request, topic: TopicName) -> PersistentTopic:
-    """The topic, opened, with what it stores; 404 without it. Only on its owner."""
+    """The topic, opened, with its storage; 404 if it does not exist. Only the topic's owner can
+    answer.
+    """
     await require_topic_owner(request, topic)
     return require_stored(await require_loaded(request, topic))
 
@@ -190,7 +192,9 @@ def require_stored(topic: object) -> PersistentTopic:
 
 
 def _start_of(wanted: Json) -> InitialPosition | None:
-    """Where a new subscription starts; None when the body names a message."""
+    """Where a new subscription starts: the beginning or the end; None if the body holds a
+    message id.
+    """
     if wanted is None or wanted == "latest":
         return InitialPosition.Latest
     if wanted == "earliest":
@@ -203,7 +207,7 @@ def _start_of(wanted: Json) -> InitialPosition | None:
 
 
 async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicName]:
-    """The partitions of a partitioned topic; none of another."""
+    """The partitions of a topic; none if it is not partitioned."""
     found = await broker_of(request).policies.partitioned_topic(topic).get()
     return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
 
@@ -217,9 +221,9 @@ async def refuse_partitioned(request: web.Request, topic: TopicName, why: str) -
 async def on_partitions(
     request: web.Request, topic: TopicName, tail: str = "", body: Json = None
 ) -> bool:
-    """Repeat the request on every partition of a partitioned topic; False when it is none.
+    """Repeat the request on every partition; False if the topic is not partitioned.
 
-    ``tail``: what follows the topic in the path; without it, the subscription and what follows it.
+    ``tail``: the path behind the topic; by default the subscription and what follows it.
     """
     partitions = await partitions_of(request, topic)
     tail = tail or f"subscription/{request.rel_url.raw_path_qs.partition('/subscription/')[2]}"

@@ -1,4 +1,4 @@
-"""``/admin/v2/tenants``: who may have namespaces, and on which clusters."""
+"""``/admin/v2/tenants``: the tenants, their administrators and the clusters that they may use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(TENANT, access.tenant_itself("CREATE_TENANT"), TENANT_INFO)
 async def create(request: web.Request) -> None:
-    """Make a tenant."""
+    """Create a tenant."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
     most = broker_of(request).config.creation_limits.tenants

@@ -1,8 +1,8 @@
-"""The policies of one topic, in its ``TopicPolicies``.
+"""The policies of one topic, stored in its ``TopicPolicies``.
 
-``/admin/v2/persistent/{tenant}/{namespace}/{topic}/…``; ``applied=true`` answers what holds, the
-namespace's policy and the broker's settings included. The dispatch rate of one subscription is kept
-there too, and comes before those of all subscriptions.
+``/admin/v2/persistent/{tenant}/{namespace}/{topic}/…``. With ``applied=true`` the answer is the
+value in force, which may come from the namespace or the broker's settings. A subscription's own
+dispatch rate is stored there, too, and overrides the topic's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_SUBSCRIPTIONS = "subscriptionPolicies"
 
 
 class _Topics(PolicyHolder):
-    """Topics, with the policies of each."""
+    """Reads and changes the policies of topics."""
 
     async def value(self, request: web.Request, name: str) -> Json:
         topic, broker = await topic_with_policies(request), broker_of(request)
@@ -100,7 +100,9 @@ async def remove_subscription_rate(request: web.Request) -> None:
 
 
 async def topic_with_policies(request: web.Request) -> TopicName:
-    """The topic, which must be there and be no partition: a partition has its whole's policies."""
+    """The topic in the path; it has to exist, and must be no partition, since partitions have
+    the policies of their topic.
+    """
     topic = topic_of(request)
     if topic.partition_index >= 0:
         raise precondition_failed("Not allowed to set/get topic policy for a partition")

@@ -1,4 +1,4 @@
-"""What people note of topics and subscriptions: their properties, which brokers only keep."""
+"""The properties of topics and subscriptions: texts by name that brokers store and do not read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ routes = route.Routes()
 
 @routes.get(PATH, access.topic("GET_METADATA"), AUTHORITATIVE)
 async def get(request: web.Request) -> web.Response:
-    """What was noted of a topic."""
+    """The properties of a topic."""
     topic = await topic_in_namespace(request)
     policies = broker_of(request).policies
     partitioned = await policies.partitioned_topic(topic).get()
@@ -38,14 +38,14 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(PATH, access.topic("UPDATE_METADATA"), PROPERTIES, AUTHORITATIVE)
 async def update(request: web.Request) -> None:
-    """Note more of a topic; what has another name stays."""
+    """Add properties to a topic, and replace those of the same name; others stay."""
     properties = body_of(request) or {}
     await _change(request, lambda now: {**now, **properties})
 
 
 @routes.delete(PATH, access.topic("DELETE_METADATA"), query={"key": text(), **AUTHORITATIVE})
 async def remove(request: web.Request) -> None:
-    """Forget what was noted under a name, or without one everything."""
+    """Remove a topic's property; without a name, all of them."""
     key = request.query.get("key")
     await _change(
         request,
@@ -55,14 +55,14 @@ async def remove(request: web.Request) -> None:
 
 @routes.get(f"{SUBSCRIPTION}/properties", access.topic("CONSUME"), AUTHORITATIVE)
 async def of_subscription(request: web.Request) -> web.Response:
-    """What was noted of a subscription."""
+    """The properties of a subscription."""
     found = await require_subscription(request, await topic_in_namespace(request))
     return answer(dict(found.properties))
 
 
 @routes.put(f"{SUBSCRIPTION}/properties", access.topic("SUBSCRIBE"), PROPERTIES, AUTHORITATIVE)
 async def set_of_subscription(request: web.Request) -> None:
-    """Note this of a subscription, and nothing that was noted before."""
+    """Replace all properties of a subscription."""
     topic, properties = await topic_in_namespace(request), body_of(request) or {}
     if not await on_partitions(request, topic, body=properties):
         (await require_subscription(request, topic)).note(properties)

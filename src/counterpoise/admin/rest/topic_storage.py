@@ -1,4 +1,4 @@
-"""What a topic stores: how much is left of it from a point on, what becomes of it, and its end."""
+"""The storage of a topic: its ledgers, its backlog's size, trimming, compaction, termination."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ routes = route.Routes()
 
 @routes.get(f"{TOPIC}/internal-info", access.topic("GET_STATS"), AUTHORITATIVE)
 async def internal_info(request: web.Request) -> web.StreamResponse:
-    """``ManagedLedgerInfo``: a topic's ledgers, and how far each subscription has come."""
+    """``ManagedLedgerInfo``: a topic's ledgers, and the position of each subscription."""
     topic = await stored(request, await storing_topic(request))
     record = await broker_of(request).policies.topic_record(topic.name)
     properties = record.properties if record is not None else {}
@@ -44,7 +44,7 @@ async def internal_info(request: web.Request) -> web.StreamResponse:
 
 @routes.put(f"{TOPIC}/backlogSize", access.topic("GET_BACKLOG_SIZE"), POSITION, AUTHORITATIVE)
 async def backlog_size(request: web.Request) -> web.Response:
-    """Bytes that are stored behind a message id; without one, all that is stored."""
+    """Bytes stored after a message id; without one, all that is stored."""
     log, position = (await stored(request, await storing_topic(request))).log, body_of(request)
     begin = log.begin
     if position is not None and int(position["ledgerId"]) >= 0:
@@ -56,7 +56,7 @@ async def backlog_size(request: web.Request) -> web.Response:
 
 @routes.post(f"{SUBSCRIPTION}/analyzeBacklog", access.topic("CONSUME"), POSITION, AUTHORITATIVE)
 async def analyze(request: web.Request) -> web.Response:
-    """How many entries and messages a subscription has before it."""
+    """The number of entries and messages in a subscription's backlog."""
     topic = await storing_topic(request)
     why = "Analyze backlog on a partitioned topic is not allowed, please try do it on specific "
     await refuse_partitioned(request, topic, f"{why}topic partition")
@@ -81,7 +81,7 @@ async def analyze(request: web.Request) -> web.Response:
 
 @routes.post(f"{TOPIC}/trim", access.topic("TRIM_TOPIC"), query=AUTHORITATIVE)
 async def trim(request: web.Request) -> None:
-    """Delete what every subscription is done with, now instead of before long."""
+    """Delete the messages that every subscription has acknowledged now, not at the next check."""
     topic = await storing_topic(request)
     if not await on_partitions(request, topic, "trim"):
         await (await stored(request, topic)).trim()
@@ -89,7 +89,7 @@ async def trim(request: web.Request) -> None:
 
 @routes.put(f"{TOPIC}/compaction", access.topic("COMPACT"), query=AUTHORITATIVE)
 async def compact(request: web.Request) -> None:
-    """Begin to compact a topic; 409 while a compaction of it runs."""
+    """Start compacting a topic; 409 while it is being compacted."""
     topic = await storing_topic(request)
     if await on_partitions(request, topic, "compaction"):
         return
@@ -102,14 +102,14 @@ async def compact(request: web.Request) -> None:
 
 @routes.get(f"{TOPIC}/compaction", access.topic("COMPACT"), AUTHORITATIVE)
 async def compaction_status(request: web.Request) -> web.Response:
-    """``LongRunningProcessStatus``: of the last compaction since the topic was loaded."""
+    """``LongRunningProcessStatus`` of the last compaction since the topic was loaded."""
     compaction = (await stored(request, await storing_topic(request))).compaction
     return answer({"status": compaction.status, "lastError": compaction.last_error})
 
 
 @routes.post(f"{TOPIC}/terminate", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate(request: web.Request) -> web.Response:
-    """Let nothing more be published, ever; the id of the last message."""
+    """Terminate a topic: nothing can be published any more. Answers with the last message's id."""
     topic = await storing_topic(request)
     await refuse_partitioned(request, topic, "Termination of a partitioned topic is not allowed")
     await require_topic_owner(request, topic)
@@ -119,7 +119,9 @@ async def terminate(request: web.Request) -> web.Response:
 
 @routes.post(f"{TOPIC}/terminate/partitions", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate_all(request: web.Request) -> web.Response:
-    """Likewise for each partition; the ids of their last messages, by the partition's number."""
+    """Terminate each partition; answers with the ids of their last messages, by the partition's
+    number.
+    """
     topic = await storing_topic(request)
     partitions = await partitions_of(request, topic)
     if not partitions:

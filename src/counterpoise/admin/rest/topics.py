@@ -1,4 +1,4 @@
-"""``/admin/v2/{persistent|non-persistent}``: topics, one by one and as lists."""
+"""``/admin/v2/{persistent|non-persistent}``: topics: list, create, delete, unload, statistics."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ routes = route.Routes()
     IN_NAMESPACE, access.namespace("GET_TOPICS"), {"bundle": text(), "includeSystemTopic": FLAG}
 )
 async def names(request: web.Request) -> web.Response:
-    """The topics of a namespace, or with ``bundle=0x…_0x…`` of one bundle; partitions by name."""
+    """The topics of a namespace, or with ``bundle=0x…_0x…`` of one bundle; each partition is
+    listed as a topic.
+    """
     namespace, domain = namespace_of(request), request.match_info["domain"]
     await require_namespace(request, namespace)
     broker = broker_of(request)
@@ -75,7 +77,7 @@ async def names(request: web.Request) -> web.Response:
 
 @routes.put(TOPIC, access.namespace("CREATE_TOPIC"), PROPERTIES, AUTHORITATIVE)
 async def create(request: web.Request) -> None:
-    """Make a topic without partitions."""
+    """Create a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
     if await broker.policies.namespace(topic.namespace_name) is None:
         raise not_found("Namespace not found")
@@ -96,7 +98,9 @@ async def create(request: web.Request) -> None:
 
 
 async def require_room(request: web.Request, topic: TopicName, count: int) -> None:
-    """Return if the namespace of a topic may have so many more; 412 otherwise."""
+    """Return if the namespace may have so many more topics (``maxTopicsPerNamespace``); 412
+    otherwise.
+    """
     try:
         await broker_of(request).catalog.admit_topics(topic.namespace_name, count)
     except BrokerError as error:
@@ -105,7 +109,7 @@ async def require_room(request: web.Request, topic: TopicName, count: int) -> No
 
 @routes.delete(TOPIC, access.namespace("DELETE_TOPIC"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
-    """Remove a topic; clients and subscriptions refuse it unless ``force=true``."""
+    """Delete a topic; 412 while it has clients or subscriptions, unless ``force=true``."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
     if await broker.policies.partitioned_topic(topic).get() is not None:
         raise conflict(
@@ -127,7 +131,7 @@ async def delete(request: web.Request) -> None:
 
 @routes.put(f"{TOPIC}/unload", access.topic("UNLOAD"))
 async def unload(request: web.Request) -> None:
-    """Close a topic here; its clients reconnect and open it again."""
+    """Close a topic on this broker; its clients reconnect, and so open it again."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
     partitioned = await broker.policies.partitioned_topic(topic).get()
     if partitioned is not None:
@@ -141,7 +145,7 @@ async def unload(request: web.Request) -> None:
 
 @routes.get(f"{TOPIC}/stats", access.topic("GET_STATS"), STATS)
 async def stats(request: web.Request) -> web.StreamResponse:
-    """What passes through a topic, its producers, subscriptions and consumers."""
+    """The statistics of a topic, its producers, subscriptions and consumers."""
     topic = await topic_in_namespace(request)
     await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
@@ -158,7 +162,9 @@ async def stats(request: web.Request) -> web.StreamResponse:
 async def _answer(
     request: web.Request, topic: Topic, figures: Callable[[], Awaitable[Json]]
 ) -> web.StreamResponse:
-    """The figures of a topic; of a large one, which take megabytes, for all who ask at once."""
+    """The statistics of a topic. Those of a large topic are megabytes, so requests that come at
+    the same time share one answer.
+    """
 
     async def written() -> Packed:
         return await encoded(await figures())
@@ -180,7 +186,7 @@ async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
 
 
 async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
-    """Add when the oldest messages that some subscription has not acknowledged were published."""
+    """Add the publish time of the oldest message that some subscription has not acknowledged."""
     oldest, turns = [], WorkBudget(IN_A_TURN)
     for name, subscription in list(topic.subscriptions.items()):
         if name not in found["subscriptions"]:
@@ -203,7 +209,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{TOPIC}/lastMessageId", access.topic("PEEK_MESSAGES"))
 async def last_message_id(request: web.Request) -> web.Response:
-    """The id of the last stored message; -1:-1 when there is none."""
+    """The id of the last stored message; -1:-1 if there is none."""
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
         raise not_allowed(
@@ -223,14 +229,16 @@ async def last_message_id(request: web.Request) -> web.Response:
 
 
 async def topic_in_namespace(request: web.Request) -> TopicName:
-    """The topic in the path; 404 unless its namespace is there."""
+    """The topic in the path; 404 if its namespace does not exist."""
     topic = topic_of(request)
     await require_namespace(request, topic.namespace_name)
     return topic
 
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
-    """The topic, opened if it exists; 404 otherwise. Only on its owner."""
+    """The topic in the path, opened; 404 if it does not exist. Only the topic's owner can
+    answer.
+    """
     broker = broker_of(request)
     if topic not in broker.topics.loaded:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)
@@ -240,7 +248,7 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
 
 
 def path_of(topic: TopicName) -> str:
-    """The path of a topic's resource, encoded."""
+    """The URL path of a topic's resource, percent-encoded."""
     return f"/admin/v2/{topic.rest_path}"
 
 
@@ -252,7 +260,9 @@ async def _is_known_partition(request: web.Request, topic: TopicName) -> bool:
 
 
 async def _non_persistent(request: web.Request) -> list[TopicName]:
-    """Non-persistent topics are known to their owners only, so every broker is asked."""
+    """The non-persistent topics of a namespace: only their owners know them, so every broker is
+    asked.
+    """
     namespace, broker = namespace_of(request), broker_of(request)
     found: set[TopicName] = set()
     if flag(request, "local"):

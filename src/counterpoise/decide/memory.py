@@ -25,7 +25,9 @@ NO_MEMORY: Final = NoMemory()
 
 
 class ReadableMemory(Memory, Protocol):
-    """A memory whose class reads its JSON; without arguments it is that before the first call."""
+    """A memory whose class can read its JSON; made without arguments, it is the memory before
+    the first call.
+    """
 
     @classmethod
     def from_json(cls, value: object, path: str = "") -> Self:
@@ -36,12 +38,14 @@ M = TypeVar("M", bound=ReadableMemory)
 
 
 class Remembering(Generic[M]):
-    """What a strategy answers about its memory: inherit it, and name the class of the memory."""
+    """The memory methods of a strategy that has a memory: inherit it, and name the memory's
+    class.
+    """
 
     remembers: type[M]
 
     def initial_memory(self) -> M:
-        """What it remembers before the first call: nothing."""
+        """The empty memory, before the first call."""
         return self.remembers()
 
     def memory_from_json(self, value: Any) -> M:
@@ -49,24 +53,26 @@ class Remembering(Generic[M]):
         return self.remembers.from_json(value, "memory")
 
     def forget(self, memory: M, active: Collection[str]) -> M:
-        """Nothing: most of Pulsar's classes keep what they know of brokers that left."""
+        """The memory unchanged: most of Pulsar's classes keep what they know of brokers that
+        left.
+        """
         del active
         return memory
 
 
 class Memoryless:
-    """What a strategy that remembers nothing answers about its memory: inherit it."""
+    """The memory methods of a strategy without a memory: inherit it."""
 
     def initial_memory(self) -> NoMemory:
-        """It remembers nothing."""
+        """An empty memory."""
         return NO_MEMORY
 
     def memory_from_json(self, value: Any) -> NoMemory:
-        """It remembers nothing."""
+        """An empty memory, whatever the JSON is."""
         del value
         return NO_MEMORY
 
     def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
-        """It remembers nothing."""
+        """The empty memory unchanged."""
         del active
         return memory

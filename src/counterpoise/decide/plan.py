@@ -1,4 +1,4 @@
-"""What a strategy answers: decisions, reasons for the ones not taken, and what it remembers."""
+"""The result of a strategy: its decisions, the reasons against others, and its memory."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ M = TypeVar("M")
 
 
 class DecisionKind(StrEnum):
-    """What is to be done with a bundle."""
+    """The kinds of actions on a bundle: unload, transfer, split."""
 
     UNLOAD = "unload"
     """Taken from its broker; placement finds it another one."""
@@ -27,11 +27,11 @@ NO_FIGURES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Decision(NamedTuple):
-    """One thing to do with one bundle, and why.
+    """One action on one bundle, and the reason for it.
 
-    ``reason`` is a short label for metrics; ``figures`` are the numbers it rests on, ``template``
-    the sentence they fill (see :attr:`sentence`). A named tuple, like `Rejection`, because a plan
-    for a large cluster makes thousands and a frozen dataclass takes four times as long to make.
+    ``reason`` is a short label for metrics. ``figures`` are the numbers behind it, and ``template``
+    is the sentence that they fill (:attr:`sentence`). A named tuple like `Rejection`, because a
+    plan for a large cluster has thousands, and a frozen dataclass takes four times as long to make.
     """
 
     kind: DecisionKind
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Why, for a person."""
+        """The reason as a sentence."""
         return sentence(
             self.template,
             {
@@ -71,10 +71,10 @@ class Decision(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """Why nothing was done with a broker, a bundle or the whole cluster.
+    """The reason why a broker, a bundle or the whole cluster is left as it is.
 
-    ``rule`` is a short label; ``value`` was held against ``limit``, and ``setting`` is the option
-    (Pulsar's name) that moves the limit, or an empty string when no option does.
+    ``rule`` is a short label. ``value`` was compared with ``limit``; ``setting`` is the option
+    (Pulsar's name) that sets the limit, or empty if none does.
     """
 
     subject: str
@@ -88,7 +88,7 @@ class Rejection(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Why, for a person; a value and its limit that differ are not written alike."""
+        """The reason as a sentence, in which a value and a different limit never look the same."""
         return sentence(
             _distinguishing(self.template, self.value, self.limit),
             {
@@ -113,10 +113,10 @@ class Rejection(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Why something is left as it is, as far as that is the same each time.
+    """A rule by which something is left as it is; `refuses` makes its rejections.
 
-    ``name`` is a short label, ``template`` what is said, and ``setting`` the option that moves the
-    limit, empty when none does.
+    ``name`` is a short label, ``template`` the sentence, and ``setting`` the option that sets the
+    limit, empty if none does.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Rule(NamedTuple):
         limit: float | None = None,
         **figures: object,
     ) -> Rejection:
-        """The rejection of something by this rule."""
+        """The rejection of one subject by this rule."""
         return Rejection(
             subject, self.name, value, limit, self.setting, self.template, figures or NO_FIGURES
         )
@@ -142,7 +142,7 @@ _DECIMALS_MOST = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyPlan(Generic[M]):
-    """A strategy's answer, with the memory to hand it next time."""
+    """The result of a strategy, with the memory to give it at its next call."""
 
     decisions: tuple[Decision, ...]
     rejections: tuple[Rejection, ...]
@@ -151,7 +151,7 @@ class StrategyPlan(Generic[M]):
     """What the strategy found about the cluster as a whole, for metrics."""
 
     def to_json(self) -> dict[str, Any]:
-        """Decisions and rejections as the command line writes them; the memory is not in it."""
+        """The decisions and rejections as the command line writes them, without the memory."""
         return {
             "decisions": [decision.to_json() for decision in self.decisions],
             "rejections": [rejection.to_json() for rejection in self.rejections],

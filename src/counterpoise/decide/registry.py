@@ -1,4 +1,4 @@
-"""Strategies of one sort by name: Pulsar's, ours, and an operator's own as ``module:Class``."""
+"""Strategies by name: Pulsar's, Counterpoise's, and an operator's own as ``module:Class``."""
 
 import dataclasses
 import importlib
@@ -9,7 +9,7 @@ from counterpoise.names.options import ConfigError
 
 
 class Registered(Protocol):
-    """What all strategies have, whatever they decide."""
+    """What every strategy has in common: a name and options."""
 
     @property
     def name(self) -> str:
@@ -24,16 +24,18 @@ S = TypeVar("S", bound=Registered)
 
 
 class Registry(Mapping[str, S], Generic[S]):
-    """The built-in strategies by short name; `find` knows more names than these.
+    """The built-in strategies by short name; `find` also loads others.
 
-    A strategy that stands here is known to the command line, to `broker.conf` and to `--set` with
-    all its settings.
+    A strategy in the registry is known, with all its settings, to the command line, to
+    `broker.conf` and to `--set`.
     """
 
     def __init__(self, setting: str, contract: type[Any], strategies: Mapping[str, S]) -> None:
-        """``strategies`` by the name of Pulsar's class; one of our own by its short name.
+        """Make it of ``strategies`` by the name of Pulsar's class, or by the short name where
+        Pulsar has none.
 
-        ``setting`` is the option that names one, ``contract`` a runtime-checkable protocol.
+        ``setting`` is the option that names one; ``contract`` is a runtime-checkable protocol that
+        each has to satisfy.
         """
         self._setting = setting
         self._contract = contract
@@ -51,11 +53,11 @@ class Registry(Mapping[str, S], Generic[S]):
 
     @property
     def options(self) -> tuple[type[Any], ...]:
-        """The settings of all of them, each class once."""
+        """The options classes of all strategies, each once."""
         return tuple(dict.fromkeys(made.options for made in self.values()))
 
     def built_in(self, name: str) -> S:
-        """The strategy of that short name or Java class; raises `ConfigError`."""
+        """The strategy with this short name or Java class name; raises `ConfigError`."""
         made = self._by_name.get(name) or self._by_class.get(name)
         if made is None:
             known = ", ".join(self)
@@ -63,7 +65,9 @@ class Registry(Mapping[str, S], Generic[S]):
         return made
 
     def find(self, name: str) -> S:
-        """The same, and `module:Class` of one's own; raises `ConfigError`."""
+        """The strategy with this name, which may be `module:Class` of one's own; raises
+        `ConfigError`.
+        """
         module, mark, attribute = name.partition(":")
         if not mark:
             try:

@@ -1,4 +1,4 @@
-"""Sentences of decisions and rejections: templates filled with figures, whatever these are."""
+"""The sentences of decisions and rejections: templates filled with figures."""
 
 import math
 import string
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class _Formatter(string.Formatter):
-    """`str.format`, for figures that may be no numbers: those are said in words."""
+    """`str.format` for figures that may be NaN or infinite, which it writes as words."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return _said(value, format_spec)
@@ -18,7 +18,7 @@ _FORMATTER = _Formatter()
 
 
 def sentence(template: str, figures: Mapping[str, Any]) -> str:
-    """The template with its figures; raises KeyError for one that is not there."""
+    """Fill a template with figures; raises KeyError for a figure that is missing."""
     parts = _parts(template)
     if parts is None:
         return _FORMATTER.vformat(template, (), figures)
@@ -32,9 +32,10 @@ def sentence(template: str, figures: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=256)
 def _parts(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
-    """A template's literals, each with the figure behind it; None where it has more than names.
+    """The literal texts of a template, each with the name of the figure after it; None if a field
+    has more than a name.
 
-    A large round says tens of thousands of sentences by a handful of templates.
+    It is cached: a large round fills a handful of templates tens of thousands of times.
     """
     parts = []
     for literal, name, spec, conversion in _FORMATTER.parse(template):

@@ -1,4 +1,4 @@
-"""How much each resource counts when a broker's usage becomes one number."""
+"""The weight of each resource in a broker's usage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True)
 class ResourceWeights:
-    """Weight of each resource; 0 leaves it out. Usage is the greatest weighted percentage.
+    """The weight of each resource; 0 leaves it out. A broker's usage is its largest weighted
+    percentage.
 
-    Heap memory counts only under the extensible manager. The two bandwidth weights exist in two
-    spellings; read `inbound` and `outbound`, which settle them as Pulsar does.
+    Heap memory counts only under the extensible manager. Both bandwidth weights have two spellings
+    in Pulsar; `inbound` and `outbound` choose between them as Pulsar does.
     """
 
     cpu: float = option(1.0, "loadBalancerCPUResourceWeight", low=0.0, dynamic=True)

@@ -26,7 +26,9 @@ _SERVED_ALIKE = Rule(
 
 
 def same_group(left: str | None, right: str | None) -> bool:
-    """Whether two namespaces are in one group: both named, equal but for case."""
+    """Whether two namespaces are in the same anti-affinity group; upper and lower case are not
+    distinguished.
+    """
     if left is None or right is None or not left.strip() or not right.strip():
         return False
     return left.lower() == right.lower()
@@ -39,7 +41,7 @@ def namespaces_in_group(
 ) -> dict[str, int]:
     """How many *namespaces* of a group each broker serves, as the modular manager counts.
 
-    Brokers with none are absent.
+    Brokers that serve none are absent.
     """
     counts: Counter[str] = Counter()
     for broker, namespaces in namespaces_on.items():
@@ -52,8 +54,8 @@ def bundles_in_group(
 ) -> dict[str, int]:
     """How many *bundles* of a group each broker owns, as the extensible manager counts.
 
-    ``held`` is, by broker, how many bundles of each namespace it has. Brokers with none of the
-    group are absent.
+    ``held`` is the number of bundles by broker and namespace. Brokers without bundles of the group
+    are absent from the result.
     """
     counts = {
         broker: sum(n for name, n in namespaces.items() if same_group(group_of.get(name), group))

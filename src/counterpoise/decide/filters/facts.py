@@ -1,4 +1,4 @@
-"""What the filters know of a broker besides its load."""
+"""The facts about a broker that filters read besides its load."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """One broker's own words, from its load report or registration, and what it was just given."""
+    """What one broker says in its load report or registration, and which bundles were just
+    assigned to it.
+    """
 
     load_manager_class: str | None = None
     version: str | None = None

@@ -1,4 +1,6 @@
-"""Namespace isolation policies: which brokers a namespace may use, and which it must share."""
+"""Namespace isolation policies: which brokers a namespace may use, and which brokers are
+reserved for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that say which brokers may have a bundle at all."""
+"""The settings of the placement filters."""
 
 from __future__ import annotations
 

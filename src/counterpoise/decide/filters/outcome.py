@@ -1,4 +1,4 @@
-"""What a filter answers: who stays, who goes, and why."""
+"""The result of a filter: which brokers stay, which are removed, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from counterpoise.decide.plan import Rejection
 
 
 class FilterStatus(StrEnum):
-    """What a filter did."""
+    """Whether a filter removed brokers, left all, or could not be applied."""
 
     APPLIED = "applied"
     """It held every broker against its rule."""
@@ -24,7 +24,8 @@ class FilterStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterOutcome:
-    """The brokers one filter leaves, in the order given, and a reason for each that it takes.
+    """The brokers that one filter leaves, in the order given, and a reason for each that it
+    removes.
 
     ``reason`` is one sentence about the filter itself.
     """
@@ -39,14 +40,16 @@ class FilterOutcome:
 def unchanged(
     name: str, status: FilterStatus, brokers: Sequence[str], reason: str
 ) -> FilterOutcome:
-    """An outcome that leaves everybody."""
+    """An outcome that leaves every broker."""
     return FilterOutcome(name, status, tuple(brokers), (), reason)
 
 
 def applied(
     name: str, brokers: Sequence[str], judge: Callable[[str], Rejection | None], reason: str
 ) -> FilterOutcome:
-    """Hold each broker against a rule; ``judge`` gives None for one that stays."""
+    """Apply a rule to each broker; ``judge`` returns the reason for removing it, or None to keep
+    it.
+    """
     kept: list[str] = []
     dropped: list[Rejection] = []
     for broker in brokers:

@@ -1,4 +1,4 @@
-"""The filters that hold one fact about each broker against one limit."""
+"""The filters that compare one fact about each broker with one limit."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _too_many(broker: str, topics: int, limit: int, how: str) -> Rejection:
 def same_load_manager(
     brokers: Sequence[str], facts: Mapping[str, BrokerFacts], wanted: str
 ) -> FilterOutcome:
-    """Keep brokers that run our own load manager; one that has said nothing stays.
+    """Keep brokers that run the same load manager as this one; one that has not said which is kept.
 
     Parity: both managers' ``BrokerLoadManagerClassFilter`` of 4.0.7.
     """
@@ -83,10 +83,11 @@ def same_load_manager(
 def fewest_of_namespace(
     brokers: Sequence[str], counts: Mapping[str, int], *, enabled: bool = True
 ) -> FilterOutcome:
-    """Keep the brokers with the fewest bundles of this namespace; absent from ``counts`` is none.
+    """Keep the brokers with the fewest bundles of this namespace; a broker absent from ``counts``
+    has none.
 
-    Parity: ``LoadManagerShared.removeMostServicingBrokersForNamespace`` of 4.0.7. On by default,
-    it decides before any load is looked at.
+    Parity: ``LoadManagerShared.removeMostServicingBrokersForNamespace`` of 4.0.7. It is on by
+    default, and is applied before any load is compared.
     """
     name = _MORE_BUNDLES.name
     if not enabled:
@@ -103,7 +104,7 @@ def fewest_of_namespace(
 
 
 def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOutcome:
-    """Keep the brokers that are not being emptied."""
+    """Keep the brokers that are not being drained."""
     if not draining:
         return unchanged("draining", FilterStatus.OFF, brokers, "no broker is being emptied")
 
@@ -114,7 +115,7 @@ def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOut
 
 
 def not_barred(brokers: Sequence[str], barred: Mapping[str, str]) -> FilterOutcome:
-    """Keep the brokers that may have this bundle; the others come with the reason why not."""
+    """Keep the brokers that may have this bundle; ``barred`` has the reasons why others may not."""
     if not barred:
         return unchanged("barred", FilterStatus.OFF, brokers, "no broker is barred")
 

@@ -1,4 +1,6 @@
-"""``LeastResourceUsageWithWeight``: brokers clearly below the average usage, remembered or not."""
+"""``LeastResourceUsageWithWeight``: chooses among the brokers whose usage is clearly below the
+average.
+"""
 
 from __future__ import annotations
 

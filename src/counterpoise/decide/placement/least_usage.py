@@ -1,4 +1,4 @@
-"""``LeastUsage``: one of our own, for rounds that move several bundles."""
+"""``LeastUsage``: a placement strategy of Counterpoise, for rounds that move several bundles."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class LeastUsage(Memoryless):
 
 
 def _choice(rows: Indices, view: ClusterView, options: PlacementOptions) -> tuple[int, Floats]:
-    """The best of these brokers, and everybody's usage: the same for all bundles."""
+    """The best of these brokers, and the usage of all; computed once for all bundles of a round."""
     every = _of_hosts(view, view.weighted_usage(options.weights.modular))
     return _best(rows, view, every), every
 
@@ -81,7 +81,7 @@ def _best(rows: Indices, view: ClusterView, every: Floats) -> int:
 
 
 def _why(view: ClusterView, best: int, usage: float) -> str:
-    """What spoke for a broker; among brokers of one host it is not their usage."""
+    """Why a broker was chosen: its usage or, among brokers of one host, its traffic."""
     which, _ = _hosts(view.brokers)
     name = view.brokers[best]
     if np.count_nonzero(which == which[best]) > 1:
@@ -95,7 +95,9 @@ def _why(view: ClusterView, best: int, usage: float) -> str:
 
 
 def _refused(view: ClusterView, bundle: str, target: int, usage: Floats) -> Rejection | None:
-    """Why the move would not make the hottest cooler; None when it would, or no broker has it."""
+    """Why the move would leave the destination as hot as the source; None if it would not, or
+    the bundle has no owner.
+    """
     row = view.bundle_index(bundle)
     source = None if row is None else view.first_reporter(row)
     if row is None or source is None:
@@ -120,13 +122,15 @@ def _host(broker: str) -> str:
 
 @lru_cache(maxsize=4)
 def _hosts(brokers: tuple[str, ...]) -> tuple[Indices, int]:
-    """The number of each broker's host, and of all hosts; a round asks for every bundle."""
+    """The number of each broker's host, and of all hosts; computed once for all bundles of a
+    round.
+    """
     hosts, which = np.unique([_host(name) for name in brokers], return_inverse=True)
     return which, len(hosts)
 
 
 def _of_hosts(view: ClusterView, usage: Floats) -> Floats:
-    """Each broker's usage, or that of the busiest broker of its host where several share one."""
+    """The usage of each broker or, where brokers share a host, of the busiest of them."""
     which, hosts = _hosts(view.brokers)
     if hosts == len(which):
         return usage

@@ -1,4 +1,4 @@
-"""The placement of what is meant for one broker: that one, if it may have the bundle."""
+"""The placement of a bundle whose destination is given: that broker, if it may have the bundle."""
 
 from collections.abc import Sequence
 from random import Random
@@ -11,7 +11,9 @@ from counterpoise.load.view import ClusterView
 
 
 class Only(Memoryless):
-    """One broker, or none; `why` it is meant for that one is the placement's reason."""
+    """Places a bundle on one given broker or nowhere; `why` is the reason that the placement
+    states.
+    """
 
     name = "Only"
     options = PlacementOptions
@@ -29,7 +31,9 @@ class Only(Memoryless):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[Any]:
-        """The broker, or none; whatever another strategy remembers is left as it is."""
+        """Choose the given broker if it is a candidate; the memory of other strategies is left
+        unchanged.
+        """
         if self._broker not in candidates:
             return no_candidate(memory)
         return Placement(self._broker, (self._broker,), "only", self._why, memory)

@@ -1,4 +1,4 @@
-"""Settings that say which broker gets a bundle."""
+"""The settings of the placement strategies."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class PlannedTargets(JsonMapping):
-    """Broker by `load_key` of the bundle: what was planned, and what was picked since."""
+    """The destinations that were planned or chosen, by `load_key` of the bundle."""
 
     targets: Mapping[str, str] = field(default_factory=dict)
 
@@ -25,11 +25,12 @@ _UNSEEN_SAMPLES = [10, 0, 1000, 0]
 
 
 def load_key(view: ClusterView, bundle: str) -> str:
-    """What a bundle is remembered by: its averages, their samples and its topics, not its name.
+    """The key by which a bundle is remembered: its averages, their samples and its topics, not its
+    name.
 
     Quirk kept from ``AvgShedder`` of 4.0.7, whose map is keyed by the ``BundleData`` itself: a
-    bundle whose averages changed since is not found again, and bundles with the same averages
-    (such as all that no broker has reported yet) share one entry.
+    bundle whose averages have changed is not found again, and bundles with the same averages (such
+    as all that no broker has reported yet) share one entry.
     """
     row = view.bundle_index(bundle)
     if row is None:

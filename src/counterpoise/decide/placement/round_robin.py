@@ -1,4 +1,4 @@
-"""``RoundRobinBrokerSelector``: one after the other, whatever they carry."""
+"""``RoundRobinBrokerSelector``: chooses brokers in turn, whatever their load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from counterpoise.names.options import INT32_MAX
 
 @dataclass(frozen=True, slots=True)
 class RotationMemory(JsonObject):
-    """Whose turn it is: a running count, and the brokers it counts through."""
+    """Which broker is next: a running count, and the brokers it counts through."""
 
     count: int = 0
     order: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class RoundRobinBrokerSelector(Remembering[RotationMemory]):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[RotationMemory]:
-        """Choose whose turn it is; an empty list costs no turn."""
+        """Choose the next broker in turn; an empty list of candidates uses no turn."""
         asked = tuple(candidates)
         if not asked:
             return no_candidate(memory)

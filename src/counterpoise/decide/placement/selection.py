@@ -1,4 +1,4 @@
-"""From all brokers to one: the filters in Pulsar's order, then a placement strategy."""
+"""Selects a broker for a bundle: the filters in Pulsar's order, then a placement strategy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a bundle's placement depends on besides load, as the deciding broker knows it."""
+    """Everything besides load that the placement of a bundle depends on, as the deciding broker
+    knows it.
+    """
 
     brokers: Sequence[str]
     """Every available broker, once each, in any order that is the same each time."""
@@ -58,7 +60,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[M]):
-    """The broker chosen, and every step that led there."""
+    """The chosen broker, and the outcome of every filter before it."""
 
     placement: Placement[M]
     outcomes: tuple[FilterOutcome, ...]
@@ -67,13 +69,13 @@ class Selection(Generic[M]):
 
     @property
     def broker(self) -> str | None:
-        """The broker chosen, None when there is none."""
+        """The chosen broker; None if there is none."""
         return self.placement.broker
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The brokers that the filters leave for a bundle of some namespace."""
+    """The brokers that pass the filters for the bundles of a namespace."""
 
     left: Sequence[str]
     """The candidates."""
@@ -85,7 +87,9 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Chooser(Generic[M]):
-    """A placement strategy with all it needs but the bundle and the candidates."""
+    """A placement strategy with its memory, options and view: all that it needs except the
+    bundle and the candidates.
+    """
 
     strategy: PlacementStrategy[M, PlacementOptions]
     view: ClusterView
@@ -93,7 +97,7 @@ class Chooser(Generic[M]):
     rng: Random | None = None
 
     def place(self, bundle: str, candidates: Sequence[str], memory: M) -> Placement[M]:
-        """Ask the strategy."""
+        """Let the strategy choose among the candidates."""
         return self.strategy.place(bundle, candidates, self.view, memory, self.options, self.rng)
 
     def overloaded(self, broker: str | None) -> bool:
@@ -113,20 +117,22 @@ def select_modular(
     memory: M,
     options: FilterOptions,
 ) -> Selection[M]:
-    """The modular manager's way: policies, topic cap, anti-affinity, evenness, class and version.
+    """Select a broker as the modular manager does: isolation policies, topic limit, anti-affinity,
+    fewest bundles of the namespace, load manager and version.
 
-    When class and version leave no broker or cannot judge, all that the policies allow are back.
-    When the strategy's choice is overloaded, it chooses once more, among all the policies allow.
+    If the last two leave no broker or cannot be applied, all brokers that the policies allow are
+    candidates again. If the strategy's choice is overloaded, it chooses once more among all brokers
+    that the policies allow.
 
-    Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Brokers that are being emptied are
-    passed over first, those that are barred once the policies have judged; Pulsar knows neither.
+    Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. In addition, which Pulsar does not
+    know, draining brokers are left out first, and barred ones after the policies.
     """
     passed = pass_modular(namespace_of(bundle), around, options)
     return choose_modular(bundle, passed, chooser, memory)
 
 
 def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -> Passed:
-    """The first half of `select_modular`: the filters."""
+    """The first half of `select_modular`: apply the filters."""
     staying = not_draining(around.brokers, around.draining)
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
@@ -155,7 +161,7 @@ def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -
 
 
 def choose_modular(bundle: str, passed: Passed, chooser: Chooser[M], memory: M) -> Selection[M]:
-    """The second half of `select_modular`: the strategy."""
+    """The second half of `select_modular`: let the strategy choose."""
     notes = passed.notes
     placed = chooser.place(bundle, passed.left, memory)
     if chooser.overloaded(placed.broker):
@@ -174,9 +180,10 @@ def select_extensible(
     placement: PlacementOptions,
     rng: Random | None = None,
 ) -> Selection[NoMemory]:
-    """The extensible manager's way: class, topic cap, version, anti-affinity, policies.
+    """Select a broker as the extensible manager does: load manager, topic limit, version,
+    anti-affinity, isolation policies.
 
-    Nothing brings a broker back that a filter dropped; a filter that cannot judge drops none.
+    A broker that a filter has removed stays removed; a filter that cannot be applied removes none.
 
     Parity: ``ExtensibleLoadManagerImpl`` of 4.0.7 with its own LeastResourceUsageWithWeight.
     """

@@ -1,4 +1,4 @@
-"""What every placement strategy is given, and what it answers."""
+"""The interface of placement strategies: what each is given, and what it returns."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class PlacementStrategy(Protocol[M, C]):
 
     @property
     def name(self) -> str:
-        """The name the command line knows it by."""
+        """The name by which the command line and ``broker.conf`` know it."""
 
     @property
     def options(self) -> type[C]:
         """The frozen dataclass of its options; all of them have defaults."""
 
     def initial_memory(self) -> M:
-        """What a strategy knows that has never been asked."""
+        """The memory before the first call."""
 
     def place(
         self,
@@ -76,7 +76,7 @@ class PlacementStrategy(Protocol[M, C]):
 
 
 def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
-    """The answer when no candidate is left."""
+    """The placement when there is no candidate."""
     reason = (
         "none of the candidates has sent a load report"
         if len(rejections)
@@ -86,9 +86,10 @@ def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M
 
 
 class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be empty)
-    """Names of brokers that know where these stand in a view.
+    """Names of brokers, with their rows in one view.
 
-    For a round that places thousands of bundles among the same ones: any other names do as well.
+    It saves lookups in a round that places thousands of bundles among the same brokers; a plain
+    list of names works as well.
     """
 
     _rows: Indices
@@ -97,7 +98,7 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
 
     @staticmethod
     def among(names: Sequence[str], view: ClusterView) -> Sequence[str]:
-        """The same names; as they are when the view has no load data of one of them."""
+        """The same names, with rows if the view has load data of all of them."""
         known, rows, unknown = known_candidates(names, view)
         if unknown:
             return names
@@ -106,15 +107,15 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
         return found
 
     def rows_in(self, view: ClusterView) -> Indices | None:
-        """Their rows, when they are known of this view."""
+        """The rows of the names in this view; None if they are known of another view only."""
         return self._rows if view.brokers is self._brokers else None
 
     def once(
         self, work: Callable[[Indices, ClusterView, C], T], view: ClusterView, options: C
     ) -> T:
-        """What ``work`` makes of them: only once, as long as the brokers' figures are the same.
+        """The result of ``work``, computed once as long as the brokers' figures stay the same.
 
-        It may look at nothing else of the view.
+        ``work`` may read nothing else of the view.
         """
         if self._found is None or not all(map(is_, self._found, (view.broker, options, work))):
             self._found = (view.broker, options, work, work(self._rows, view, options))
@@ -125,9 +126,10 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
 def known_candidates(
     candidates: Sequence[str], view: ClusterView
 ) -> tuple[tuple[str, ...], Indices, tuple[Rejection, ...]]:
-    """The candidates with load data, their rows in the view, and why the others are out.
+    """The candidates with load data, their rows in the view, and the reasons for leaving out the
+    others.
 
-    Pulsar 4.0.7 ends in a NullPointerException for a candidate without load data; here the
+    Pulsar 4.0.7 fails with a NullPointerException for a candidate without load data; here the
     candidate is left out and named.
     """
     if isinstance(candidates, Candidates):
@@ -146,5 +148,5 @@ def _unknown(name: str) -> Rejection:
 
 
 def pick(admissible: Sequence[str], rng: Random | None) -> str:
-    """One of the equally good brokers: any with ``rng``, else the first by name."""
+    """Choose one of equally good brokers: at random with ``rng``, else the first by name."""
     return rng.choice(admissible) if rng else min(admissible)

@@ -1,4 +1,6 @@
-"""AvgShedder (PIP-364): pair the busiest broker with the idlest, and move between the two."""
+"""AvgShedder (PIP-364): pairs the most with the least loaded broker, and moves bundles between
+the two.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,7 +84,9 @@ class AvgShedder(Remembering[AvgMemory]):
 def _promise(
     view: ClusterView, decisions: list[Decision], before: Mapping[str, str]
 ) -> tuple[list[Decision], Mapping[str, str]]:
-    """Note where the moved bundles are to go; of bundles with equal statistics the last decides."""
+    """Remember the destinations of the moved bundles; of bundles with equal statistics the last
+    one counts.
+    """
     if not decisions:
         return decisions, before
     keys = [load_key(view, decision.bundle) for decision in decisions]

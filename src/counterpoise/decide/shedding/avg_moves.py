@@ -1,4 +1,4 @@
-"""What a pair of brokers moves under AvgShedder, in which unit it is counted, or why nothing."""
+"""What AvgShedder moves between a pair of brokers, in which unit it counts, or why nothing."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -69,13 +69,13 @@ class Quota(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """The unit in words."""
+        """The name of the unit."""
         return "messages/s" if self.by_rate else "B/s"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """Works out what pairs move in one cluster."""
+    """Computes what pairs of brokers move in one cluster."""
 
     view: ClusterView
     scores: Floats
@@ -85,12 +85,12 @@ class Moves:
 
     @staticmethod
     def of(view: ClusterView, scores: Floats, options: AvgOptions) -> "Moves":
-        """Moves in this cluster."""
+        """Make it for a cluster's view."""
         traffic = view.broker.traffic
         return Moves(view, scores, options, traffic.rate(), traffic.throughput())
 
     def amounts(self, pair: Pair) -> tuple[float, float]:
-        """Part of the pair's difference, in messages/s and in bytes/s."""
+        """How much a pair should move, in messages/s and in bytes/s."""
         part = self.options.limits.max_unload_percentage
         rate = float(self.rates[pair.high]) - float(self.rates[pair.low])
         throughput = float(self.throughputs[pair.high]) - float(self.throughputs[pair.low])
@@ -105,7 +105,7 @@ class Moves:
         return Quota(throughput, False, throughput > limits.min_unload_throughput)
 
     def between(self, pairs: list[Pair]) -> list[Decision]:
-        """What these pairs move, in their order."""
+        """The moves of these pairs, in their order."""
         movable = movable_bundles(self.view)
         brokers = np.array([pair.high for pair in pairs], dtype=np.intp)
         rates = by_rate(self.view, brokers, movable)
@@ -143,7 +143,7 @@ class Moves:
 
 
 def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
-    """The bundles that fit into what is left of the quota, going down from the busiest."""
+    """The bundles that fit into the rest of the quota, from the busiest down."""
     for row, value in zip(ranked.rows.tolist(), ranked.values.tolist(), strict=True):
         if 0 < value <= quota:
             quota -= value
@@ -151,7 +151,7 @@ def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
 
 
 class Counts(Protocol):
-    """The hits of each broker after the call."""
+    """How many calls in a row each broker was in an uneven pair, after this call."""
 
     @property
     def low_hits(self) -> Mapping[str, int]:
@@ -165,7 +165,7 @@ class Counts(Protocol):
 def reasons(
     moves: Moves, pairs: list[Pair], ripe: list[Pair], after: Counts, moved: frozenset[str]
 ) -> Iterable[Rejection]:
-    """Why nothing moves between the pairs that moved nothing."""
+    """Why each of the pairs without a move has none."""
     names, options = moves.view.brokers, moves.options
     if not names:
         yield no_broker()
@@ -232,7 +232,9 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
 
 
 def _too_little(moves: Moves, pair: Pair) -> Rejection:
-    """What the pair would move, in the unit in which it is nearer to being worth it."""
+    """The rejection of a pair whose difference is too small, in the unit in which it is closer
+    to the minimum.
+    """
     limits, names = moves.options.limits, moves.view.brokers
     broker, partner = names[pair.high], names[pair.low]
     if not limits.max_unload_percentage:
@@ -252,7 +254,9 @@ def _too_little(moves: Moves, pair: Pair) -> Rejection:
 
 
 def movable_bundles(view: ClusterView) -> Masks:
-    """Which bundles may move by 4.2.4's rule; the names are sorted, so few need a look."""
+    """The bundles that may move by the rule of Pulsar 4.2.4. Names are sorted, so only few have
+    to be checked.
+    """
     movable = np.ones(len(view.bundles), dtype=np.bool_)
     for tenant in BOUND_TENANTS:
         start = bisect_left(view.bundles, tenant)

@@ -1,4 +1,6 @@
-"""Which brokers AvgShedder pairs, and for how many calls each has been in an uneven pair."""
+"""Which brokers AvgShedder pairs, and for how many calls in a row each has been in an uneven
+pair.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +13,7 @@ from counterpoise.load.rates import Floats
 
 
 class Pair(NamedTuple):
-    """Two brokers whose scores are apart: indices into the view, and by how many points."""
+    """Two brokers, as indices into the view, and the difference of their scores in points."""
 
     low: int
     high: int
@@ -20,16 +22,16 @@ class Pair(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """The two counters of each broker, while one call works on them."""
+    """The two counters of each broker while one call updates them."""
 
     low: dict[str, int]
     high: dict[str, int]
 
     def count(self, names: tuple[str, ...], scores: Floats, options: AvgOptions) -> list[Pair]:
-        """The uneven pairs from the outside in, each counted for both of its brokers.
+        """Count each uneven pair for both of its brokers, and return the pairs from the outside in.
 
-        An odd broker in the middle is paired with itself: no points apart, which drops its counts
-        (unless the low threshold is 0; then it is counted twice).
+        With an odd number of brokers the middle one is paired with itself. Its difference is 0,
+        which resets its counters (if the low threshold is 0, it is counted twice instead).
         """
         order = ascending(scores)
         half = (len(order) + 1) // 2
@@ -64,12 +66,14 @@ class Hits:
             self.drop(names[index])
 
     def drop(self, name: str) -> None:
-        """Forget a broker's counts."""
+        """Reset a broker's counters."""
         self.low.pop(name, None)
         self.high.pop(name, None)
 
     def ripe(self, names: tuple[str, ...], pairs: list[Pair], options: AvgOptions) -> list[Pair]:
-        """The pairs of which either broker has its hits; both then lose them, whatever moves."""
+        """The pairs in which a broker has reached its hit count; the counters of both are reset,
+        whether or not anything moves.
+        """
         low, high = self.low.get, self.high.get
         few, many = options.high_hits, options.low_hits
         found = []

@@ -1,4 +1,6 @@
-"""Which bundles go first, and how many: the walk that Overload- and ThresholdShedder share."""
+"""In which order bundles leave a broker, and how many: shared by OverloadShedder and
+ThresholdShedder.
+"""
 
 from typing import NamedTuple
 
@@ -13,9 +15,9 @@ _SIGN = 63
 
 
 def ascending(values: Floats) -> Indices:
-    """Rows from the smallest value to the largest, equal ones in the order given.
+    """The rows sorted by value, smallest first, equal values in the order given.
 
-    Values compare as ``Double.compare`` does: NaN is the largest, and 0.0 is larger than -0.0.
+    Values compare as in ``Double.compare``: NaN is the largest, and 0.0 is larger than -0.0.
     """
     order: Indices = values.argsort(kind="stable")
     if len(order) and values.item(order.item(0)) > 0:
@@ -33,7 +35,7 @@ def _comparable(values: Floats) -> npt.NDArray[np.int64]:
 
 
 class Ranked(NamedTuple):
-    """A broker's candidates from the busiest bundle down: rows of the view, and their values."""
+    """The bundles that may leave a broker, busiest first: rows of the view, and their values."""
 
     rows: Indices
     values: Floats
@@ -56,9 +58,9 @@ def by_rate(view: ClusterView, brokers: Indices, movable: Masks | None = None) -
 
 
 class Ranking:
-    """The candidates of several brokers, ranked broker by broker when asked for.
+    """The bundles that may leave each of several brokers, ranked when a broker's are asked for.
 
-    What does not need sorting is worked out for all of them at once.
+    What needs no sorting is computed for all brokers at once.
     """
 
     __slots__ = ("_bounds", "_keys", "_rows", "_values")
@@ -70,17 +72,17 @@ class Ranking:
         self._bounds: list[int] = bounds.tolist()
 
     def __getitem__(self, place: int) -> Ranked:
-        """The candidates of the broker that stands at ``place`` among those asked for."""
+        """The ranked bundles of the broker at ``place`` among the brokers of the ranking."""
         part = slice(self._bounds[place], self._bounds[place + 1])
         order = self._keys[part].argsort(kind="stable")
         return Ranked(self._rows[part][order], self._values[part][order])
 
 
 def how_many(values: npt.NDArray[np.float64], need: float) -> int:
-    """How many of the leading ``values`` it takes to reach ``need``; the first always counts.
+    """How many of the first ``values`` it takes for their sum to reach ``need``; at least one.
 
-    Sums run left to right as Java's do. A NaN, in the values or in the need, ends the walk. The
-    caller sees to it that numpy is quiet about overflow (``np.errstate``).
+    Sums are taken left to right, as in Java. A NaN, among the values or as the need, ends the sum.
+    The caller silences numpy's overflow warnings (``np.errstate``).
     """
     if len(values) == 0:
         return 0

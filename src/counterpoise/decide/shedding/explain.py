@@ -1,4 +1,4 @@
-"""Decisions and rejections that several strategies word alike."""
+"""Decisions and rejections that several strategies express with the same sentences."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ _NONE_MOVABLE = Rule(
 
 
 def scarcest(view: ClusterView, brokers: Indices, weights: Floats) -> list[str]:
-    """The resource that decides each broker's weighted use, by the load report's name for it."""
+    """The resource with the highest weighted usage of each broker, by its name in load reports."""
     products = view.broker.usage[brokers].astype(np.float64) * weights
     products[np.isnan(products)] = -np.inf
     return [RESOURCES[column] for column in products.argmax(axis=1).tolist()]
@@ -44,9 +44,9 @@ def unload(
     template: str,
     figures: Mapping[str, Any],
 ) -> list[Decision]:
-    """Unload the first ``count`` of a broker's ranked bundles.
+    """Decisions to unload the first ``count`` of a broker's ranked bundles.
 
-    Each decision has the broker's ``figures`` and its own bundle's ``throughput``.
+    Each has the broker's ``figures`` and its own bundle's ``throughput``.
     """
     source = view.brokers[broker]
     bundles = view.bundles
@@ -67,19 +67,19 @@ def unload(
 
 
 def no_broker() -> Rejection:
-    """There is no broker to shed."""
+    """The rejection when the view has no broker."""
     return _NO_BROKER.refuses("cluster", 0.0, 1.0)
 
 
 def lone_bundle(view: ClusterView, broker: int) -> Rejection:
-    """A broker that would shed but has one bundle or none."""
+    """The rejection of a broker that should shed load and has at most one bundle."""
     count = int(view.broker.bundle_count[broker])
     rule = _ONE_BUNDLE if count else _NO_BUNDLE
     return rule.refuses(view.brokers[broker], float(count), 2.0)
 
 
 def no_candidates(view: ClusterView, broker: int) -> Rejection:
-    """A broker that would shed but whose bundles may not be touched now."""
+    """The rejection of a broker that should shed load and whose bundles may not move now."""
     rows = view.reported_by(broker)
     name = view.brokers[broker]
     recent = int(view.bundle.recently_unloaded[rows].sum())

@@ -1,4 +1,6 @@
-"""Java's 32-bit integers, where a strategy's outcome depends on how they cut, saturate and wrap."""
+"""Java's 32-bit integers, for strategies whose result depends on truncation, saturation and
+overflow.
+"""
 
 import math
 from typing import Final
@@ -8,12 +10,12 @@ INT_MIN: Final = -(2**31)
 
 
 def cast(value: float) -> int:
-    """``(int) value``: cut towards zero, held at the ends of the range, NaN to 0."""
+    """``(int) value``: truncated towards zero, limited to the range of an int; NaN becomes 0."""
     if math.isnan(value):
         return 0
     return int(min(max(value, INT_MIN), INT_MAX))
 
 
 def add(left: int, right: int) -> int:
-    """``left + right``, wrapped at 32 bits."""
+    """``left + right`` with overflow at 32 bits."""
     return (left + right - INT_MIN) % 2**32 + INT_MIN

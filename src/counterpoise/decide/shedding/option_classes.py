@@ -1,4 +1,4 @@
-"""The options of every registered shedder, for settings that load no strategy."""
+"""The options classes of all shedders, for readers of settings that load no strategy."""
 
 from typing import Any, Final
 

@@ -9,7 +9,7 @@ from counterpoise.names.options import INT64_MAX, option
 
 @dataclass(frozen=True, slots=True)
 class OverloadOptions:
-    """What OverloadShedder reads."""
+    """The settings that OverloadShedder reads."""
 
     overloaded_threshold_percentage: int = option(
         85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
@@ -20,7 +20,7 @@ class OverloadOptions:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdOptions:
-    """What ThresholdShedder reads."""
+    """The settings that ThresholdShedder reads."""
 
     threshold_percentage: int = option(
         10, "loadBalancerBrokerThresholdShedderPercentage", "percentage points", low=0, dynamic=True
@@ -41,7 +41,7 @@ class ThresholdOptions:
 
 @dataclass(frozen=True, slots=True)
 class UnloadLimits:
-    """How much one call may move: UniformLoadShedder and AvgShedder share these."""
+    """How much one call may move, for UniformLoadShedder and AvgShedder."""
 
     max_unload_percentage: float = option(
         0.2, "maxUnloadPercentage", "fraction", low=0.0, dynamic=True
@@ -60,7 +60,7 @@ DEFAULT_LIMITS: Final = UnloadLimits()
 
 @dataclass(frozen=True, slots=True)
 class UniformOptions:
-    """What UniformLoadShedder reads."""
+    """The settings that UniformLoadShedder reads."""
 
     rate_threshold_percentage: float = option(
         50.0, "loadBalancerMsgRateDifferenceShedderThreshold", "percent", low=0.0, dynamic=True
@@ -81,7 +81,7 @@ class UniformOptions:
 
 @dataclass(frozen=True, slots=True)
 class AvgOptions:
-    """What AvgShedder reads (PIP-364)."""
+    """The settings that AvgShedder reads (PIP-364)."""
 
     low_threshold: int = option(
         15, "loadBalancerAvgShedderLowThreshold", "percentage points", low=0, dynamic=True
@@ -105,7 +105,7 @@ class AvgOptions:
 
 @dataclass(frozen=True, slots=True)
 class TransferOptions:
-    """What TransferShedder reads."""
+    """The settings that TransferShedder reads."""
 
     target_std: float = option(
         0.25, "loadBalancerBrokerLoadTargetStd", "fraction", low=0.0, dynamic=True

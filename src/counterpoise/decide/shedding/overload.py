@@ -1,4 +1,4 @@
-"""OverloadShedder: a broker above a fixed limit sheds its busiest bundles."""
+"""OverloadShedder: a broker above a fixed usage sheds its busiest bundles."""
 
 from collections.abc import Iterable
 from random import Random

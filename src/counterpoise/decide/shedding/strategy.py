@@ -38,15 +38,17 @@ class Shedder(Protocol[V_contra, M, C]):
         """The class of view it reads: ``ClusterView``, or ``LoadStoreView`` (PIP-192)."""
 
     def initial_memory(self) -> M:
-        """What it remembers before the first call."""
+        """The memory before the first call."""
 
     def memory_from_json(self, value: Any) -> M:
         """The memory that :meth:`Memory.to_json` wrote."""
 
     def forget(self, memory: M, active: Collection[str]) -> M:
-        """The memory once only the brokers ``active`` are left (``onActiveBrokersChange``)."""
+        """The memory when only the brokers ``active`` are left (``onActiveBrokersChange``)."""
 
     def plan(
         self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random
     ) -> StrategyPlan[M]:
-        """Decide. Same arguments, same plan: no clock, no I/O, no randomness but ``rng``."""
+        """Decide which bundles leave which brokers. Equal arguments give equal plans: no clock,
+        no I/O, no randomness except ``rng``.
+        """

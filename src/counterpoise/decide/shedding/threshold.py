@@ -1,4 +1,4 @@
-"""ThresholdShedder, Pulsar's default: brokers well above the cluster's average shed."""
+"""ThresholdShedder, Pulsar's default: brokers well above the cluster's average usage shed load."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,14 +69,14 @@ _NONE_FAR_BELOW = Rule(
 
 @dataclass(frozen=True, slots=True)
 class ThresholdMemory(JsonObject):
-    """The running usage of each broker ever seen, as a fraction."""
+    """The smoothed usage of every broker seen so far, as a fraction."""
 
     usage: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cluster:
-    """One look at the running usages: all that both kinds of shedding and the reasons need."""
+    """The smoothed usages at one call, and the figures derived from them."""
 
     view: ClusterView
     usage: Floats
@@ -89,7 +89,7 @@ class _Cluster:
 
     @property
     def over(self) -> Any:
-        """Which brokers are at the threshold or above."""
+        """Which brokers are at or above the threshold."""
         return ~(self.usage < self.average + self.threshold)
 
 
@@ -114,7 +114,7 @@ class ThresholdShedder(Remembering[ThresholdMemory]):
     remembers = ThresholdMemory
 
     def forget(self, memory: ThresholdMemory, active: Collection[str]) -> ThresholdMemory:
-        """Drop the brokers that left."""
+        """The memory without the brokers that left."""
         return ThresholdMemory({n: value for n, value in memory.usage.items() if n in active})
 
     def plan(
@@ -151,7 +151,7 @@ class ThresholdShedder(Remembering[ThresholdMemory]):
 def _step(
     view: ClusterView, memory: ThresholdMemory, latest: Floats, options: ThresholdOptions
 ) -> tuple[ThresholdMemory, _Cluster]:
-    """Move the running usages one step, and look at the cluster with them."""
+    """Smooth the usages by one step, and return the cluster with them."""
     past = memory.usage
     history = options.history_percentage
     known = np.array([name in past for name in view.brokers], dtype=np.bool_)
@@ -167,7 +167,7 @@ def _step(
 
 
 def _above(cluster: _Cluster) -> list[Decision]:
-    """What the brokers above the average shed."""
+    """The decisions for brokers above the average."""
     bundles = cluster.view.broker.bundle_count
     sheds = cluster.over & ~(cluster.need < cluster.floor) & (bundles > 1)
     return _unload(cluster, np.flatnonzero(sheds), cluster.need.tolist(), "AboveAverage", _ABOVE)
@@ -192,7 +192,9 @@ def _unload(
 
 
 def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
-    """What the busiest broker sheds when another is far below the average, or why nothing."""
+    """The decisions for the busiest broker when another one is far below the average, or why
+    there are none.
+    """
     view, bound = cluster.view, cluster.average - cluster.threshold
     if not (cluster.usage < bound).any():
         return [], [_none_below(cluster)]
@@ -216,7 +218,7 @@ def _none_below(cluster: _Cluster) -> Rejection:
 
 
 def _rejections(cluster: _Cluster, chosen: frozenset[str]) -> Iterable[Rejection]:
-    """Why each broker that sheds nothing does not."""
+    """The reason for each broker that sheds nothing."""
     view, limit = cluster.view, cluster.average + cluster.threshold
     for index, broker in enumerate(view.brokers):
         if broker in chosen:

@@ -1,4 +1,6 @@
-"""TransferShedder (PIP-192): even out the most and the least loaded broker, pair by pair."""
+"""TransferShedder (PIP-192): moves bundles from the most to the least loaded broker, pair by
+pair.
+"""
 
 import math
 from dataclasses import dataclass
@@ -22,17 +24,18 @@ from counterpoise.load.store_view import LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class TransferMemory(JsonObject):
-    """How many calls in a row found the cluster uneven, and what the last call noticed.
+    """In how many calls in a row the cluster was uneven, and which cool-downs the last call found
+    over.
 
-    ``cooled`` are the brokers whose cool-down the last call found to be over: the keeper of
-    ``recentlyUnloadedBrokers`` drops them, as Pulsar's class does itself.
+    ``cooled`` are brokers whose cool-down is over. The caller removes them from
+    ``recentlyUnloadedBrokers``, as Pulsar's class does itself.
     """
 
     hits: int = 0
     cooled: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The memory as a JSON object; the next call does not need what the last one noticed."""
+        """The memory as a JSON object, without ``cooled``, which the next call does not need."""
         return {"hits": self.hits}
 
 
@@ -92,9 +95,10 @@ class TransferShedder(Remembering[TransferMemory]):
 
 
 def _even_out(spread: Spread) -> tuple[list[Exchange], list[Exchange]]:
-    """Pair after pair until the spread is fine, the limit is reached or the brokers run out.
+    """Move bundles pair by pair until the deviation is small enough, the limit is reached, or no
+    broker is left.
 
-    Returns the pairs between which something moves, and those that came to nothing.
+    Returns the pairs with moves, and the pairs without.
     """
     limit = spread.options.max_brokers_per_cycle
     moving: list[Exchange] = []
@@ -117,7 +121,7 @@ def _even_out(spread: Spread) -> tuple[list[Exchange], list[Exchange]]:
 
 
 def _reason(pair: Exchange) -> Rejection:
-    """Why a broker whose turn it was moved nothing."""
+    """Why a pair of brokers has no move."""
     broker = pair.view.brokers[pair.most]
     if not pair.bundles:
         return why_stopped(Stop("NoLoadData", broker, 0.0, 2.0))

@@ -1,4 +1,4 @@
-"""What TransferShedder moves from one broker to another, and back."""
+"""What TransferShedder moves from one broker to another, and what it moves back."""
 
 import math
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ SWAP_CEILING: Final = 0.75
 
 @dataclass(slots=True)
 class Exchange:
-    """The most loaded broker and the least loaded one, and what moves between them.
+    """The most and the least loaded broker, and the moves between them.
 
-    ``even_out`` chooses what moves, and nothing changes afterwards.
+    ``even_out`` chooses the moves; nothing changes after that.
     """
 
     view: LoadStoreView
@@ -62,7 +62,7 @@ class Exchange:
 
     @staticmethod
     def of(spread: Spread, cause: Cause) -> "Exchange":
-        """The two brokers whose turn it is."""
+        """Make the exchange between the next two brokers of the spread."""
         view = spread.view
         least, most = spread.pair()
         low, high = view.load.item(least), view.load.item(most)
@@ -75,10 +75,10 @@ class Exchange:
         )  # fmt: skip
 
     def even_out(self) -> None:
-        """Go through the busier broker's bundles, the least busy first, and move what helps.
+        """Choose moves, going through the busier broker's bundles from the least busy up.
 
-        A bundle too big for what is left to move may still go when smaller ones can come back for
-        it; the first for which that fails ends the walk. One listed bundle always stays.
+        A bundle larger than what is left to move may still go if smaller ones can come back for it;
+        the first for which that fails ends the walk. At least one listed bundle stays.
         """
         busy, idle, to = self._ends()
         target, debug, bound = self.target, self.options.debug_mode, self._bound()
@@ -113,7 +113,7 @@ class Exchange:
         self.marked, self.gained = marked, gained
 
     def decisions(self) -> list[Decision]:
-        """What moves, and why."""
+        """The moves as decisions with their reasons."""
         busy, idle, to = self._ends()
         kind, reason = (
             DecisionKind.UNLOAD if to is None else DecisionKind.TRANSFER,
@@ -141,17 +141,17 @@ class Exchange:
         return made
 
     def _ends(self) -> tuple[str, str, str | None]:
-        """The busier broker, the idler one, and where bundles of the busier one go."""
+        """The busier broker, the less busy one, and the destination of the busier one's bundles."""
         brokers = self.view.brokers
         idle = brokers[self.least]
         return brokers[self.most], idle, idle if self.options.transfer_enabled else None
 
     def _bound(self) -> bool:
-        """Whether there may be a bundle that must not move."""
+        """Whether a bundle has to be checked for rules that forbid its move."""
         return self.view.rules is not NO_RULES or bool(self.view.recently_unloaded)
 
     def _returnable(self) -> TopBundles:
-        """What the idler broker published and may give back; nothing when transfers are off."""
+        """The bundles that the less busy broker may give back; none if transfers are off."""
         return (self.view.top[self.least] or ()) if self.options.transfer_enabled else ()
 
     def _swap(
@@ -161,11 +161,12 @@ class Exchange:
         gained: float,
         returns: Iterator[tuple[str, float]],
     ) -> list[tuple[str, float]] | None:
-        """What must come back for a bundle that is too big, or None when nothing makes it fit.
+        """The bundles that have to come back for one that is too large; None if no choice makes it
+        fit.
 
-        ``returns`` goes on where the last swap of this pair stopped: as in Pulsar, bundles that a
-        failed attempt passed are lost to later ones. Ownership and recent unloads of what comes
-        back are not looked at, as in Pulsar.
+        ``returns`` continues where the last swap of this pair stopped. As in Pulsar, bundles that a
+        failed attempt has passed are not tried again, and neither ownership nor recent unloads of
+        the returning bundles are checked.
         """
         before = self.throughput
         ceiling = before * SWAP_CEILING
@@ -186,7 +187,7 @@ class Exchange:
         return None
 
     def _unmovable(self, bundle: str) -> str | None:
-        """Why a bundle of the busier broker must stay, or None."""
+        """The reason why a bundle of the busier broker must stay; None if it may move."""
         rules = self.view.rules
         if rules.owners is not None and rules.owners.get(bundle) != self.view.brokers[self.most]:
             return "not owned"
@@ -197,10 +198,10 @@ class Exchange:
         return None if self._transferable(bundle, self.most, self.least) else "not allowed there"
 
     def _transferable(self, bundle: str, source: int, destination: int) -> bool:
-        """Whether policies and filters let a bundle go from one broker to the other.
+        """Whether policies and filters allow a bundle to move from one broker to the other.
 
-        The destination must pass the filters even when transfers are off (as in Pulsar), and then
-        some broker other than the source must remain.
+        As in Pulsar, the destination must pass the filters even if transfers are off, and then
+        another broker than the source has to remain.
         """
         view, rules = self.view, self.view.rules
         if bundle in rules.with_policies and not self.options.bundles_with_policies:
@@ -212,7 +213,7 @@ class Exchange:
 
 
 def divide(left: float, right: float) -> float:
-    """Division as Java has it: by zero it gives NaN or an infinity."""
+    """Division as in Java: by zero it gives NaN or an infinity."""
     if right:
         return left / right
     return math.nan if not left or math.isnan(left) else math.copysign(math.inf, left)

@@ -1,4 +1,4 @@
-"""TransferShedder's reasons, in sentences."""
+"""The sentences of TransferShedder's reasons."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -76,7 +76,7 @@ _WAITING = Rule(
 
 
 class Uneven(NamedTuple):
-    """How uneven a cluster was found, and for how many calls."""
+    """How uneven the cluster is, and in how many calls in a row it was."""
 
     average: float
     std: float
@@ -86,7 +86,7 @@ class Uneven(NamedTuple):
 
 
 def because_moved(cause: Cause) -> str:
-    """Why a bundle leaves the busier broker of a pair, as a template."""
+    """The template of the reason why a bundle leaves the busier broker of a pair."""
     return (
         "{source} is at {load:.1%} and {other} at {otherLoad:.1%}; "
         + _CAUSES[cause]
@@ -97,7 +97,9 @@ def because_moved(cause: Cause) -> str:
 
 
 def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
-    """Why a call, or a broker's turn, came to nothing; ``held`` counts what held its bundles."""
+    """Why a call, or a pair of brokers, has no moves; ``held`` counts the reasons why bundles
+    stay.
+    """
     setting, template = _STOPS.get(stop.reason, ("", ""))
     value = stop.value
     if stop.reason == "CoolDown" and value is not None and value < 0:
@@ -120,7 +122,7 @@ def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
 
 
 def _holding(held: Mapping[str, int]) -> tuple[str, str]:
-    """The setting that would let a bundle go, and how it would."""
+    """The setting that would let a bundle move, and the value it would need."""
     if HELD_BY_POLICY in held:
         return _POLICIES, "{setting} would let those with a policy go"
     if HELD_BY_GRACE in held:
@@ -129,7 +131,7 @@ def _holding(held: Mapping[str, int]) -> tuple[str, str]:
 
 
 def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
-    """Why no broker had its turn although the cluster is uneven; Java counts it as HitCount."""
+    """Why no pair was looked at although the cluster is uneven; Java counts this as HitCount."""
     cap = options.max_brokers_per_cycle
     if cap <= 0:
         return _NO_TURN.refuses("cluster", 0.0, float(cap))
@@ -137,7 +139,7 @@ def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
 
 
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
-    """Why an evenness that is fine, or not bad for long enough, moves nothing."""
+    """Why nothing moves while the cluster is even enough, or not uneven for enough calls."""
     if not uneven.hits and not uneven.std > 0:
         setting, whose = "", "of all brokers"
         if uneven.stale:

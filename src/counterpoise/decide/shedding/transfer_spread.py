@@ -1,4 +1,4 @@
-"""How unevenly the brokers are loaded, while TransferShedder evens them out pair by pair."""
+"""How unevenly brokers are loaded, updated while TransferShedder moves bundles pair by pair."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from counterpoise.load.view import Masks
 
 
 class Cause(NamedTuple):
-    """Why two brokers should be evened out: Pulsar's label for it, and which rule it was."""
+    """Why a pair of brokers should be evened out: Pulsar's label, and the rule."""
 
     label: str
     rule: str
@@ -34,7 +34,7 @@ _ORDINARY: Final = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a call ends before it looks at brokers: Pulsar's name for it, and what it rests on."""
+    """Why a call ends before it looks at pairs: Pulsar's label, and the figures behind it."""
 
     reason: str
     subject: str = "cluster"
@@ -44,7 +44,7 @@ class Stop:
 
 @dataclass(slots=True)
 class FreshLoads:
-    """The loads of brokers with fresh load data, and brokers whose cool-down is over."""
+    """The loads of brokers with recent load data, and the brokers whose cool-down is over."""
 
     loads: Floats
     cooled: tuple[str, ...] = ()
@@ -52,10 +52,10 @@ class FreshLoads:
 
 
 def measure(view: LoadStoreView, options: TransferOptions) -> FreshLoads:
-    """The fresh loads in order of name, or why the call must end.
+    """The recent loads in order of name, or why the call must end.
 
-    Java goes in the order of the store's hash table: when a broker cools down, it may differ which
-    of the others are found to have cooled before the call ends.
+    Java goes through its hash table in another order, so when a broker is cooling down, which
+    others are found to have cooled before the call ends may differ.
     """
     if not view.brokers:
         return FreshLoads(view.load, stop=Stop("NoBrokers", "cluster", 0.0, 1.0))
@@ -68,13 +68,15 @@ def measure(view: LoadStoreView, options: TransferOptions) -> FreshLoads:
 
 
 def _all_fresh(view: LoadStoreView, options: TransferOptions) -> bool:
-    """Whether no load data is too old. False before 1970, where ages may wrap around as in Java."""
+    """Whether all load data is recent enough. False for times before 1970, at which Java's ages
+    may overflow.
+    """
     oldest = view.updated_at.item(view.updated_at.argmin())
     return 0 <= view.now_ms <= oldest + options.load_data_ttl_s * 1000
 
 
 def _look_at_ages(made: FreshLoads, view: LoadStoreView, options: TransferOptions) -> None:
-    """Leave out what is too old; stop at a broker that cools down, or if nothing is left."""
+    """Leave out load data that is too old; stop if a broker is cooling down, or if none is left."""
     ages = view.now_ms - view.updated_at
     fresh = ages <= options.load_data_ttl_s * 1000
     made.loads = view.load[fresh]
@@ -87,7 +89,9 @@ def _look_at_ages(made: FreshLoads, view: LoadStoreView, options: TransferOption
 def _cool_down(
     made: FreshLoads, view: LoadStoreView, options: TransferOptions, fresh: Masks
 ) -> None:
-    """Note the brokers that have measured their load since bundles moved, or stop at one."""
+    """Collect the brokers that have measured their load since bundles moved; stop at one that
+    has not.
+    """
     cooled: list[str] = []
     for index, broker in enumerate(view.brokers):
         if not fresh[index] or broker not in view.unloaded_brokers:
@@ -103,9 +107,9 @@ def _cool_down(
 
 @dataclass(slots=True)
 class Spread:
-    """The brokers from the least to the most loaded, and the deviation, which falls with each move.
+    """The brokers sorted by load, and the standard deviation, which is updated with each move.
 
-    ``least`` and ``most`` are where the next pair stands in ``order``.
+    ``least`` and ``most`` are the positions of the next pair in ``order``.
     """
 
     view: LoadStoreView
@@ -120,10 +124,10 @@ class Spread:
 
     @staticmethod
     def of(view: LoadStoreView, options: TransferOptions, fresh: Floats) -> "Spread":
-        """The spread before anything moves. Brokers with stale data stand in the order as well.
+        """The spread before any move. Brokers with old data are part of the order, too.
 
-        The ``fresh`` loads are added up in order of name, Java's in that of its hash table: the
-        sums may differ in rounding.
+        ``fresh`` loads are summed in order of name, in Java in that of its hash table: sums may
+        differ by rounding.
         """
         order = ascending(view.load)
         lowest, highest = view.load.item(order.item(0)), view.load.item(order.item(-1))
@@ -139,12 +143,12 @@ class Spread:
         return Spread(view, options, order, average, squares, count, std, 0, len(order) - 1)
 
     def pair(self) -> tuple[int, int]:
-        """The least and the most loaded broker of those left."""
+        """The least and the most loaded of the remaining brokers."""
         return self.order.item(self.least), self.order.item(self.most)
 
     @property
     def margin(self) -> float:
-        """Who has less than this part of the average is far below it."""
+        """The load below which a broker counts as far below the average."""
         return min(_HALF, max(0.0, self.options.target_std / 2.0))
 
     def underloaded(self) -> bool:
@@ -163,7 +167,7 @@ class Spread:
         return load > limit and load > self.average + self.options.target_std
 
     def cause(self) -> Cause | None:
-        """Why the next pair should be evened out, or None."""
+        """Why the next pair should be evened out; None if it need not."""
         if self.std > self.options.target_std:
             return DEVIATING
         if self.underloaded():
@@ -171,9 +175,9 @@ class Spread:
         return FULL if self.overloaded() else None
 
     def moved(self, low: float, high: float, load: float) -> None:
-        """Take ``load`` from the broker at ``high`` and give it to the one at ``low``.
+        """Move ``load`` from the broker at position ``high`` to the one at ``low``.
 
-        The average stays.
+        The average stays the same.
         """
         self.squares -= high * high + low * low
         high, low = max(0.0, high - load), low + load
@@ -183,5 +187,5 @@ class Spread:
 
 
 def _sums(loads: Floats) -> tuple[float, float]:
-    """Of the loads, and of their squares."""
+    """The sum of the loads, and of their squares."""
     return sum_in_order(loads), sum_in_order(loads * loads)

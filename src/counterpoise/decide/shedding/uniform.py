@@ -1,4 +1,4 @@
-"""UniformLoadShedder: the busiest broker gives part of its lead over the idlest."""
+"""UniformLoadShedder: the busiest broker sheds part of its difference to the least busy one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ _TOO_BIG = Rule(
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Between the busiest and the idlest broker, in messages/s or in bytes/s."""
+    """The difference between the busiest and the least busy broker, in messages/s or bytes/s."""
 
     source: int | None
     most: float
@@ -90,7 +90,7 @@ class _Gap:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the gap is switched on and wide enough."""
+        """Whether this threshold is enabled and exceeded."""
         return self.limit > 0 and self.difference > self.limit
 
 
@@ -120,7 +120,7 @@ class UniformLoadShedder(Memoryless):
         now_ms: int,
         rng: Random,
     ) -> StrategyPlan[NoMemory]:
-        """Decide what the busiest broker gives up; ``now_ms`` and ``rng`` are not used."""
+        """Decide what the busiest broker sheds; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng
         traffic = view.broker.traffic
         rate = _gap(traffic.rate(), options, by_messages=True)
@@ -143,7 +143,7 @@ class UniformLoadShedder(Memoryless):
 
 
 def _extremes(values: Floats) -> tuple[int | None, float, float]:
-    """Index of the busiest broker, its value, and the idlest value, as Java's loop finds them."""
+    """Index and value of the busiest broker, and the smallest value, as Java's loop finds them."""
     if not len(values):
         return None, -1.0, float(java_int.INT_MAX)
     clean = np.where(np.isnan(values), -np.inf, values)
@@ -161,7 +161,7 @@ def _idlest(least: float, counted: float) -> str:
 
 
 def _gap(values: Floats, options: UniformOptions, *, by_messages: bool) -> _Gap:
-    """The gap in messages/s, or in bytes/s."""
+    """The difference that decides: in messages/s, or else in bytes/s."""
     source, most, least = _extremes(values)
     counted = 1.0 if -EPSILON <= least <= EPSILON else least
     limits = options.limits
@@ -176,7 +176,7 @@ def _gap(values: Floats, options: UniformOptions, *, by_messages: bool) -> _Gap:
 
 
 def _take(ranked: Ranked, need: int, max_bundles: int) -> Ranked:
-    """The bundles that fit into what is left, going down from the busiest."""
+    """The bundles that fit into the amount that is left, from the busiest down."""
     taken: list[int] = []
     left = need
     for place, value in enumerate(ranked.values.tolist()):
@@ -206,7 +206,7 @@ def _decisions(view: ClusterView, gap: _Gap, by_messages: bool, picked: Ranked) 
 
 
 def _stops(view: ClusterView, gap: _Gap, rate: _Gap, throughput: _Gap) -> tuple[Rejection, ...]:
-    """Why nothing can move at all, or nothing to say."""
+    """The rejection when nothing can move at all; none otherwise."""
     if not view.brokers:
         return (no_broker(),)
     if gap.source is None:
@@ -245,7 +245,7 @@ def _leftovers(
     *,
     by_messages: bool,
 ) -> Iterable[Rejection]:
-    """Why nothing was taken from a broker that should give something up."""
+    """Why no bundle was taken from a broker that should shed load."""
     if not len(ranked.rows):
         yield no_candidates(view, source)
         return

@@ -1,1 +1,3 @@
-"""Splitting bundles: where to cut one (the algorithms), and when (the tasks)."""
+"""Splitting bundles: where to split one (the algorithms), and when (the checks of both
+managers).
+"""

@@ -147,7 +147,7 @@ def _splittable(bundle: str) -> BundleName | None:
 def _stopped(
     bundle: BundleName, ownership: SplitScope, taken: Mapping[str, int], options: SplitOptions
 ) -> Rejection | None:
-    """Why a bundle above a limit for long enough is still not cut, if anything stops it."""
+    """Why a bundle that has been above a limit for long enough is not split; None if it is."""
     namespace = str(bundle.namespace)
     count = ownership.bundle_counts.get(namespace)
     if count is None:
@@ -163,7 +163,7 @@ def _stopped(
 
 
 def _unusable(bundle: BundleName, points: SplitPoints) -> Rejection | None:
-    """Why the boundaries of an algorithm cannot be used, if they cannot."""
+    """Why an algorithm's boundaries cannot be used; None if they can."""
     found = points.boundaries
     if len(found) != 1:
         what = (

@@ -1,4 +1,4 @@
-"""The four limits a bundle may exceed, and the words for each."""
+"""The four limits whose excess causes a split, and their sentences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_FIGURE = "no bundle is above {limit:.0f} ({setting}): none reports a figure 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitLimit:
-    """One limit held against every bundle; ``reason`` is Pulsar's label for it."""
+    """One limit that every bundle is compared with; ``reason`` is Pulsar's label."""
 
     reason: str
     values: npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class SplitLimit:
 
     @property
     def exceeded(self) -> Masks:
-        """Which bundles are above it, strictly."""
+        """Which bundles are strictly above the limit."""
         if not self.active:
             return np.zeros(len(self.values), dtype=np.bool_)
         above: Masks = self.values > self.limit
@@ -45,17 +45,17 @@ class SplitLimit:
 
     @property
     def sentence(self) -> str:
-        """Why a bundle is split, as a template of a decision."""
+        """The template of the reason why a bundle is split."""
         return "{bundle} has " + self.shown + " ({setting}){also}"
 
     def also(self, row: int) -> str:
-        """The same of a bundle that is above another limit, too."""
+        """The template's addition for a bundle that exceeds this limit as well as another."""
         shown = self.shown.format(value=float(self.values[row]), limit=float(self.limit))
         return f", and {shown} ({self.setting})"
 
 
 def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[SplitLimit, ...]:
-    """The limits in the order in which Pulsar looks for a reason."""
+    """The limits, in the order in which Pulsar checks them."""
     prefix = "loadBalancerNamespaceBundleMax"
     return (
         SplitLimit(
@@ -97,7 +97,7 @@ def _overflow(options: SplitOptions) -> str:
 
 
 def first_reasons(limits: tuple[SplitLimit, ...], splittable: Masks) -> dict[int, SplitLimit]:
-    """The first limit each bundle exceeds, by the bundle's row; rows rise."""
+    """The first limit that each bundle exceeds, by the bundle's row, in ascending order."""
     first = np.full(len(splittable), -1)
     for index in reversed(range(len(limits))):
         first[limits[index].exceeded] = index
@@ -106,7 +106,7 @@ def first_reasons(limits: tuple[SplitLimit, ...], splittable: Masks) -> dict[int
 
 
 def nearest_to_limits(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator[Rejection]:
-    """Why nothing is split: for each limit, the bundle that comes closest to it."""
+    """Why nothing is split: for each limit, the bundle that is closest to it."""
     for each in limits:
         if not len(each.values) or not each.active or bool(each.exceeded.any()):
             continue
@@ -123,7 +123,7 @@ def nearest_to_limits(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Ite
 
 
 def single_topic(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator[Rejection]:
-    """Bundles above a limit that hold one topic or none."""
+    """The rejections of bundles above a limit that have at most one topic."""
     few = loads.topics < MIN_TOPICS
     above = np.logical_or.reduce([each.exceeded for each in limits]) & few
     for row in np.flatnonzero(above).tolist():

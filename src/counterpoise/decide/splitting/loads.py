@@ -1,4 +1,4 @@
-"""What the bundles carry, as the rules look at it that say when one is split."""
+"""The loads of bundles that split checks compare with limits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BundleLoads:
-    """One entry per bundle of each broker's report, in the order they are to be looked at.
+    """The loads of the bundles in each broker's report, in the order in which they are checked.
 
-    ``sessions`` are producers and consumers, ``msg_rate`` messages/s and ``msg_throughput`` bytes/s
-    in and out.
+    ``sessions`` are producers and consumers; ``msg_rate`` (messages/s) and ``msg_throughput``
+    (bytes/s) are sums of in and out.
     """
 
     bundles: tuple[str, ...]
@@ -34,9 +34,11 @@ class BundleLoads:
     def averaged(
         reports: Mapping[str, LocalBrokerData], bundle_data: Mapping[str, BundleData]
     ) -> BundleLoads:
-        """As the modular manager sees it: topics and sessions as reported, rates in the long run.
+        """The loads that the modular manager checks: topics and sessions as reported, long-term
+        averages of the rates.
 
-        A bundle without ``bundle_data`` has rate and throughput 0. Brokers go by name.
+        A bundle without ``bundle_data`` has the rate and throughput 0. Brokers are in order of
+        name.
         """
         rows = [
             (broker, bundle, stats)
@@ -52,7 +54,9 @@ class BundleLoads:
 
     @staticmethod
     def measured(broker: str, stats: Mapping[str, NamespaceBundleStats]) -> BundleLoads:
-        """As a broker under the extensible manager sees its own bundles: the last measurement."""
+        """The loads that a broker under the extensible manager checks: those of its own bundles,
+        as last measured.
+        """
         rows = [(broker, bundle, each) for bundle, each in stats.items()]
         return _columns(
             rows,

@@ -1,4 +1,4 @@
-"""When the modular manager splits a bundle: ``BundleSplitterTask``."""
+"""When the modular manager splits a bundle (``BundleSplitterTask``)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def split_decision(
     row: int,
     boundaries: tuple[int, ...] = (),
 ) -> Decision:
-    """A decision to split, with the limit that is the reason, and the others that it exceeds."""
+    """The decision to split a bundle, with the limit that is the reason and others that it
+    exceeds.
+    """
     others = (each for each in limits if each is not limit and each.exceeded[row])
     figures = {
         "value": float(limit.values[row]),
@@ -88,11 +90,13 @@ def split_decision(
 
 
 def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Rejection:
-    """Why a bundle of a namespace with enough bundles, those ``taken`` just now counted, stays."""
+    """The rejection of a bundle whose namespace has its maximum of bundles; ``taken`` are those
+    that this check adds.
+    """
     now = ", with those that are split now," if taken else ""
     return _AT_MAXIMUM.refuses(bundle, count + taken, options.maximum_bundles, now=now)
 
 
 def of_unknown_namespace(bundle: str) -> Rejection:
-    """Why a bundle is not split if the bundles of its namespace are not known."""
+    """The rejection of a bundle whose namespace's bundles are not known."""
     return _UNKNOWN.refuses(bundle)

@@ -1,4 +1,4 @@
-"""Settings that say when a bundle is split, and where."""
+"""The settings that decide when and where a bundle is split."""
 
 from __future__ import annotations
 

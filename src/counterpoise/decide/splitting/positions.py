@@ -1,4 +1,4 @@
-"""``specified_positions_divide``: cut where a person says."""
+"""``specified_positions_divide``: splits at given positions."""
 
 from __future__ import annotations
 

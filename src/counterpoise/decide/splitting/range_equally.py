@@ -1,4 +1,4 @@
-"""``range_equally_divide``: cut the range in the middle, whatever lies in it."""
+"""``range_equally_divide``: splits the range in the middle, wherever its topics are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a split algorithm is given, and what it answers."""
+"""The input and the result of a split algorithm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from counterpoise.names.hashing import topic_hash
 
 
 class TopicLoad(NamedTuple):
-    """What a topic carries now: messages/s and bytes/s, in and out."""
+    """The load of a topic: messages/s and bytes/s, each the sum of in and out."""
 
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0
@@ -21,7 +21,7 @@ class TopicLoad(NamedTuple):
 
 
 class TopicPoint(NamedTuple):
-    """A topic of the bundle by its place on the ring, and its load where known."""
+    """A topic's position on the hash ring, and its load if known."""
 
     point: int
     load: TopicLoad | None = None
@@ -29,9 +29,9 @@ class TopicPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SplitRequest:
-    """A bundle to cut, the topics it holds (in any order), and where a person wants the cuts.
+    """The bundle to split, its topics in any order, and the positions that a person specified.
 
-    The algorithms trust the caller that the topics lie in the bundle, as Pulsar's do.
+    As in Pulsar, algorithms do not check that the topics are in the bundle.
     """
 
     bundle: BundleRange
@@ -41,7 +41,7 @@ class SplitRequest:
 
 @dataclass(frozen=True, slots=True)
 class SplitPoints:
-    """Where to cut; no boundary means no split. ``reason`` says why, as one sentence."""
+    """The boundaries to split at; none means no split. ``reason`` explains it in a sentence."""
 
     boundaries: tuple[int, ...]
     rule: str
@@ -49,19 +49,19 @@ class SplitPoints:
 
 
 class SplitAlgorithm(Protocol):
-    """One way to cut a bundle."""
+    """An algorithm that chooses where to split a bundle."""
 
     def __call__(self, request: SplitRequest, options: SplitOptions) -> SplitPoints:
         """Choose the boundaries."""
 
 
 def points_of(topics: Mapping[str, TopicLoad | None]) -> list[TopicPoint]:
-    """Place complete topic names on the ring, in the order given."""
+    """The positions of full topic names on the hash ring, in the order given."""
     return [TopicPoint(topic_hash(name), load) for name, load in topics.items()]
 
 
 def too_few_topics(count: int) -> SplitPoints:
-    """The answer for a bundle with one topic or none: a cut could not separate anything."""
+    """The result for a bundle with at most one topic: a split could not separate anything."""
     held = "one topic" if count == 1 else "no topics"
     return SplitPoints(
         (), "too_few_topics", f"the bundle holds {held}; a cut could not divide anything"

@@ -1,4 +1,4 @@
-"""``topic_count_equally_divide``: as many topics left of the cut as right of it."""
+"""``topic_count_equally_divide``: splits so that both parts have as many topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``flow_or_qps_equally_divide``: parts that each stay below the limits of rate and bandwidth."""
+"""``flow_or_qps_equally_divide``: splits into parts that each stay below limits of rate and
+bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, too
 
 
 class _Flow(NamedTuple):
-    """Messages/s and bytes/s, both ways together."""
+    """Messages/s and bytes/s, each the sum of in and out."""
 
     rate: float
     throughput: float
@@ -66,7 +68,7 @@ def flow_or_qps_equally_divide(request: SplitRequest, options: SplitOptions) -> 
 
 
 def _busy_topics(request: SplitRequest) -> tuple[list[int], dict[int, _Flow], _Flow]:
-    """Points of the topics that carry anything, what each point carries, and the sum."""
+    """The positions of topics with load, the load at each, and its sum."""
     points: list[int] = []
     flows: dict[int, _Flow] = {}
     rate_sum = throughput_sum = 0.0
@@ -87,7 +89,9 @@ def _busy_topics(request: SplitRequest) -> tuple[list[int], dict[int, _Flow], _F
 def _fill(
     points: list[int], flows: dict[int, _Flow], rate_limit: float, byte_limit: float
 ) -> tuple[int, ...]:
-    """Walk the rising points and cut before each one that no longer fits."""
+    """Go through the positions in ascending order, and split before each one whose load no
+    longer fits.
+    """
     boundaries: list[int] = []
     previous = points[0]
     rate, throughput = flows[previous]

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster although it answers: pure judgement of what was seen.
+"""Judges what is wrong with a cluster that still answers; pure functions of observations.
 
-`observation.py` is what was seen; `judge.py` finds what is wrong with it, and what would help.
+`observation.py` is the input; `judge.py` finds what is wrong, and what would help.
 """

@@ -1,4 +1,4 @@
-"""One finding a cause: what is wrong with many bundles for one reason is reported once."""
+"""Merges findings by cause: what is wrong with many bundles for one reason is reported once."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,7 +7,7 @@ from counterpoise.decide.watchdog.observation import WatchdogFinding
 
 
 def by_cause(findings: Iterable[WatchdogFinding]) -> tuple[WatchdogFinding, ...]:
-    """Merge findings with the same key into one that counts the bundles it concerns."""
+    """Merge findings with the same key into one that counts the bundles concerned."""
     groups: dict[str, list[WatchdogFinding]] = {}
     for each in findings:
         groups.setdefault(each.key, []).append(each)

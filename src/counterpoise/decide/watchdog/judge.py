@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, by what was observed: only what has lasted is reported."""
+"""Finds what is wrong with a cluster; reports only what has lasted."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -33,7 +33,9 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 def judge(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
-    """Findings that have lasted longer than the patience, by cause, and what to remember."""
+    """The findings that have lasted longer than the patience, merged by cause, and the memory
+    for the next look.
+    """
     now = remember(cluster, before, options)
     suspects = {each.subject_key: each for each in _suspects(cluster, now, options)}
     since = {key: _since(each, before, now) for key, each in suspects.items()}
@@ -88,7 +90,9 @@ def remember(
 def slow_looks(
     answered_s: Mapping[str, float], before: Mapping[str, int], options: WatchdogOptions
 ) -> dict[str, int]:
-    """At how many looks in a row each broker was slow, this one included; none that was not."""
+    """In how many looks in a row each broker was slow, this one included; brokers that are not
+    slow are absent.
+    """
     slow = {}
     for broker, seconds in answered_s.items():
         if seconds < options.slow_from_s:
@@ -101,7 +105,7 @@ def slow_looks(
 
 
 def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory) -> int:
-    """Since when something has looked wrong without a break."""
+    """The time since which something has been wrong at every look."""
     if suspect.kind == "in-flight" and suspect.remedy == "lookup":
         return suspect.since_ms  # the record says itself when it was written
     first = before.since_ms.get(suspect.subject_key, suspect.since_ms)
@@ -274,7 +278,7 @@ def _was_split(bundle: str, holders: Iterable[str]) -> bool:
 def _recorded(
     cluster: ClusterObservation, holders: dict[str, list[str]]
 ) -> Iterator[WatchdogFinding]:
-    """Bundles whose record in the state channel contradicts what the brokers say."""
+    """The bundles whose record in the state channel contradicts the brokers."""
     for bundle, record in sorted((cluster.records or {}).items()):
         namespace = namespace_of(bundle)
         if namespace == SYSTEM_NAMESPACE_TEXT or namespace in cluster.deleted:

@@ -1,4 +1,4 @@
-"""What a watchdog sees at one moment, and what it remembers of the moments before."""
+"""The input of the watchdog's judgement at one moment, and its memory of earlier ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class ClusterObservation:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogMemory:
-    """What one look passes to the next."""
+    """What one look passes on to the next."""
 
     since_ms: Mapping[str, int] = field(default_factory=dict)
     """When each thing that looks wrong was first seen, by its key."""

@@ -1,4 +1,4 @@
-"""The cluster as the search looks at it: utilisation per broker, and what may move."""
+"""The input of the search for moves: utilisation per broker, and which bundles may move where."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,9 @@ _FEWEST, _MOST_OF_THEM = 4, 0.75
 
 @dataclass(frozen=True, eq=False)
 class LoadColumns:
-    """What the search reads; a span is a part of the time ahead (`forecast.spans`)."""
+    """The input of the search, as arrays. A span is a part of the forecast's time
+    (`forecast.spans`).
+    """
 
     load: Floats32 | Floats
     """By figure (messages/s, bytes/s in, bytes/s out), span and bundle."""
@@ -49,7 +51,9 @@ class LoadColumns:
 
     @cached_property
     def floor(self) -> float:
-        """What no assignment lowers the objective below: a bundle is on one broker as a whole."""
+        """A lower bound of the objective: no assignment splits a bundle, so the largest one sets
+        it.
+        """
         if not self.load.size or not self.scale.size:
             return 0.0
         largest = (self.load.max(axis=2) * self.scale.min(axis=2)).max(axis=0)
@@ -57,7 +61,9 @@ class LoadColumns:
 
     @cached_property
     def sizes(self) -> Floats:
-        """By bundle: what it adds to its broker's utilisation, over the time ahead."""
+        """The utilisation that each bundle adds to its broker, averaged over the forecast's
+        time.
+        """
         added = [
             (self.load[:, span] * self.scale[:, span, self.owner]).max(axis=0, initial=0.0)
             for span in range(len(self.weight))
@@ -67,10 +73,12 @@ class LoadColumns:
 
     @cached_property
     def least(self) -> Floats:
-        """By span and broker: the utilisation below which it counts by what it lacks.
+        """By span and broker: the utilisation below which the objective counts what the broker
+        lacks.
 
-        A broker that is filled is to be ``full``. The others are not to be emptied for that: a
-        bundle larger than a broker's share would go from one empty broker to the next.
+        For a broker that is to be filled it is ``full``. For others it is at most their present
+        one: without that, a bundle larger than a broker's share would move from one empty broker to
+        the next.
         """
         if not self.filling.any():
             return np.zeros_like(self.utilisation)
@@ -79,26 +87,32 @@ class LoadColumns:
 
     @cached_property
     def full(self) -> float:
-        """When a broker that is filled is full: near the mean of those without a larger bundle."""
+        """The utilisation at which an almost empty broker counts as filled: 95 % of the mean of
+        the brokers without a bundle larger than a broker's share.
+        """
         giants, brokers = self.sizes[self.sizes > 1.0], len(self.filling)
         rest = brokers - len(giants)
         return FULL * max(0.0, brokers - float(giants.sum())) / rest if rest > 0 else 0.0
 
     @property
     def utilisation(self) -> Floats:
-        """By span and broker: of the scarcest figure, whose mean over all brokers is 1."""
+        """Utilisation by span and broker, of the scarcest resource; its mean over all brokers is
+        1.
+        """
         scarcest: Floats = self.use.max(axis=0, initial=0.0)
         return scarcest
 
 
 def used(load: Floats32 | Floats, owner: Indices, scale: Floats) -> Floats:
-    """By figure, span and broker: what its bundles use, 1 being the mean of the scarcest figure."""
+    """Utilisation by resource, span and broker, from the bundles that each broker owns; 1 is the
+    mean of the scarcest resource.
+    """
     carried = [totals(figure, owner, scale.shape[2]) for figure in load]
     return np.array(carried).reshape(scale.shape) * scale
 
 
 def totals(load: Floats32 | Floats, owner: Indices, brokers: int) -> Floats:
-    """By row of ``load`` (of one entry per bundle) and broker: what it carries."""
+    """Sum the bundles of each broker, for each row of ``load`` (which has one value per bundle)."""
     there = _served(owner)
     rows = owner[there]
     # The counts of no rows are whole numbers, whatever their weights.
@@ -112,13 +126,15 @@ def _served(owner: Indices) -> Masks | slice:
 
 
 def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats:
-    """What each broker can carry of each figure, from what it carries and how much that uses.
+    """Estimate what each broker can carry of each resource: its traffic ÷ the usage that it
+    reports.
 
-    Messages/s stand for the processor. Where a use is too small to say, at its end or no number,
-    what was ``remembered`` counts (0 or NaN: nothing), else the median of the others; 0 where a
-    figure has no weight or no broker says anything. A saturated broker looks larger the more it has
-    to do: it can carry that at most. Brokers of one host report what the host uses, or each its own
-    part of that: either way they are equal parts of what it can carry.
+    Messages/s stand for the processor. Where the usage is below 2 %, at its end, or no number, the
+    estimate is ``remembered`` (0 or NaN: none), else the median of the other brokers'; it is 0
+    where a resource has no weight or no broker reports usage. For a saturated broker traffic ÷
+    usage is an upper bound, since its traffic may grow no further. Brokers of one host report
+    either the host's usage or their own part of it; in both cases they count as equal parts of the
+    host.
     """
     traffic = view.broker.traffic
     carried = _evened_by_host(
@@ -144,7 +160,7 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
 
 
 def _evened_by_host(carried: Floats, brokers: Sequence[str]) -> Floats:
-    """The figures of brokers, each the mean of the brokers at its address."""
+    """The figures of brokers, each replaced by the mean over the brokers of its host."""
     hosts = [name.rsplit(":", 1)[0] for name in brokers]
     place = {host: row for row, host in enumerate(dict.fromkeys(hosts))}
     host = np.array([place[each] for each in hosts], np.intp)
@@ -155,7 +171,7 @@ def _evened_by_host(carried: Floats, brokers: Sequence[str]) -> Floats:
 
 
 def _median(known: Floats) -> Floats:
-    """The median of each column's numbers; NaN of a column without any."""
+    """The median of each column without its NaNs; NaN for a column of NaNs."""
     ordered = np.sort(known, axis=0)  # what is no number comes last
     count = np.isfinite(known).sum(axis=0)
     each = np.arange(known.shape[1])
@@ -164,9 +180,10 @@ def _median(known: Floats) -> Floats:
 
 
 def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
-    """By figure, span and broker: what a unit of load adds, so that the scarcest has mean 1.
+    """By resource, span and broker: the utilisation that a unit of load adds, such that the
+    scarcest resource has the mean 1.
 
-    ``load`` is as in `LoadColumns`, ``capacity`` is by broker and figure.
+    ``load`` is as in `LoadColumns`; ``capacity`` is by broker and resource.
     """
     whole = load[:, :, _served(owner)].sum(axis=2, dtype=np.float64)
     carries = capacity.sum(axis=0)[:, np.newaxis]
@@ -183,7 +200,9 @@ def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
 
 
 def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
-    """By bundle: which brokers pass its policies and groups, where not all do."""
+    """For each bundle that not every broker may have: which brokers its policies and groups
+    allow.
+    """
     found = {}
     for bundle, brokers in view.rules.allowed.items():
         row = view.bundle_index(bundle)
@@ -193,10 +212,12 @@ def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
 
 
 def suspects(view: ClusterView, sample: Floats32, level: Floats32) -> Masks:
-    """Brokers that seem ill: their bundles carry far less than forecast, those of others do not.
+    """The brokers that seem ill: nearly all of their bundles carry far less than forecast, while
+    other brokers' do not.
 
-    The traffic of a slow broker falls because it is slow, which makes it look empty. That of a
-    broker of few bundles, or of one busy bundle, falls whenever its clients send less.
+    A slow broker's traffic falls because the broker is slow, which makes it look empty. With few
+    bundles, or one busy bundle, traffic falls whenever clients send less, so such a broker is not
+    suspected.
     """
     there = view.reporter >= 0
     owner = np.where(there & (level.sum(axis=1) > 0), view.reporter, -1)

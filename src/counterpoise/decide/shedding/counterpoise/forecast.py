@@ -1,11 +1,11 @@
-"""Each bundle's load for the time ahead, from what was seen of it.
+"""Forecasts the load of each bundle from its past samples.
 
-Level and trend are Holt's (1957), the trend damped (Gardner and McKenzie 1985); the first samples
-are averaged exactly. How load grows by the hour of the day is learnt beside them (`season.py`). A
-sample far from its forecast counts only as far as the usual deviation reaches (Huber 1964), so a
-burst does not move the level; when samples stay on one side for longer than bursts do, the level
-follows them. The spread is the mean absolute deviation of samples from their forecasts: noise
-widens the band instead of moving bundles.
+Level and trend are Holt's (1957), with a damped trend (Gardner and McKenzie 1985); the first
+samples are averaged exactly. `season.py` learns how load grows by the hour of the day. A sample far
+from its forecast is cut to what deviations usually are (Huber 1964), so a burst does not move the
+level; if samples stay on one side for longer than bursts last, the level follows them. The spread
+is the mean absolute deviation of samples from their forecasts: noise widens it, and moves no
+bundles.
 """
 
 import math
@@ -53,7 +53,7 @@ LARGEST: Final = 1e15
 
 
 def followed(view: ClusterView, memory: CounterpoiseMemory) -> Tracks:
-    """The tracks of the view's bundles in its order."""
+    """The remembered tracks in the order of the view's bundles; empty ones for new bundles."""
     if memory.bundles == view.bundles:
         return memory.tracks
     if not memory.bundles:
@@ -64,7 +64,9 @@ def followed(view: ClusterView, memory: CounterpoiseMemory) -> Tracks:
 
 
 def figures(view: ClusterView) -> Floats32:
-    """The short averages: messages/s both ways, bytes/s in, bytes/s out; errors count as 0."""
+    """The short-term averages of each bundle: messages/s in and out, bytes/s in, bytes/s out.
+    NaN and infinity become 0.
+    """
     short = view.bundle.short
     # One figure after the other in memory: sums over figures take a sixth of the time.
     columns = np.stack([short.rate(), short.throughput_in, short.throughput_out])
@@ -80,12 +82,12 @@ def advance(
     times_ms: tuple[int, int],
     held: Masks,
 ) -> Tracks:
-    """What is known of each bundle's load after one more report; owners stay as they are.
+    """The tracks after one more report; owners stay as they are.
 
-    ``average`` is the reported mean of ``averaged`` samples and ``sample`` the newest one, derived
-    from it; the first report of a bundle counts as that many samples. ``times_ms`` are the times of
-    the last sample (0 for none) and of this one. Bundles in ``held`` keep their level: what an ill
-    broker serves is not what clients want.
+    ``average`` is the reported mean of ``averaged`` samples, and ``sample`` the newest sample,
+    derived from it. The first report of a bundle counts as ``averaged`` samples. ``times_ms`` are
+    the times of the last sample (0 for none) and of this one. Bundles in ``held`` keep their level,
+    because an ill broker's traffic is less than its clients want.
     """
     # A bundle that carried nothing is forecast to carry nothing, however long it has been seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
@@ -142,9 +144,10 @@ def advance(
 
 
 def _common(expected: Floats32, seen: Floats32, owner: Integers32) -> np.float32:
-    """What bundles carry now ÷ what was ``expected`` of them: the median over brokers.
+    """The factor by which the whole cluster's load differs from its forecast: the median over
+    brokers.
 
-    The load of a cluster that rises and falls as a whole makes no broker fuller beside the others.
+    If the load of all brokers rises or falls together, no broker becomes fuller than the others.
     """
     brokers = int(owner.max(initial=-1)) + 1
     forecast, carries = totals(np.stack([expected, seen]), owner.astype(np.intp), brokers)
@@ -153,24 +156,29 @@ def _common(expected: Floats32, seen: Floats32, owner: Integers32) -> np.float32
 
 
 def _grown(level: Floats32, more: Floats32, grown: Floats32) -> Floats32:
-    """The level, grown as the day has it; by its trend where the day is not known."""
+    """The level times its growth by the hour of the day or, where that is not known, plus its
+    trend.
+    """
     known = (grown > 0)[:, np.newaxis]
     found: Floats32 = np.where(known, level * grown[:, np.newaxis], level + more)
     return found
 
 
 def averaged(view: ClusterView) -> Integers:
-    """By bundle: of how many samples its short average is the mean."""
+    """By bundle: the number of samples in its short-term average."""
     limit, count = view.bundle.samples[:, 0], view.bundle.samples[:, 1]
     found: Integers = np.minimum(np.maximum(count, 1), np.maximum(limit, 1))
     return found
 
 
 def samples(view: ClusterView, before: Tracks, average: Floats32) -> Floats32:
-    """The latest sample of each bundle, unfolded from its capped mean where that adds up.
+    """The latest sample of each bundle, derived from two successive averages where that is
+    consistent.
 
-    ``average = ((n - 1) * before + sample) / n`` (`load/average.py`). What brokers report of their
-    own traffic shows whether a view's short figures are such means, and whether none was missed.
+    Pulsar averages the last n samples by ``average = ((n - 1) * before + sample) n``
+    (`load/average.py`), which is solved for the sample. If a broker's own traffic is closer to the
+    sum of its bundles' averages than to that of the derived samples, a report was missed or its
+    figures are no such averages; then the averages are taken as samples.
     """
     n = averaged(view).astype(np.float32)[:, np.newaxis]
     unfolded = (n * average - (n - 1.0) * before.average).clip(0.0, LARGEST)
@@ -190,10 +198,11 @@ def samples(view: ClusterView, before: Tracks, average: Floats32) -> Floats32:
 
 
 def predicted(tracks: Tracks, minutes: float, sample: Floats32, now_ms: int) -> Floats32:
-    """By figure, span and bundle: the load of the next minutes, and the mean of all ``minutes``.
+    """By resource, span and bundle: the load forecast for the next minutes, and for the rest of
+    ``minutes``.
 
-    What is out of the ordinary now, and was a moment ago, is taken to last for the first span; no
-    trend is followed beyond three times the level.
+    An unusual load that has lasted two samples is assumed to last for the first span. A trend is
+    followed up to three times the level.
     """
     level = tracks.level
     middle_ms = round(minutes * MINUTE_MS / 2.0)
@@ -205,23 +214,25 @@ def predicted(tracks: Tracks, minutes: float, sample: Floats32, now_ms: int) -> 
 
 
 def spans(minutes: float) -> Floats:
-    """What part of the ``minutes`` ahead each span is."""
+    """The two parts of the forecast's time, as fractions: the next minutes, and the rest."""
     soon = min(0.5, SOON_MINUTES / minutes)
     return np.array([soon, 1.0 - soon])
 
 
 def carried(load: Floats32) -> Floats32:
-    """By bundle, of load by figure and bundle: its bytes/s, or messages/s where it has no bytes."""
+    """The bytes/s of each bundle, or its messages/s if it has no bytes; ``load`` is by resource
+    and bundle.
+    """
     through = load[1:].sum(axis=0)
     found: Floats32 = np.where(through > 0, through, load[0])
     return found
 
 
 def uncertainty(tracks: Tracks, load: Floats32) -> Floats:
-    """By bundle: the standard error of its forecast, in the load's own bytes/s (or messages/s).
+    """The standard error of each bundle's forecast, in bytes/s (or messages/s).
 
-    A mean absolute deviation is 0.8 of a standard deviation, and a level is the mean of as many
-    samples as it remembers twice over, or of those there are.
+    The spread, a mean absolute deviation, is 0.8 standard deviations. The level is taken as the
+    mean of all samples so far, at most as many as come in twice `LEVEL_MINUTES`.
     """
     size = carried(load)
     weighed = np.minimum(np.maximum(tracks.count, 1), 2.0 * LEVEL_MINUTES)

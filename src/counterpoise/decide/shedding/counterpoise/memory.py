@@ -1,4 +1,4 @@
-"""What the strategy remembers of each bundle, and of what it did not do."""
+"""The memory of the strategy: the load history of each bundle, and moves that it put off."""
 
 import base64
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ HOURS: Final = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """One entry per bundle of ``CounterpoiseMemory.bundles``: 108 bytes each."""
+    """The load history of each bundle in ``CounterpoiseMemory.bundles``, condensed to 108 bytes."""
 
     level: Floats32
     """Smoothed load, without noise."""
@@ -46,7 +46,7 @@ class Tracks:
 
     @staticmethod
     def empty(count: int) -> "Tracks":
-        """Bundles that were never seen."""
+        """The tracks of bundles that have never been seen."""
         return Tracks(
             np.zeros((count, RATES), np.float32, "F"),
             np.zeros((count, RATES), np.float32, "F"),
@@ -60,7 +60,9 @@ class Tracks:
         )
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Tracks":
-        """The chosen bundles in this order; a negative row is a bundle that was never seen."""
+        """The tracks of the chosen bundles in this order; a negative row stands for a new
+        bundle.
+        """
         known = rows >= 0
         made = Tracks.empty(len(rows))
         for name in Tracks.__slots__:
@@ -73,7 +75,7 @@ NO_TRACKS: Final = Tracks.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class CounterpoiseMemory:
-    """All that the strategy knows beside the view; JSON both ways."""
+    """All that the strategy remembers between calls; it can be written as JSON and read back."""
 
     bundles: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The settings of Counterpoise: what a move is worth, and limits."""
+"""The settings of Counterpoise: the price of a move, and limits."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class CounterpoiseOptions:
-    """What Counterpoise reads."""
+    """The settings that Counterpoise reads."""
 
     move_price: float = option(
         0.25, "counterpoiseMovePrice", "imbalance hours of one broker", low=0.0, dynamic=True

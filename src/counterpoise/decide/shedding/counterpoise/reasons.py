@@ -1,4 +1,4 @@
-"""Why bundles move, and why no more do, with the figures that would have changed it."""
+"""Explains why bundles move, and why others do not, with the figure that would have changed it."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -23,7 +23,7 @@ _MOVE = (
 def explained(
     view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought
 ) -> Iterator[Decision]:
-    """The steps as decisions: what each wins, and what it costs."""
+    """The moves as decisions, each with what it gains and what it costs."""
     use = cluster.use.copy()
     before: Found | Step = found
     for step in bought.steps:
@@ -55,7 +55,7 @@ def explained(
 def why_nothing(
     view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought, ill: Collection[str]
 ) -> Iterator[Rejection]:
-    """Why nothing moves, or nothing goes to a broker."""
+    """The reasons why nothing moves, or why a broker receives nothing."""
     for broker in sorted(ill):
         yield Rejection(
             broker,

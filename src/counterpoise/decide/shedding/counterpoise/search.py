@@ -1,8 +1,8 @@
-"""Local search: the moves that even brokers out, the most useful first.
+"""Local search for the moves that make brokers more even, the most useful first.
 
 Each step takes the fullest broker and makes the move that lowers the objective most. Facebook's
-placement services came to the same, local search by one objective (Shard Manager and RAS, both
-SOSP'21); the rule to give the largest to the emptiest is Graham's (1969).
+placement services also use local search with one objective (Shard Manager and RAS, both SOSP'21);
+to give the largest bundle to the emptiest broker is Graham's rule (1969).
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _SAMPLE: Final = np.arange(CANDIDATES)
 
 
 class Step(NamedTuple):
-    """One move of a plan, and the cluster after it."""
+    """One move that the search made, and the cluster's state after it."""
 
     bundle: int
     source: int
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The steps in their order, and where they begin."""
+    """The moves that the search found, in order, and the cluster's state before them."""
 
     steps: tuple[Step, ...]
     objective: float
@@ -53,24 +53,26 @@ class Found:
 
 
 class Prices(NamedTuple):
-    """What a move must win of the objective."""
+    """By how much a move has to lower the objective to be worth making."""
 
     lasting: float
     passing: float
     """Of one that leaves more to be moved later."""
 
     def of(self, step: Step, before: "Found | Step") -> float:
-        """What this step must win after the one ``before`` it."""
+        """The price of this step after the one ``before`` it; higher if the step makes the later
+        span less even.
+        """
         return self.passing if step.lasting > before.lasting else self.lasting
 
 
 def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
-    """How uneven the brokers are, one value for each span of the time ahead.
+    """How uneven the brokers are, one value for each span of the forecast's time.
 
-    The value is the excess of the fullest broker over the mean, which its clients feel, plus the
-    squares of all excesses, so that helping the second fullest broker pays as well. A broker that
-    carries less than its ``least`` adds what it lacks: otherwise an even cluster would never fill a
-    broker that was found all but empty. ``top`` is utilisation by span and broker.
+    The value is the fullest broker's excess over the mean, which its clients feel, plus the squares
+    of all excesses, so that relieving the second fullest broker counts as well. A broker below its
+    ``least`` adds what it lacks; otherwise an even cluster would never fill an almost empty broker.
+    ``top`` is utilisation by span and broker.
     """
     above = (top - 1.0).clip(0.0)
     uneven = above.max(axis=1, initial=0.0) + (above * above).sum(axis=1)
@@ -80,10 +82,10 @@ def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
 
 
 def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
-    """At most so many moves, each of which lowers the objective; no bundle moves twice.
+    """Find at most so many moves, each of which lowers the objective; no bundle moves twice.
 
-    Ends where even a perfect plan would not win another price any more, or where the last moves
-    have cost more than they won.
+    The search ends when even a perfect plan would not gain another price, or when the last moves
+    have cost more than they gained.
     """
     weight, use = cluster.weight, cluster.use.copy()
     top = use.max(axis=0, initial=0.0)
@@ -130,10 +132,10 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
 def _without_vain(
     cluster: LoadColumns, steps: list[Step], after: tuple[Floats, Floats], prices: Prices
 ) -> tuple[Step, ...]:
-    """The steps that win their price once all others are made, in their order.
+    """The steps that are worth their price when all others are made, in their order.
 
-    Of a fullest broker that cannot get below another's load, say one with a bundle larger than a
-    broker's share, a search takes bundles that win next to nothing before it gets to the others.
+    If the fullest broker cannot get below another one's load, say because of a bundle larger than a
+    broker's share, the search first moves bundles from it that gain almost nothing.
     """
     use, top = after
     weight, least = cluster.weight, cluster.least
@@ -160,7 +162,9 @@ def _without_vain(
 
 
 def carry(cluster: LoadColumns, use: Floats, top: Floats, move: tuple[int, int, int]) -> None:
-    """Change what brokers use, by figure, span and broker, and ``top``, its largest figure."""
+    """Apply a move to ``use`` (by resource, span and broker) and to ``top`` (its maximum over
+    the resources).
+    """
     bundle, source, to = move
     for broker, sign in ((source, -1.0), (to, 1.0)):
         use[:, :, broker] += sign * cluster.load[:, :, bundle] * cluster.scale[:, :, broker]
@@ -168,12 +172,14 @@ def carry(cluster: LoadColumns, use: Floats, top: Floats, move: tuple[int, int, 
 
 
 def _position(parts: Floats, use: Floats) -> tuple[float, float, float]:
-    """The objective, its lasting part, and the fullest broker."""
+    """The objective, its part after the first span, and the utilisation of the fullest broker."""
     return float(parts.sum()), float(parts[1:].sum()), float(use.max(initial=0.0))
 
 
 def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:
-    """The broker with most above the mean that may still have a useful move; -1 without one."""
+    """The broker that is most above the mean and may still have a useful move; -1 if there is
+    none.
+    """
     above = weight @ _cost(top)
     above[barren] = 0.0
     fullest = int(above.argmax()) if len(above) else -1
@@ -181,9 +187,10 @@ def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:
 
 
 def _most_won(cluster: LoadColumns, top: Floats) -> float:
-    """What a unit of load that leaves a broker lowers the objective by, whatever else moves.
+    """An upper bound of how much the objective falls for each unit of load that leaves a broker.
 
-    The broker may be the fullest, and its square counts; what fills a broker counts once more.
+    Its terms are: the broker may be the fullest; its square falls; and the load may fill an almost
+    empty broker.
     """
     return 1.0 + 2.0 * float((top - 1.0).clip(0.0).max()) + float(cluster.filling.any())
 
@@ -191,7 +198,7 @@ def _most_won(cluster: LoadColumns, top: Floats) -> float:
 def _best(
     cluster: LoadColumns, use: Floats, top: Floats, source: int, rows: Indices
 ) -> tuple[int, int] | None:
-    """The bundle and the destination that lower the objective most; None when nothing does."""
+    """The bundle and the destination that lower the objective most; None if none lowers it."""
     weight, scale, least = cluster.weight, cluster.scale, cluster.least
     to = _emptiest(weight @ top, cluster.destination, source)
     if not len(rows) or not len(to):
@@ -221,7 +228,7 @@ def _best(
 
 
 def _emptiest(use: Floats, destination: Masks, source: int) -> Indices:
-    """The emptiest brokers that may receive, the emptiest first."""
+    """The brokers that may receive bundles, the emptiest first, at most `DESTINATIONS`."""
     where = np.flatnonzero(destination)
     if len(where) > DESTINATIONS + 1:
         where = where[np.argpartition(use[where], DESTINATIONS)[: DESTINATIONS + 1]]
@@ -231,13 +238,15 @@ def _emptiest(use: Floats, destination: Masks, source: int) -> Indices:
 
 
 def _candidates(rows: Indices, size: Floats) -> Indices:
-    """The bundles that are tried, from the largest to the smallest."""
+    """The bundles to try, largest first: all, or `CANDIDATES` of them evenly chosen by rank."""
     rows = rows[np.argsort(-size[rows], kind="stable")]
     return rows if len(rows) <= CANDIDATES else rows[_SAMPLE * (len(rows) - 1) // _SAMPLE[-1]]
 
 
 def _others(top: Floats, source: int, to: Indices) -> Floats:
-    """By span and destination: the fullest of the brokers that a move leaves as they are."""
+    """By span and destination: the utilisation of the fullest broker besides source and
+    destination.
+    """
     others = top.copy()
     others[:, source] = 0.0
     first = others.argmax(axis=1)

@@ -1,8 +1,8 @@
-"""The time of day: how a bundle's load grows from one hour to another, by its own days.
+"""The time of day: how a bundle's load grows from one hour to another, learnt from its own days.
 
 A seasonal factor for each hour, smoothed from day to day (Winters 1960), as a logarithm, so that
-load may grow and fall in proportion. An hour that was never seen says nothing: on its first day a
-bundle is forecast by level and trend alone.
+load may grow in proportion. Hours that have not been seen have no factor: on its first day a bundle
+is forecast by level and trend alone.
 """
 
 import math
@@ -24,7 +24,9 @@ LEAST: Final = 1.0
 
 
 def learnt(day: Floats16, load: Floats32, last_ms: int, now_ms: int) -> Floats16:
-    """The figures of the day once the hour of ``last_ms`` is over, whose ``load`` is known then."""
+    """The figures of the day, with the hour of ``last_ms`` updated once it is over; ``load`` is
+    the load at its end.
+    """
     if not last_ms or last_ms // HOUR_MS == now_ms // HOUR_MS:
         return day
     hour = last_ms // HOUR_MS % HOURS
@@ -36,9 +38,10 @@ def learnt(day: Floats16, load: Floats32, last_ms: int, now_ms: int) -> Floats16
 
 
 def growth(day: Floats16, spread: Floats32, from_ms: int, to_ms: int) -> Floats32:
-    """By what factor each bundle's load grows between two times, as its days have it; 0: unknown.
+    """The factor by which each bundle's load grows between two times of the day; 0 where unknown.
 
-    Less so much of its ``spread`` as an hour's figure is wrong by, and so nothing of what is noise.
+    It is reduced by what an hour's figure may be wrong by, a part of ``spread``, so that noise is
+    not taken for growth.
     """
     hours = abs(to_ms - from_ms) / HOUR_MS
     before, after = _at(day, from_ms), _at(day, to_ms)
@@ -50,7 +53,7 @@ def growth(day: Floats16, spread: Floats32, from_ms: int, to_ms: int) -> Floats3
 
 
 def _at(day: Floats16, at_ms: int) -> Floats32:
-    """The figure at a time, on the line between the middles of two hours; 0 if one is unknown."""
+    """The figure at a time, interpolated between the middles of two hours; 0 if one is unknown."""
     place = at_ms / HOUR_MS - 0.5
     low = math.floor(place)
     first, second = (day[:, hour % HOURS].astype(np.float32) for hour in (low, low + 1))

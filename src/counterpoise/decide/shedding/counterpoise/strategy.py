@@ -1,4 +1,4 @@
-"""Counterpoise: the strategy of our own."""
+"""Counterpoise: a shedding strategy that forecasts loads and weighs each move against its price."""
 
 import math
 from collections.abc import Collection
@@ -54,16 +54,18 @@ HELD_MS: Final = 7_200_000
 
 
 class Counterpoise:
-    """Moves bundles when an uneven cluster costs more than the moves do, and names destinations.
+    """Moves bundles when an uneven cluster costs more than the moves do, and chooses their
+    destinations.
 
-    Every call forecasts each bundle's load (`forecast.py`), works out what brokers can carry from
-    what they carry and how much that uses (`columns.py`), searches for the moves that lower one
-    objective most (`search.py`), and makes as many of them as win more than a move's price, which
-    falls while the cluster stays uneven (`timing.py`). ``counterpoiseMovePrice`` is the setting to
-    have an opinion on: what a move is worth.
+    Each call forecasts the load of every bundle (`forecast.py`), estimates each broker's capacity
+    from its traffic and usage (`columns.py`), and searches for the moves that lower one objective
+    most (`search.py`). It makes those that gain more than a move's price, which falls while the
+    cluster stays uneven (`timing.py`). ``counterpoiseMovePrice`` is the one setting to have an
+    opinion on: how much a move is worth.
 
-    A bundle that moved, by whatever decision, stays for the grace period, unless its broker died. A
-    broker whose bundles all carry far less than forecast is taken to be ill and receives nothing.
+    A bundle that has moved, by whatever decision, stays for the grace period unless its broker
+    died. A broker whose bundles nearly all carry far less than forecast is taken to be ill and
+    receives nothing.
     """
 
     name = "Counterpoise"
@@ -73,7 +75,7 @@ class Counterpoise:
     """It reads ``view.rules``, so a round fills them in (`decide/balancing/round.py`)."""
 
     def initial_memory(self) -> CounterpoiseMemory:
-        """Nothing seen."""
+        """A memory without bundles."""
         return CounterpoiseMemory()
 
     def memory_from_json(self, value: Any) -> CounterpoiseMemory:
@@ -81,7 +83,7 @@ class Counterpoise:
         return CounterpoiseMemory.from_json(value)
 
     def forget(self, memory: CounterpoiseMemory, active: Collection[str]) -> CounterpoiseMemory:
-        """The memory with the capacities of the brokers that are left alone."""
+        """The memory without the capacities of brokers that left."""
         kept = {name: each for name, each in memory.capacity.items() if name in active}
         return replace(memory, capacity=kept)
 
@@ -93,7 +95,7 @@ class Counterpoise:
         now_ms: int,
         rng: Random,
     ) -> StrategyPlan[CounterpoiseMemory]:
-        """Decide what moves, and where to; ``rng`` is not used."""
+        """Decide which bundles move, and where to; ``rng`` is not used."""
         del rng
         if not view.brokers:
             return StrategyPlan((), (no_broker(),), memory)
@@ -158,9 +160,10 @@ class Counterpoise:
 
 
 def _owned(view: ClusterView, tracks: Tracks, memory: CounterpoiseMemory, now_ms: int) -> Tracks:
-    """The tracks with who serves each bundle now, and since when.
+    """The tracks with the present owner of each bundle, and the time since which it has been the
+    owner.
 
-    A bundle whose broker is gone has not moved: it was placed, and may move again.
+    A bundle whose former broker is gone counts as placed, not as moved, so it may move again.
     """
     if memory.brokers == view.brokers:
         before: Indices = tracks.owner.astype(np.intp)
@@ -175,7 +178,7 @@ def _owned(view: ClusterView, tracks: Tracks, memory: CounterpoiseMemory, now_ms
 def _ill(
     view: ClusterView, suspected: Masks, memory: CounterpoiseMemory, now_ms: int
 ) -> dict[str, int]:
-    """Since when each broker that seems ill has seemed so."""
+    """The time since which each suspected broker has been suspected."""
     names = [view.brokers[row] for row in np.flatnonzero(suspected).tolist()]
     return {name: memory.ill.get(name, now_ms) for name in names}
 
@@ -187,7 +190,9 @@ def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
 
 
 def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> dict[str, int]:
-    """In how many rounds each broker was found cold that has not been filled since."""
+    """For each almost empty broker that is not filled yet: the number of rounds in which it was
+    found so.
+    """
     use = cluster.weight @ cluster.utilisation
     found: dict[str, int] = {}
     if not memory.cold and not (use < COLD).any():
@@ -208,7 +213,7 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
 
 
 def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> Floats:
-    """By broker: what its forecast may be wrong by, as a part of the mean broker's load."""
+    """By broker: the error that its forecast may have, as a part of the mean broker's load."""
     brokers = len(view.brokers)
     squares = uncertainty(tracks, load) ** 2
     whole, square = totals(np.array([carried(load), squares]), view.reporter, brokers)

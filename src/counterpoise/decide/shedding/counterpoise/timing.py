@@ -1,9 +1,9 @@
-"""When moves are worth their price: rent or buy.
+"""When moves are worth their price: the rent-or-buy rule.
 
-To leave a cluster uneven costs a little every minute, to move costs once. A player that moves when
-the one has come to the other pays at most twice what it would have paid knowing the future (ski
-rental: Karlin, Manasse, Rudolph and Sleator 1988). Here what is still to come counts, too: what has
-been uneven for so long is taken to stay so for as long again, beside the horizon.
+An uneven cluster costs a little every minute, and a move costs once. Who moves when the first sum
+has reached the second pays at most twice what would have been paid knowing the future (ski rental:
+Karlin, Manasse, Rudolph and Sleator 1988). Here the future counts as well: what has been uneven for
+a time is assumed to stay so for as long again, in addition to the horizon.
 """
 
 from typing import Final, NamedTuple
@@ -26,7 +26,7 @@ HOUR_MINUTES: Final = 60.0
 
 
 class Bought(NamedTuple):
-    """What a round moves, and what the rest would have won."""
+    """The moves of a round, and what the others would have gained."""
 
     steps: tuple[Step, ...]
     best: int
@@ -41,17 +41,20 @@ class Bought(NamedTuple):
 
 
 def prices_of(move_price: float, brokers: int, horizon_min: float, waited_min: float) -> Prices:
-    """What moves must win of the objective now, for the time over which they are taken to pay."""
+    """By how much a move has to lower the objective now, given the time in which it is assumed
+    to pay off.
+    """
     pays = min(horizon_min + waited_min, PATIENCE * horizon_min)
     whole = move_price * HOUR_MINUTES / pays
     return Prices(whole / brokers, whole * max(PASSING, 1.0 / brokers))
 
 
 def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bought:
-    """The leading steps that win most over their price, though forecasts err against them.
+    """Choose the leading steps whose gain exceeds their price most, even if the forecasts are
+    wrong.
 
-    ``doubt`` is what each broker's forecast may be wrong by: those that give carry so much less and
-    those that receive so much more. What is won by chance is not won then.
+    ``doubt`` is how wrong each broker's forecast may be: brokers that give are assumed to carry so
+    much less, and those that receive so much more.
     """
     weight, use = cluster.weight, cluster.use.copy()
     first = use.max(axis=0, initial=0.0)

@@ -307,8 +307,8 @@ async def test_what_cannot_be_done_is_left_with_what_the_cluster_said(
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("no_topics", "unloaded, and no broker, {destination} included, had taken it by then"),
-        ("lose_destination", "{owner} took it in place of {destination}: make a new plan"),
+        ("no_topics", "and no broker, {destination} included, had taken it by then"),
+        ("lose_destination", "for {destination}, and {owner} took it first: make a new plan"),
     ],
 )
 async def test_what_went_elsewhere_or_to_no_broker_says_what_comes_next(

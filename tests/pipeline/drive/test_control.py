@@ -186,6 +186,10 @@ def test_status_is_about_what_ended_in_the_last_hour_and_the_latest_comes_first(
     ended(now - 3000, now - 9000, MoveStatus.WITHHELD, "a rule")
     assert read_status(writer, now).seconds == (0.7,) * 3, "nothing of it was carried out"
     assert found.failures == (("t/n/1", "last"), ("t/n/1", "first"))
+    ended(now - 2000, now - 9000, MoveStatus.ELSEWHERE)
+    ended(now - 1000, now - 9000, MoveStatus.UNOWNED)
+    strays = read_status(writer, now).astray
+    assert [one.status for one in strays] == [MoveStatus.UNOWNED, MoveStatus.ELSEWHERE]
     assert found.gaps == {"the cluster": (2, "no answer")}
 
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
@@ -16,13 +16,15 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.fleet_file import read_fleet
 from counterpoise.app.histories import open_history, trail_of
 from counterpoise.decide.balancing.approval import HOUR_MS
+from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import OperatorAction, cordoned
+from counterpoise.pipeline.drive.action_trail import ActionMove, OperatorAction, cordoned
 from counterpoise.pipeline.fleet.cluster_state import ClusterState
 from counterpoise.pipeline.fleet.fleet_watch import FleetCluster, watching_fleet
 from counterpoise.pipeline.tables.status import BalancerStatus, read_status
 
 NAMED = 3
+WHEREVER = "Nothing needs to be done: the next round goes by where the bundle is."
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,8 +86,7 @@ def sentences(found: BalancerStatus) -> list[str]:
         lines += [f"  not done: {each}" for each in made.rejections[:NAMED]]
         if len(made.rejections) > NAMED:
             lines.append(f"  and {len(made.rejections) - NAMED} more (--json)")
-    ends = ", ".join(f"{count} {status}" for status, count in found.outcomes.items())
-    lines.append(f"moves of the last hour: {ends or 'none'}")
+    lines.append(f"moves of the last hour: {_ends(found.outcomes) or 'none'}")
     if found.seconds:
         lines.append(
             f"  each took {median(found.seconds):.1f} s in the median, "
@@ -93,6 +94,9 @@ def sentences(found: BalancerStatus) -> list[str]:
         )
     lines += [f"  withheld {count}: {rule}" for rule, count in found.withheld.items()]
     lines += [f"  failed {bundle}: {error}" for bundle, error in found.failures[:NAMED]]
+    lines += [f"  {one.astray}. {WHEREVER}" for one in found.astray[:NAMED]]
+    if len(found.astray) > NAMED:
+        lines.append(f"  and {len(found.astray) - NAMED} more such moves (--json)")
     lines += [
         f"gaps of the last hour: {name}, {polls} polls, lately: {why}"
         for name, (polls, why) in found.gaps.items()
@@ -112,11 +116,24 @@ def actions_text(actions: Sequence[OperatorAction], now_ms: int) -> list[str]:
             continue
         what = f"{each.kind.value} of {each.broker}" if each.broker else each.kind.value
         ends = Counter(move.status for move in each.moves)
-        became = ", ".join(f"{count} {status}" for status, count in sorted(ends.items()))
+        became = _ends(dict(sorted(ends.items())))
         state = "" if each.ended_ms else ", under way or cut off"
         why = f" ({each.why})" if each.why else ""
         lines.append(f"by hand: {what} by {each.who}{why}: {became or 'no move'}{state}")
+        lines += [_gone(move) for move in each.moves if move.status == MoveStatus.ELSEWHERE]
     return lines
+
+
+def _gone(move: ActionMove) -> str:
+    return (
+        f"  {move.bundle} left {move.source}, and {move.destination} took it, not the broker that "
+        f"was asked for: where that matters, counterpoise unload {move.bundle} --to BROKER"
+    )
+
+
+def _ends(counts: Mapping[str, int]) -> str:
+    """How many moves ended in which way."""
+    return ", ".join(f"{count} {MoveStatus(status).words}" for status, count in counts.items())
 
 
 def actions_json(actions: Sequence[OperatorAction], now_ms: int) -> dict[str, object]:

@@ -93,6 +93,19 @@ class MoveStatus(StrEnum):
     FAILED = "failed"
     """The cluster refused, or did not do it; `error` has its answer."""
 
+    @property
+    def words(self) -> str:
+        """The status as a person reads it behind a number of moves."""
+        return _WORDS.get(self, self.value)
+
+
+_WORDS = {
+    MoveStatus.ELSEWHERE: "taken by another broker than the destination",
+    MoveStatus.UNOWNED: "unloaded and without an owner by then",
+    MoveStatus.GONE: "not tried, for another broker had the bundle by then",
+    MoveStatus.STALE: "not tried, for the load report was too old by then",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class MoveOutcome:
@@ -120,6 +133,27 @@ class MoveOutcome:
             MoveStatus.UNOWNED,
             MoveStatus.FAILED,
         )
+
+    @property
+    def astray(self) -> str:
+        """Where a bundle went that was unloaded and did not reach its destination, as a sentence.
+
+        Empty for every other end.
+        """
+        wanted = self.destination or "any broker"
+        match self.status:
+            case MoveStatus.ELSEWHERE:
+                return (
+                    f"{self.bundle} was unloaded from {self.source} for {wanted}, and "
+                    f"{self.owner or 'another broker'} took it first"
+                )
+            case MoveStatus.UNOWNED:
+                return (
+                    f"{self.bundle} was unloaded from {self.source}, and no broker, {wanted} "
+                    "included, had taken it by then; the next lookup of one of its topics places it"
+                )
+            case _:
+                return ""
 
     @property
     def hop(self) -> Hop | None:

@@ -213,13 +213,6 @@ class ApprovedPlan:
 
 def _ended(one: MoveOutcome) -> str:
     """How a move ended that did not succeed, and what comes next."""
-    match one.status:
-        case MoveStatus.UNOWNED:
-            return (
-                f"unloaded, and no broker, {one.destination} included, had taken it by then; the "
-                "next lookup of one of its topics places it: make a new plan"
-            )
-        case MoveStatus.ELSEWHERE:
-            return f"{one.owner} took it in place of {one.destination}: make a new plan"
-        case _:
-            return f"{one.status.value}, owner {one.owner or 'none'}"
+    if one.astray:
+        return f"{one.astray}: make a new plan"
+    return f"{one.status.words}, owner {one.owner or 'none'}"

@@ -175,6 +175,8 @@ def _attempt_text(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
     if outcome.status is MoveStatus.FAILED:
         again = "it is tried again" if attempt < attempts else "it is given up"
         return f"failed {outcome.bundle} {took} ({outcome.error}); {again}"
+    if outcome.astray:
+        return f"{outcome.astray}; {took}"
     owner = f", {outcome.owner} owns it" if outcome.owner else ", no client has looked it up yet"
     return f"{outcome.status.value} {outcome.bundle} {took}{owner}"
 

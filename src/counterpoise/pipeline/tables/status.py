@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.load.rows import BROKER, GAP, POLL
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, read_control
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.journal import Journal, outcome_of
 from counterpoise.pipeline.tables.reports import newest_poll, read_reports
 
 HOUR_MS = 3_600_000
@@ -62,6 +62,8 @@ class BalancerStatus:
     """Moves of the last hour that a rule withheld, by the rule."""
     failures: tuple[tuple[str, str], ...] = ()
     """The latest of the last hour: the bundle, and what the cluster said."""
+    astray: tuple[MoveOutcome, ...] = ()
+    """Of the last hour, the latest first: unloaded, and not taken by the destination."""
     gaps: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """Of the last hour: polls without an answer by broker, and the latest reason."""
 
@@ -88,6 +90,7 @@ class BalancerStatus:
                 "seconds": self.seconds,
                 "withheld": self.withheld,
                 "failures": [{"bundle": b, "error": e} for b, e in self.failures],
+                "astray": [asdict(each) for each in self.astray],
                 "gaps": {b: {"polls": n, "note": why} for b, (n, why) in self.gaps.items()},
             },
         }
@@ -100,6 +103,7 @@ def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
     withheld = [row for row in rows if row["status"] == MoveStatus.WITHHELD.value]
     failed = [row for row in rows if row["status"] == MoveStatus.FAILED.value]
     failed.sort(key=lambda row: -int(row["ended_at_ms"]))
+    ended = sorted(map(outcome_of, rows), key=lambda one: -one.ended_at_ms)
     took = [row["ended_at_ms"] - row["started_at_ms"] for row in rows if row["carried_out"]]
     reports = list(_reports(reader, hour - 1))
     return BalancerStatus(
@@ -112,6 +116,7 @@ def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
         seconds=tuple(sorted(each / 1000 for each in took)),
         withheld=dict(Counter(row["error"] for row in withheld).most_common()),
         failures=tuple((row["bundle"], row["error"]) for row in failed[:FAILURES_MOST]),
+        astray=tuple(one for one in ended if one.astray),
         gaps=_gaps(reports),
     )
 

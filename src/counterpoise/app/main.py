@@ -43,7 +43,7 @@ class Verb:
     """The extra of the package that it needs, if any."""
 
     def arguments(self) -> ArgumentsModule:
-        """The module that declares its arguments."""
+        """The module that declares the verb's arguments."""
         module: ArgumentsModule = self._module("arguments")
         return module
 

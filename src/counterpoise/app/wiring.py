@@ -56,7 +56,7 @@ async def make_broker(
 
 
 def make_web_server(broker: Broker, faults: FaultControl | None = None) -> AdminServer:
-    """The server of a broker's admin API; imports it."""
+    """Make the HTTP server of a broker's admin API; its modules are imported at the first call."""
     # Imported late: it brings an HTTP library, which many embedded clusters never need.
     from counterpoise.admin.server import WebServer
 

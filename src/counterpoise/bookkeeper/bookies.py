@@ -114,7 +114,7 @@ class Bookies:
         )
 
     def is_avoided(self, bookie: str) -> bool:
-        """Whether it failed or was slow recently."""
+        """Whether the bookie failed or was slow recently."""
         return self._avoided.get(bookie, 0.0) > asyncio.get_running_loop().time()
 
     def avoid(self, bookie: str) -> None:

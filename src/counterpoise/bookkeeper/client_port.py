@@ -43,7 +43,7 @@ class LedgerWriter(Protocol):
 
     @property
     def ledger(self) -> int:
-        """Its id."""
+        """The ledger's id."""
 
     @property
     def last_confirmed(self) -> int:
@@ -68,7 +68,7 @@ class LedgerReader(Protocol):
 
     @property
     def ledger(self) -> int:
-        """Its id."""
+        """The ledger's id."""
 
     @property
     def last_entry(self) -> int:

@@ -33,7 +33,7 @@ DELAYED_BUCKET: Final = "#pulsar.internal.delayed.bucket"
 
 @dataclass(frozen=True, slots=True)
 class CursorPositions:
-    """What a subscription has acknowledged."""
+    """The entries that a subscription has acknowledged."""
 
     mark_delete: Position
     """All up to and with this one."""
@@ -68,7 +68,7 @@ class CursorNode:
 
     @property
     def delayed_ledgers(self) -> list[int]:
-        """The ledgers of its index of delayed messages."""
+        """The ledgers of the subscription's index of delayed messages."""
         return [
             int(value)
             for name, value in self.texts

@@ -73,7 +73,7 @@ class LedgerMetadata:
 
     @property
     def closed(self) -> bool:
-        """Whether its last entry is known."""
+        """Whether the ledger is closed, so that its last entry is known."""
         return self.state is LedgerState.CLOSED
 
     @property
@@ -91,7 +91,7 @@ class LedgerMetadata:
         return tuple(ensemble[(entry + step) % len(ensemble)] for step in range(self.write_quorum))
 
     def bookies(self) -> tuple[str, ...]:
-        """Every bookie that has a segment of it, sorted."""
+        """Every bookie that has a segment of the ledger, sorted."""
         return tuple(sorted({each for segment in self.segments for each in segment.ensemble}))
 
     def spans(self, last_entry: int) -> Iterator[tuple[LedgerSegment, int]]:

@@ -157,7 +157,7 @@ async def _judged(
 
 
 async def _references_again(cluster: LedgerCluster, owner: LedgerOwner) -> LedgerReferences:
-    """What the topic of a candidate refers to now."""
+    """The ledgers that a candidate's topic refers to now, read once more."""
     found = LedgerReferences()
     try:
         topic = TopicName.parse(owner.topic) if owner.topic else None

@@ -48,7 +48,7 @@ class LedgerReferences:
         self._found.extend(ledgers)
 
     def unreferenced(self, ledgers: list[int]) -> list[int]:
-        """Those of a list that nothing refers to."""
+        """Those of the given ledgers that nothing refers to."""
         if len(self._found):
             more = np.frombuffer(self._found, np.int64)
             self._sorted = np.unique(np.concatenate([self._sorted, more]))
@@ -86,7 +86,7 @@ class LedgerReferences:
         self.add(value for name, value in numbers if name == COMPACTED_LEDGER)
 
     async def read_schema(self, cluster: LedgerCluster, schema: str) -> None:
-        """Add what a schema's node refers to."""
+        """Add the ledgers that a schema's node refers to."""
         try:
             self.add(await schema_ledgers(cluster.store, schema))
         except UnreadableNode as error:

@@ -19,7 +19,7 @@ BY_KIND = "kind"
 
 @dataclass(frozen=True, slots=True)
 class SpaceRow:
-    """The space of one of them."""
+    """The bytes stored for one topic, namespace or tenant."""
 
     name: str
     ledgers: int
@@ -34,7 +34,7 @@ class SpaceRow:
 
 
 class SpaceSums:
-    """The sums of one name."""
+    """The sums for one topic, namespace or tenant."""
 
     __slots__ = ("entries", "ledgers", "open_ledgers", "size", "stored", "unknown")
 

@@ -52,7 +52,7 @@ class AdminServer(Protocol):
         """Serve on bound sockets."""
 
     async def stop(self) -> None:
-        """Close it and every connection."""
+        """Close the server and all its connections."""
 
 
 class AdminServerFactory(Protocol):

@@ -21,7 +21,7 @@ PREPARE_S: Final = 0.8
 
 
 class BundleTopics:
-    """What bundle ownership does with topics.
+    """The operations on topics that bundle ownership needs.
 
     Ownership opens and closes topics, so the topic registry is built after bundle ownership and
     `attach`ed here before the broker owns its first bundle.

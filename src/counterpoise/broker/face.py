@@ -101,7 +101,7 @@ __all__ = [
 
 
 class BrokerFace(Protocol):
-    """One broker, as its admin API uses it."""
+    """The methods of a broker that its admin API calls."""
 
     id: str
     """``host:webPort``."""
@@ -144,7 +144,7 @@ class BrokerFace(Protocol):
 
     @property
     def background(self) -> BackgroundTasks:
-        """Its background tasks."""
+        """The broker's background tasks."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -160,7 +160,7 @@ class BrokerFace(Protocol):
 
     @property
     def is_leader(self) -> bool:
-        """Whether it leads the cluster."""
+        """Whether the broker leads the cluster."""
 
     async def ask_leader(self) -> LeaderBroker | None:
         """Read the leader from the metadata store."""
@@ -175,7 +175,7 @@ class BrokerFace(Protocol):
         """The last report of a broker, with its addresses; None if it has left."""
 
     def load_report(self) -> LocalBrokerData:
-        """Its last measurement."""
+        """The broker's last measurement."""
 
     def limits(self) -> list[LimitSnapshot]:
         """Every rate limit now, with the producers and subscriptions that wait for it."""

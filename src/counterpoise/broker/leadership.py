@@ -46,7 +46,7 @@ class Leadership:
         return self._election.is_leader
 
     def is_connected_leader(self) -> bool:
-        """Whether it leads and its metadata session is alive."""
+        """Whether the broker leads and its metadata session is alive."""
         return self._election.is_leader and self._store.connected
 
     async def gone_brokers(self, known: Iterable[str]) -> list[str]:

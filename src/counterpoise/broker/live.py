@@ -66,7 +66,7 @@ class LiveSettings:
         background.keep("the dynamic configuration", self._follow)
 
     def options(self, kind: type[T]) -> LiveOptions[T]:
-        """The options of one class, current at each call."""
+        """A callable that returns the options of one class as they are at each call."""
         (name,) = (it.name for it in fields(self._started) if _is_of(self._started, it.name, kind))
         read = attrgetter(name)
 

@@ -177,7 +177,7 @@ class Actions:
             activity.task.cancel()
 
     async def close(self) -> None:
-        """Stop all of them."""
+        """Stop all running actions."""
         tasks = [each.task for each in self.activities if each.task is not None]
         for task in tasks:
             task.cancel()

@@ -88,7 +88,7 @@ class ClusterWatch:
             await asyncio.sleep(self.options.watch.every_s)
 
     async def look(self) -> None:
-        """Poll once."""
+        """Poll the cluster once."""
         rows = await self._collector.poll()
         asked = self.moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.

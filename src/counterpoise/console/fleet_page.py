@@ -41,7 +41,7 @@ class FleetPageOptions:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One cluster on the page."""
+    """The part of the fleet's page that shows one cluster."""
 
     name: str
     console: str
@@ -52,7 +52,7 @@ class Card:
 
 
 def card(state: ClusterState, now_ms: int) -> Card:
-    """What the page shows of a cluster."""
+    """The figures and sentences that the fleet's page shows of a cluster."""
     seen, made, uneven = state.seen, state.last_round, state.imbalance
     figures = [("Balancer", state.balancer.value, state.balancer in ALARMING)]
     if seen is not None:

@@ -26,7 +26,7 @@ THEMES = (("auto", None), ("light", False), ("dark", True))
 
 
 class Page:
-    """One open page."""
+    """One page that is open in an operator's browser."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

@@ -19,7 +19,7 @@ from counterpoise.picture.treemap import Area, Tile, TileKind, treemap
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What all pages share."""
+    """The data sources that all open pages share."""
 
     watch: ClusterWatch
     actions: Actions
@@ -36,7 +36,7 @@ class Sources:
 
 @dataclass(eq=False, slots=True)
 class PageSession:
-    """One operator's page."""
+    """The state of one page that is open in an operator's browser."""
 
     sources: Sources
     operator: Operator

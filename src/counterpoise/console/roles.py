@@ -56,7 +56,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a cluster permits an operator."""
+    """The permissions that a cluster gives an operator."""
 
     may: bool | None
     """None: the cluster did not answer the question."""

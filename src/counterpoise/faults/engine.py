@@ -31,7 +31,7 @@ class SetFault:
 
     @property
     def spent(self) -> bool:
-        """Whether it can strike no more."""
+        """Whether the fault has struck as often as it may."""
         times = self.fault.schedule.times
         return times is not None and self.struck >= times
 
@@ -64,15 +64,15 @@ class FaultEngine:
         return added
 
     def remove(self, number: int) -> None:
-        """Remove a fault; ignored if it is gone."""
+        """Remove a fault; ignored if it has been removed."""
         self._set.pop(number, None)
 
     def clear(self) -> None:
-        """Remove all of them."""
+        """Remove all faults."""
         self._set.clear()
 
     def find(self, number: int) -> SetFault:
-        """The fault of this number; raises `InvalidFault`."""
+        """The fault with this number; raises `InvalidFault`."""
         try:
             return self._set[number]
         except KeyError:

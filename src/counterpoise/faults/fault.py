@@ -95,7 +95,7 @@ class FaultEffect:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One operation of one client at one broker."""
+    """One operation of one client at one broker, as faults are matched against it."""
 
     operation: Operation
     broker: str
@@ -123,7 +123,7 @@ class FaultTarget:
     broker: str | None = None
 
     def matches(self, seen: Occurrence) -> bool:
-        """Whether an operation is among them."""
+        """Whether an operation is one that the fault may strike."""
         if self.broker is not None and self.broker != seen.broker:
             return False
         if self.client is not None and not any(

@@ -43,11 +43,11 @@ class TrafficRecord:
 
     @property
     def size(self) -> int:
-        """Its size in a file, in bytes."""
+        """Bytes that the record takes in a file."""
         return _LENGTH_CRC.size + _BODY.size + len(self.data)
 
     def to_bytes(self) -> bytes:
-        """Its bytes in a file."""
+        """The record as it is written to a file."""
         body = _BODY.pack(self.kind, self.connection, self.at_us) + self.data
         return _LENGTH_CRC.pack(len(body), zlib.crc32(body)) + body
 

@@ -19,7 +19,9 @@ class Assignment:
 
 
 class Assignments:
-    """What ``BrokerData.preallocatedBundleData`` is in Pulsar, for all brokers."""
+    """The bundles just assigned to each broker, whose load it has not reported yet (Pulsar's
+    ``BrokerData.preallocatedBundleData``).
+    """
 
     def __init__(self) -> None:
         self._by_bundle: dict[str, Assignment] = {}

@@ -1,4 +1,4 @@
-"""What brokers publish under the extensible load manager (PIP-192)."""
+"""The load data that brokers publish under the extensible load manager (PIP-192)."""
 
 from dataclasses import dataclass, replace
 

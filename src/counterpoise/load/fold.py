@@ -110,7 +110,7 @@ class FoldState:
 
     @staticmethod
     def empty() -> "FoldState":
-        """Nothing seen yet."""
+        """The state before the first poll."""
         return FoldState(_empty(AVERAGES), _empty(SERVED), _empty(BROKERS))
 
 
@@ -270,7 +270,7 @@ class _Latest(NamedTuple):
 
     @property
     def read_ms(self) -> int:
-        """When it was read."""
+        """The time at which the report was read, in milliseconds."""
         return int(self.table["fetched_at_ms"][self.row])
 
 

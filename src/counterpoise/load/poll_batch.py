@@ -15,7 +15,7 @@ from counterpoise.load.rows import BROKER, COLUMNS, GAP, POLL, REPORT, SAMPLE, T
 
 
 def poll_batch(poll_id: int, fetched: Sequence[Fetched]) -> Batch:
-    """What one poll that worked saw."""
+    """The rows of one successful poll."""
     at_ms = fetched[-1].at_ms if fetched else poll_id
     reports = [{"kind": POLL, "fetched_at_ms": at_ms, "poll_id": poll_id, "seq": 0}]
     samples, seq = [], 1

@@ -37,7 +37,7 @@ class Ema(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known beside the reports."""
+    """The facts that load stores hold and reports do not."""
 
     unloaded_brokers: Mapping[str, int]
     """When bundles last left a broker, milliseconds."""

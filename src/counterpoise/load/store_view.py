@@ -36,7 +36,7 @@ NO_RULES: Final = BundleRules()
 
 @dataclass(frozen=True, slots=True)
 class _StoreRecords:
-    """What a broker has published."""
+    """The load data that one broker has published."""
 
     broker_load_data: BrokerLoadData | None = None
     top_bundles_load_data: TopBundlesLoadData | None = None
@@ -44,7 +44,7 @@ class _StoreRecords:
 
 @dataclass(frozen=True, slots=True)
 class _StoreLine:
-    """The stores as one line of JSON."""
+    """The command line's JSON of load stores, one line of input."""
 
     now: int
     brokers: Mapping[str, _StoreRecords]

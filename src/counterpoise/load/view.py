@@ -302,7 +302,7 @@ def bundle_namespace(bundle: str) -> str:
 
 
 def unloaded_mask(bundles: Sequence[str], recently_unloaded: Collection[str]) -> Masks:
-    """Which bundles are among these."""
+    """Which of the bundles have just been unloaded, as a mask."""
     if not recently_unloaded:
         return np.zeros(len(bundles), dtype=np.bool_)
     recent = frozenset(recently_unloaded)

@@ -35,7 +35,7 @@ _BROKER_RATES = ("MsgRateIn", "MsgRateOut", "MsgThroughputIn", "MsgThroughputOut
 
 @dataclass(frozen=True, slots=True)
 class _BrokerEntry:
-    """One of `brokerData`."""
+    """One broker's entry of `brokerData`."""
 
     local_data: LocalBrokerData
     time_average_data: TimeAverageBrokerData = field(default_factory=TimeAverageBrokerData)

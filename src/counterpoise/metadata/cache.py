@@ -40,11 +40,11 @@ class MetadataCache(Generic[T]):
         return value
 
     def peek(self, path: str) -> T | None:
-        """The value if it is cached."""
+        """The cached value; None if it is not cached."""
         return self._values.get(path)
 
     def forget(self, path: str) -> None:
-        """Read this path again next time."""
+        """Drop this path from the cache, so that it is read again."""
         self._changes += 1
         self._values.pop(path, None)
 

@@ -25,7 +25,7 @@ class NodeError(MetadataError):
 
 
 class NotFound(NodeError):
-    """There is no such node."""
+    """The node does not exist."""
 
     sentence = "{path}: no such metadata node"
 

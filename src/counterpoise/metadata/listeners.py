@@ -27,12 +27,12 @@ class Listeners(Generic[E]):
         return unsubscribe
 
     def notify(self, event: E) -> None:
-        """Call all of them."""
+        """Call all listeners."""
         for callback in list(self._callbacks.values()):
             callback(event)
 
     def clear(self) -> None:
-        """Remove all of them."""
+        """Remove all listeners."""
         self._callbacks.clear()
 
     def __bool__(self) -> bool:

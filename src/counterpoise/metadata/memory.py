@@ -260,7 +260,7 @@ class MemoryStore:
         self._notify(SessionEvent.SESSION_LOST)
 
     def come_back(self) -> None:
-        """Get a new session."""
+        """Start a new session after the old one was lost."""
         self._lost = False
         self._notify(SessionEvent.SESSION_REESTABLISHED)
 

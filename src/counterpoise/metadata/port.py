@@ -19,7 +19,7 @@ MUST_NOT_EXIST: Final = -1
 
 
 class NotificationKind(enum.Enum):
-    """What happened to a node."""
+    """The kind of a node's change."""
 
     CREATED = "created"
     MODIFIED = "modified"

@@ -27,7 +27,7 @@ class Clock(Protocol):
 
 
 class MillisecondClock(Protocol):
-    """The wall clock."""
+    """Returns the time of the wall clock in milliseconds since 1970."""
 
     def __call__(self) -> int:
         """Milliseconds since 1970."""

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Formats figures for people."""
 
 _SIZES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3))
 

@@ -33,7 +33,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """What one candidate knows of the election."""
+    """The state of one candidate in the leader election."""
 
     me: LeaderBroker
     role: Role = Role.UNDECIDED

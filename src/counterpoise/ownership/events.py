@@ -240,7 +240,7 @@ class NodeFound:
 
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
-    """The node is gone."""
+    """The node has been removed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from counterpoise.picture.units import bytes_per_s, counted, times
 
 
 class Action(StrEnum):
-    """What an operator can do by button."""
+    """An action that an operator can start by a button."""
 
     TRANSFER = "Transfer"
     UNLOAD = "Unload"

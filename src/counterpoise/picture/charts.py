@@ -80,7 +80,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
 
 
 def treemap_series(tiles: Sequence[Tile]) -> Options:
-    """The part of them that changes with every poll."""
+    """The part of the treemap's options that changes with every poll."""
     whole = sum(tile.value for tile in tiles)
     return {
         "type": "treemap",
@@ -91,7 +91,7 @@ def treemap_series(tiles: Sequence[Tile]) -> Options:
 
 
 def line_options(curve: LoadCurve, name: str) -> Options:
-    """One load over time."""
+    """The chart options of one load over time."""
     scale, unit = byte_scale(max((flow for flow in curve.bytes_per_s if flow), default=0.0))
     points = [
         [at, None if value is None else round(value / scale, 3)]

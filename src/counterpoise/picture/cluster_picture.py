@@ -28,7 +28,7 @@ class CompletedMove:
     at_ms: int
 
     def is_news(self, reported_ms: Mapping[str, int]) -> bool:
-        """Whether one of its brokers has not reported since."""
+        """Whether one of the move's brokers has not reported since."""
         return any(reported_ms.get(each, 0) <= self.at_ms for each in (self.source, self.owner))
 
 

@@ -24,7 +24,7 @@ UNEVEN = 0.25
 def key_figures(
     picture: ClusterPicture, past: ObservedHistory, throttled: Sequence[ReachedLimit]
 ) -> tuple[KeyFigure, ...]:
-    """What an operator looks at first."""
+    """The figures that an operator looks at first."""
     silent = len(picture.silent)
     brokers = len(picture.view.brokers)
     answering = f"{brokers:,}" if not silent else f"{brokers:,}, {silent} silent"

@@ -78,7 +78,7 @@ class LoadSample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedHistory:
-    """Everything that is remembered."""
+    """The loads and ownership changes that the console has seen since it started."""
 
     samples: tuple[LoadSample, ...] = ()
     changes: tuple[OwnerChange, ...] = ()
@@ -119,7 +119,7 @@ class ObservedHistory:
         return LoadCurve(tuple(at for at, _ in found), tuple(flow for _, flow in found), ())
 
     def of_bundle(self, bundle: str) -> tuple[OwnerChange, ...]:
-        """What happened to one bundle, latest first."""
+        """The ownership changes of one bundle, the latest first."""
         return tuple(each for each in reversed(self.changes) if each.bundle == bundle)
 
     def _sampled(self, picture: ClusterPicture) -> tuple[LoadSample, ...]:
@@ -179,7 +179,7 @@ class ObservedHistory:
 
 @dataclass(frozen=True, slots=True)
 class LoadCurve:
-    """Load over time; None where it was not seen."""
+    """A load over time; None at moments without a report."""
 
     times_ms: tuple[int, ...]
     bytes_per_s: tuple[float | None, ...]

@@ -23,7 +23,7 @@ class RecordedLoad:
     """The latest last."""
 
     def with_seen(self, seen: LoadCurve) -> LoadCurve:
-        """The recorded curve, followed by what was seen since."""
+        """The recorded curve, continued by what the console has seen since."""
         last = self.curve.times_ms[-1] if self.curve.times_ms else -1
         first = next((i for i, at in enumerate(seen.times_ms) if at > last), len(seen.times_ms))
         return LoadCurve(
@@ -36,7 +36,7 @@ class RecordedLoad:
 def of_bundle(
     bundle: str, times_ms: Indices, brokers: Sequence[str], flows: Floats, messages: Floats
 ) -> RecordedLoad:
-    """A bundle's, from its reports in the order of time."""
+    """The recorded load of a bundle, from its reports in order of time."""
     changes = [
         OwnerChange(int(at), bundle, ChangeKind.MOVED, source, destination)
         for at, source, destination in zip(times_ms[1:], brokers, brokers[1:], strict=False)

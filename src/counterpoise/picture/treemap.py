@@ -29,7 +29,7 @@ CROWD: Final = 60
 
 
 class Area(StrEnum):
-    """What an area stands for."""
+    """The kind of thing that an area of the treemap stands for."""
 
     BYTES = "bytes/s"
     MESSAGES = "messages/s"
@@ -75,7 +75,7 @@ def treemap(picture: ClusterPicture, area: Area = Area.BYTES, only: str = "") ->
 
 @dataclass(frozen=True, slots=True)
 class _Brush:
-    """The settings of one treemap."""
+    """The settings with which one treemap is drawn."""
 
     picture: ClusterPicture
     values: Floats

@@ -1,4 +1,4 @@
-"""Figures as a person reads them."""
+"""Formats loads for people."""
 
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 _COUNTS = ("", "k", "M", "G", "T")

@@ -132,7 +132,7 @@ def refused_by_rule(each: Withheld) -> MoveOutcome:
 
 
 def outcome_text(outcome: MoveOutcome) -> str:
-    """An outcome as a sentence."""
+    """The outcome of a move as a sentence."""
     took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
     owner = f", owner {outcome.owner}" if outcome.owner else ""
     error = f": {outcome.error}" if outcome.error else ""

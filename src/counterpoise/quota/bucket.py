@@ -162,7 +162,7 @@ class Bucket:
         return missing * self._period_ns // self._rate
 
     def is_full(self, now: int) -> bool:
-        """Whether it holds its capacity."""
+        """Whether the bucket holds as many tokens as it can."""
         return self.settle(now, consistent=True) >= self._capacity
 
     def keep_at_most(self, capacity: int) -> None:

@@ -221,7 +221,7 @@ class RateLimit:
         self._served = max(self._served, finish)
 
     def leave(self, flow: Queued, now: int) -> None:
-        """The flow stops waiting here."""
+        """The flow stops waiting at this limit."""
         del self.waiting[flow]
         flow.waits_at = None
         self.rest(now)

@@ -39,7 +39,7 @@ class LimitedFlow(ABC):
     )
 
     def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
-        """``limits``: all that apply to it, the narrowest first."""
+        """``limits``: all limits that apply to the flow, the narrowest first."""
         self.throttle = throttle
         self.limits = limits
         #: The limit that it waits for, and the one where it has its turn.
@@ -62,7 +62,7 @@ class LimitedFlow(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Drop what is waiting: the flow ends."""
+        """Drop the entries that wait, because the flow ends."""
 
     def exceeded(self, now: int) -> RateLimit | None:
         """The first limit that it may not pass now; None if it may pass all.

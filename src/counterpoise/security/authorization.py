@@ -83,7 +83,7 @@ class Authorization:
     def __init__(
         self, options: Callable[[], AuthorizationOptions], source: AuthorizationPolicies
     ) -> None:
-        """``options``: as they are now."""
+        """``options``: returns the settings in force at each call."""
         self._options = options
         self._source = source
 

@@ -72,7 +72,7 @@ class ClientSecurity:
         return self.method, self._data().encode()
 
     def headers(self) -> dict[str, str]:
-        """What a request to the admin API shows."""
+        """The HTTP headers that authenticate a request to the admin API."""
         if self.method == "token":
             return {"Authorization": f"Bearer {self._data()}"}
         if self.method == "basic":

@@ -81,7 +81,7 @@ class AuthenticationOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationOptions:
-    """Who may do what."""
+    """The settings that decide who may do what."""
 
     enabled: bool = option(False, "authorizationEnabled")
     """Whether roles may do only what they were granted, on both ports."""

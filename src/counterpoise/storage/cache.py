@@ -113,7 +113,7 @@ class LogCache:
             self._start = 0
 
     def close(self) -> None:
-        """Drop everything."""
+        """Drop all cached entries."""
         if not self.closed:
             self.closed = True
             self._budget.size -= self.size

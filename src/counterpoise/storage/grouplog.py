@@ -277,7 +277,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of entries cached besides the store; 0 if memory is the store."""
+        """Bytes of entries that are cached in addition to the store; 0 if memory is the store."""
         return 0
 
     @abstractmethod

@@ -90,7 +90,7 @@ class MemoryLedgerStore:
             return max((each.last_ledger for each in self._logs.values()), default=-1)
 
     async def is_released(self, name: str) -> bool:
-        """Whether its last owner has closed it."""
+        """Whether the log's last owner has closed it."""
         stored = self._logs.get(name)
         return stored is not None and stored.released
 

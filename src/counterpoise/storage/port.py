@@ -34,7 +34,7 @@ class LogFencedError(StorageError):
 
 
 class LogClosedError(StorageError):
-    """The log was closed by its own owner."""
+    """The log has been closed by its own owner."""
 
 
 class Lost(NamedTuple):
@@ -175,7 +175,9 @@ class Log(Protocol[C_contra]):
         """
 
     def append(self, entry: bytes, messages: int, context: C_contra) -> None:
-        """Queue one entry. Raises `LogFencedError` or `LogClosedError`; never blocks."""
+        """Queue one entry to be stored. Raises `LogFencedError` or `LogClosedError`; never
+        blocks.
+        """
 
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C_contra]

@@ -1,4 +1,4 @@
-"""Commands to events, one small reader a command.
+"""Turns commands into events, with one small reader for each command.
 
 A reader takes the parsed command and the bytes behind it in the frame (only SEND has any).
 """

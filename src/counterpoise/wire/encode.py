@@ -77,7 +77,7 @@ def connected(
 def auth_challenge(
     server_version: str, protocol_version: int, auth_method: str, challenge: bytes
 ) -> bytes:
-    """Ask for newer credentials."""
+    """Ask the client for newer credentials (AUTH_CHALLENGE)."""
     return frame(
         commands.CommandAuthChallenge(
             server_version=server_version,
@@ -127,7 +127,7 @@ def partitions_failed(request_id: int, code: ServerError, message: str) -> bytes
 def lookup_connect(
     request_id: int, service_url: str | None, service_url_tls: str | None = None
 ) -> bytes:
-    """Answer LOOKUP: connect there. Always authoritative."""
+    """The answer to LOOKUP that the client should connect to this broker. Always authoritative."""
     return _lookup(request_id, _LookupType.Connect, service_url, service_url_tls, True)
 
 
@@ -138,7 +138,7 @@ def lookup_redirect(
     *,
     authoritative: bool,
 ) -> bytes:
-    """Answer LOOKUP: ask there."""
+    """The answer to LOOKUP that the client should ask another broker."""
     return _lookup(request_id, _LookupType.Redirect, service_url, service_url_tls, authoritative)
 
 
@@ -161,7 +161,7 @@ def _lookup(
 
 
 def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """Refuse LOOKUP."""
+    """The answer to LOOKUP that refuses it."""
     return frame(
         commands.CommandLookupTopicResponse(
             response=_LookupType.Failed, request_id=request_id, error=code.name, message=message

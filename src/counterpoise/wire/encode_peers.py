@@ -31,7 +31,7 @@ def producer_success(
 
 
 def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
-    """Refuse one SEND."""
+    """The answer that refuses one SEND."""
     return frame(
         commands.CommandSendError(
             producer_id=producer_id, sequence_id=sequence_id, error=code.name, message=message

@@ -147,7 +147,7 @@ class TransactionSend(NamedTuple):
 
     @property
     def producer_id(self) -> int:
-        """That of the entry."""
+        """The producer id of the entry."""
         return self.send.producer_id
 
 

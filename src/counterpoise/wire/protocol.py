@@ -76,7 +76,7 @@ class ServerProtocol:
     def __init__(
         self, max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE, *, authenticates: bool = False
     ) -> None:
-        """``authenticates``: what follows CONNECT waits until `admit` is called."""
+        """``authenticates``: requests after CONNECT wait until `admit` is called."""
         self._authenticates = authenticates
         self._frame_size_max = max_message_size + FRAME_PADDING
         self._buffer = ReceiveBuffer()
@@ -94,7 +94,7 @@ class ServerProtocol:
 
     @property
     def state(self) -> ConnectionState:
-        """Where the connection is in its life."""
+        """The state of the connection."""
         return self._state
 
     def admit(self) -> None:
@@ -103,11 +103,11 @@ class ServerProtocol:
             self._state = ConnectionState.OPEN
 
     def producer_state(self, producer_id: int) -> PeerState:
-        """Where a producer is in its life."""
+        """The state of a producer."""
         return self._producers.get(producer_id, PeerState.ABSENT)
 
     def consumer_state(self, consumer_id: int) -> PeerState:
-        """Where a consumer is in its life."""
+        """The state of a consumer."""
         return self._consumers.get(consumer_id, PeerState.ABSENT)
 
     def change_producer(self, producer_id: int, change: PeerChange) -> None:

@@ -22,7 +22,7 @@ _EARLIEST = (1 << 64) - 1
 
 
 def connect(client_version: str, auth_method: str = "none", auth_data: bytes = b"") -> bytes:
-    """Open the conversation, and say who one is."""
+    """CONNECT: begin the connection and identify the client."""
     return frame(
         commands.CommandConnect(
             client_version=client_version,
@@ -46,7 +46,7 @@ def auth_response(client_version: str, auth_method: str, auth_data: bytes) -> by
 
 
 def look_up(topic: str, request_id: int, *, authoritative: bool) -> bytes:
-    """Ask who serves a topic."""
+    """LOOKUP: ask which broker serves a topic."""
     return frame(
         commands.CommandLookupTopic(topic=topic, request_id=request_id, authoritative=authoritative)
     )
@@ -74,7 +74,7 @@ def open_producer(
 
 
 def send(producer_id: int, sequence_id: int, entry: bytes) -> bytes:
-    """Publish one entry."""
+    """SEND: publish one entry."""
     return frame(commands.CommandSend(producer_id=producer_id, sequence_id=sequence_id), entry)
 
 
@@ -116,7 +116,7 @@ def close_consumer(consumer_id: int, request_id: int) -> bytes:
 
 
 def permit(consumer_id: int, messages: int) -> bytes:
-    """Let so many messages come."""
+    """FLOW: permit the broker to send so many messages."""
     return frame(commands.CommandFlow(consumer_id=consumer_id, message_permits=messages))
 
 

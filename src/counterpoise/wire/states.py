@@ -16,7 +16,7 @@ Type = BaseCommand.Type
 
 
 class ConnectionState(Enum):
-    """Where a connection is in its life."""
+    """The states of a connection."""
 
     AWAITING_CONNECT = auto()
     #: Who the client is, is being found out: nothing is read meanwhile.

@@ -40,7 +40,7 @@ class SubscriptionType(IntEnum):
 
 
 class InitialPosition(IntEnum):
-    """Where a new subscription begins."""
+    """Where a new subscription begins: at the latest or the earliest message."""
 
     Latest = 0
     Earliest = 1

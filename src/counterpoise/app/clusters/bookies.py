@@ -146,7 +146,7 @@ class LocalBookies:
         return path
 
     def stop(self) -> None:
-        """End them all."""
+        """End all bookies."""
         for child in self.children:
             child.terminate()
         for child in self.children:

@@ -46,5 +46,5 @@ class ConsoleProcess:
         """Where a browser finds it."""
 
     def stop(self) -> None:
-        """Stop it; ignored if it has ended."""
+        """Stop the console's process; ignored if it has ended."""
         self._child.stop()

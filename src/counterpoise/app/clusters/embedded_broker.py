@@ -29,12 +29,12 @@ class EmbeddedBroker:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it leads the cluster."""
+        """Whether this broker leads the cluster."""
         return self.alive and self.running.is_leader
 
     @property
     def bundles(self) -> list[str]:
-        """The bundles that it owns, ``tenant/namespace/0x…_0x…``, sorted."""
+        """The bundles that this broker owns, ``tenant/namespace/0x…_0x…``, sorted."""
         return [str(each) for each in self.running.namespaces.owned()] if self.alive else []
 
     def __repr__(self) -> str:

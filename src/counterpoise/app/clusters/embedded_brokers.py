@@ -70,7 +70,7 @@ class EmbeddedBrokers:
         return next(iter(self.alive))
 
     def find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
-        """The broker of this id; raises `LookupError`."""
+        """The broker with this id; raises `LookupError`."""
         wanted = broker if isinstance(broker, str) else broker.id
         for each in self.all:
             if each.id == wanted:

@@ -37,7 +37,7 @@ def nth_port(port: int | None, number: int) -> int | None:
 
 
 def together(urls: Sequence[str]) -> str:
-    """One URL with the hosts of all."""
+    """One service URL with the hosts of all brokers."""
     if not urls:
         return ""
     scheme = urls[0].partition("://")[0]

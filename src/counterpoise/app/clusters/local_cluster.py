@@ -44,7 +44,7 @@ class BrokerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """Whether the broker's process runs."""
         return self.child.is_alive
 
 

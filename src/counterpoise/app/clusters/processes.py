@@ -105,7 +105,7 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is still running."""
+        """Whether the process is still running."""
         return self.exit_status is None
 
     def wait_ready(self) -> str:
@@ -141,7 +141,7 @@ class Child:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Kill it at once with its whole process group."""
+        """Kill the process at once with its whole process group."""
         self._end_requested = True
         self._signal_group(signal.SIGKILL)
         self._process.wait()

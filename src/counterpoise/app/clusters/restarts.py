@@ -39,7 +39,7 @@ class RestartSchedule:
         return max(0.0, min(self._due.values()) - self._clock()) if self._due else None
 
     def take_due(self) -> list[str]:
-        """The servers to restart now."""
+        """The servers whose pause is over and that are to be restarted now."""
         now = self._clock()
         due = [name for name, at in self._due.items() if at <= now]
         for name in due:

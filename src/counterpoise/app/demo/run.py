@@ -40,7 +40,7 @@ class DemoResult:
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong, in sentences; empty if nothing did."""
+        """What went wrong in the demo, in sentences; empty if nothing did."""
         found = []
         if self.tally.lost:
             found.append(f"{self.tally.lost} acknowledged messages were never received")
@@ -56,7 +56,7 @@ class DemoResult:
 
 
 def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
-    """Run it all, and leave no process behind."""
+    """Run the demo from start to end; no process is left running."""
     settings = LocalClusterOptions(
         brokers=options.brokers,
         settings=BROKER_SETTINGS,

@@ -54,7 +54,7 @@ def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def done(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """An outcome as one sentence."""
+    """The outcome of a move as one sentence."""
     took = (row["ended_at_ms"] - row["started_at_ms"]) / 1000
     sentence = f"{row['status']}: {range_of(row['bundle'])}, owner {row['owner'] or 'none'}, "
     return renamed(f"{sentence}verified after {took:.2f} s {row['error']}".rstrip(), names)
@@ -82,13 +82,13 @@ def counted(tally: Tally) -> str:
 
 
 class PlainScreen:
-    """Lines, one after another."""
+    """A screen that prints one line after another, for output that is no terminal."""
 
     def __init__(self) -> None:
         self._shown = 0
 
     def say(self, sentence: str) -> None:
-        """One line."""
+        """Print a line."""
         sys.stdout.write(sentence + "\n")
         sys.stdout.flush()
 
@@ -113,7 +113,7 @@ class LiveScreen:
         self._table: Any = ""
 
     def say(self, sentence: str) -> None:
-        """A sentence under the table."""
+        """Show a sentence under the table."""
         self._sentences = [*self._sentences, sentence][-LINES_KEPT:]
         self._render()
 

@@ -28,7 +28,7 @@ _SHOWN_ALREADY = re.compile(r"\d\d:\d\d:\d\d (decided|moved) ")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One broker at one moment."""
+    """The load of one broker at one moment."""
 
     throughput: float
     """Bytes/s in and out."""
@@ -40,7 +40,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """All brokers at one moment."""
+    """The loads of all brokers at one moment."""
 
     at_s: float
     loads: Mapping[str, Load]
@@ -90,7 +90,7 @@ class DemoRecord:
 
     @property
     def now(self) -> float:
-        """The imbalance at the end."""
+        """The imbalance of the latest sample."""
         smooth = self._smooth()
         return smooth[-1][1] if smooth else 0.0
 
@@ -105,7 +105,7 @@ class DemoRecord:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new since the last look."""
+    """What has changed in the cluster since the last look."""
 
     decisions: list[Mapping[str, Any]]
     outcomes: list[Mapping[str, Any]]
@@ -124,7 +124,7 @@ class DemoWatcher:
         self.record = DemoRecord(time.monotonic())
 
     def look(self) -> News:
-        """Take a sample, and return what is new."""
+        """Take a sample of the cluster, and return what has changed since the last one."""
         record = self.record
         now = time.monotonic() - record.began_s
         loads = {}

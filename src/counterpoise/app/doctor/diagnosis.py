@@ -11,7 +11,7 @@ ISSUE_URL = "https://github.com/apache/pulsar/issues/"
 
 
 class Severity(StrEnum):
-    """How certain it is that the finding hurts."""
+    """How certain it is that a finding harms the cluster."""
 
     PROBLEM = "problem"
     """It does not do what it says, or works against another setting."""
@@ -39,7 +39,7 @@ class Diagnosis:
 
     @property
     def links(self) -> list[str]:
-        """The public issues about it."""
+        """The public issues about the finding."""
         return [f"{ISSUE_URL}{number}" for number in self.issues]
 
     def to_json(self) -> dict[str, Any]:

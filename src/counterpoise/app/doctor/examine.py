@@ -1,4 +1,4 @@
-"""Runs all checks."""
+"""Runs all checks of a broker's settings."""
 
 from __future__ import annotations
 

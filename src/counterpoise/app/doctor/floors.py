@@ -31,7 +31,7 @@ def _small(setup: Setup) -> bool:
 
 
 def throughput_floor(setup: Setup) -> Iterator[Diagnosis]:
-    """ThresholdShedder's floor on what is worth moving."""
+    """Find a minimum throughput below which ThresholdShedder moves nothing."""
     floor = setup.number(_FLOOR)
     if setup.shedder != "ThresholdShedder" or not setup.sheds or floor <= 0:
         return

@@ -22,7 +22,7 @@ EVEN = "loadBalancerDistributeBundlesEvenlyEnabled"
 
 
 def load_manager(setup: Setup) -> Iterator[Diagnosis]:
-    """A load manager that is not the one named."""
+    """Find a load manager that is missing or unknown, so that Pulsar starts another one."""
     name = setup.get(MANAGER)
     blank = MANAGER in setup.properties.values and not setup.given(MANAGER)
     if blank or name not in (MODULAR, EXTENSIBLE):
@@ -114,7 +114,7 @@ def placement_class(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
-    """AvgShedder in one role only."""
+    """Find AvgShedder configured only as shedder, or only as placement strategy."""
     if setup.get(MANAGER) == EXTENSIBLE:
         return
     sheds, places = setup.get(SHEDDER) == AVG_SHEDDER, setup.get(PLACEMENT) == AVG_SHEDDER

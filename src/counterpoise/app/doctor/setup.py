@@ -73,7 +73,7 @@ class Setup:
         return value
 
     def given(self, name: str) -> bool:
-        """Whether it is set, to any value."""
+        """Whether the setting is set, to any value."""
         return bool(self.properties.values.get(name, "").strip())
 
     def changed(self, name: str) -> bool:

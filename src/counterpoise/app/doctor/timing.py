@@ -25,7 +25,7 @@ _WORST_DEVIATION = 0.5
 
 
 def switched_off(setup: Setup) -> Iterator[Diagnosis]:
-    """Settings that another one switches off."""
+    """Find settings that another setting makes ineffective."""
     if not setup.get(_ENABLED):
         asked = [SHEDDER] if setup.changed(SHEDDER) else []
         yield Diagnosis(

@@ -58,7 +58,7 @@ def spelling(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def nothing_counts(setup: Setup) -> Iterator[Diagnosis]:
-    """All weights zero."""
+    """Find resource weights that are all 0."""
     names = [_CPU, _DIRECT, *(right for right, _ in _PAIRS)]
     if setup.manager == "extensible":
         names.append(_MEMORY)

@@ -214,7 +214,7 @@ class NothingLost:
 
 
 def story(missing: str, happened: Iterable[ClusterEvent]) -> str:
-    """What is missing, then everything that happened, in order."""
+    """A text for a failed expectation: what is missing, then everything that happened, in order."""
     events: Sequence[ClusterEvent] = list(happened)
     if not events:
         return f"{missing}. Nothing happened that is recorded."

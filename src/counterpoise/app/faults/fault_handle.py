@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class WatchedCluster(Protocol):
-    """A cluster, as its faults use it."""
+    """The methods of a cluster that its faults call."""
 
     def watch(self) -> ClusterFaults:
-        """Start watching its operations, unless it is watched."""
+        """Start intercepting the cluster's operations, if they are not intercepted yet."""
 
     def do(self, work: Coroutine[None, None, T]) -> T:
         """Run a coroutine on its loop, and wait for it."""
@@ -76,11 +76,11 @@ class FaultChoice(Scheduled):
         return self._set(FaultEffect.error(code, message))
 
     def delay(self, seconds: float) -> FaultHandle:
-        """The broker serves it ``seconds`` later."""
+        """The broker serves the operation ``seconds`` later."""
         return self._set(FaultEffect.delay(seconds))
 
     def drop(self) -> FaultHandle:
-        """It is lost: neither served nor answered."""
+        """The operation is lost: the broker neither serves nor answers it."""
         return self._set(FaultEffect(EffectKind.DROP))
 
     def disconnect(self) -> FaultHandle:
@@ -103,16 +103,16 @@ class FaultHandle(Scheduled):
 
     @property
     def struck(self) -> int:
-        """The number of operations that it struck."""
+        """How many operations the fault has struck."""
         return self._set.struck
 
     @property
     def number(self) -> int:
-        """Its number in this cluster, from 1 on."""
+        """The fault's number in this cluster, from 1 on."""
         return self._set.number
 
     def remove(self) -> None:
-        """Remove the fault; ignored if it is removed."""
+        """Remove the fault; ignored if it has been removed."""
         self._cluster.do(self._remove())
 
     def wait(self, times: int = 1, within_s: float = 10.0) -> None:
@@ -170,7 +170,7 @@ class BrokerFaultHandle:
         self._fault = fault
 
     def remove(self) -> None:
-        """End it; ignored if it has ended."""
+        """End the broker's fault; ignored if it has ended."""
         self._cluster.do(self._faults.end(self._broker, self._fault))
 
     def __enter__(self) -> BrokerFaultHandle:

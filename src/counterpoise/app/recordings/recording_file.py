@@ -46,7 +46,7 @@ class RecordingFile:
         return number
 
     def came(self, connection: int, frame: bytes) -> None:
-        """The client sent this frame."""
+        """Record a frame that the client sent."""
         self._write(RecordKind.FROM_CLIENT, connection, frame)
 
     def left(self, connection: int, command: bytes) -> None:

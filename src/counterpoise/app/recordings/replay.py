@@ -27,7 +27,7 @@ _NAMING_MESSAGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """Where and how to replay."""
+    """The broker to replay a recording against, and how fast."""
 
     host: str
     port: int

@@ -33,7 +33,7 @@ class PulsarSetting:
 
 @cache
 def pulsar_settings() -> Mapping[str, PulsarSetting]:
-    """All of them by name."""
+    """All settings of Pulsar's broker.conf, by name."""
     text = files("counterpoise.app.settings").joinpath("pulsar_settings.tsv").read_text("utf-8")
     found = {}
     for line in text.splitlines():

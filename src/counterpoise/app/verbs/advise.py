@@ -38,7 +38,7 @@ from counterpoise.security.client import http_session
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, plan, show."""
+    """Look at the cluster, make a plan, and show it."""
     if not args.admin_url and not args.history:
         raise UserError("say whom to ask: --admin-url URL, --history URI, or both")
     expect_move_seconds(args.move_seconds)

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Optimum:
-    """What could have been reached, said after the table."""
+    """Print, below the table, the balance that the best possible play would have reached."""
     with needed_by("--optimum", "optimum"):
         best = optimum_of(changed_source(args).open(), results)
     if not args.json:

@@ -43,7 +43,7 @@ VERSIONS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two that are compared."""
+    """One of the two configurations that are compared."""
 
     label: str
     conf: Properties
@@ -73,7 +73,7 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
 
 
 def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
-    """Its strategy, as Pulsar's leader plays it."""
+    """The strategy of one side, played as Pulsar's leader plays it."""
     try:
         return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
     except ConfigError as error:

@@ -39,7 +39,7 @@ def changed_source(args: argparse.Namespace) -> Source:
 
 
 def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
-    """What the argument names. Raises `UserError`."""
+    """The recording or the made-up load that the argument names. Raises `UserError`."""
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
         return Recording(args.source, *span_ms(args.first, args.last))

@@ -15,7 +15,7 @@ EXIT_SILENT = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """List them."""
+    """List the brokers."""
     rows = with_cluster(args, brokers_of)
     list_rows(rows, args, "the cluster has no brokers")
     return EXIT_SILENT if any(each.error for each in rows) else 0

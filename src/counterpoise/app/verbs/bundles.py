@@ -11,7 +11,7 @@ from counterpoise.app.verbs.topics import topics_of
 
 
 def run(args: argparse.Namespace) -> int:
-    """List them."""
+    """List the bundles."""
 
     async def work(cluster: ClusterAdmin) -> list[BundleRow]:
         return bundle_rows(await topics_of(cluster, args.namespace))

@@ -1,4 +1,4 @@
-"""``counterpoise doctor``: what a broker.conf will really do."""
+"""``counterpoise doctor``: explains what the settings of a broker.conf will do."""
 
 from __future__ import annotations
 

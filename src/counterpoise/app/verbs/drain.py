@@ -46,7 +46,7 @@ HTTP_TIMEOUT_S = 60.0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, and carry it out with ``--execute``."""
+    """Plan the drain, and carry it out with ``--execute``."""
     return asyncio.run(_run(args, admin_urls(args.admin_url)))
 
 

@@ -52,7 +52,7 @@ _NAMES = Names(
 
 
 def run_import(args: argparse.Namespace) -> int:
-    """Import, and say what came of it."""
+    """Import the metrics into the history, and report what was imported."""
     if bool(args.prometheus) == bool(args.file):
         raise UserError("say where the metrics are: either --prometheus URL or --file FILE")
     try:

@@ -28,7 +28,7 @@ WHEREVER = "Nothing needs to be done: the next round goes by where the bundle is
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read it and say it."""
+    """Read the state of the balancer from its history, and print it."""
     if (args.history is None) == (args.fleet is None):
         raise UserError("name one of them: --history URI, or --fleet FILE")
     if args.fleet is not None:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def look_at(fleet: Sequence[FleetCluster], within_s: float) -> Sequence[ClusterState]:
-    """All clusters, looked at once."""
+    """Look at all clusters of a fleet, side by side."""
     async with watching_fleet(fleet, wall_clock_ms, within_s) as watch:
         return await watch.look()
 

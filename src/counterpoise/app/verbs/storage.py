@@ -61,7 +61,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StorageSubject:
-    """What can be shown."""
+    """A subject of ``counterpoise storage``, with its columns."""
 
     row: type
     rows: RowSource
@@ -70,7 +70,7 @@ class StorageSubject:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it."""
+    """Show the rows of the subject."""
     try:
         return asyncio.run(_run(args))
     except (BookKeeperError, MetadataError) as error:
@@ -193,7 +193,7 @@ async def _orphans(
 
 
 def _position(text: str, ledger: int | None) -> Position:
-    """What ``--from`` names; raises `UserError`."""
+    """The entry that ``--from`` names; raises `UserError`."""
     if not text:
         return NO_POSITION
     parts = text.split(":")

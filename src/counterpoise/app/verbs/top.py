@@ -32,7 +32,7 @@ Limit = Mapping[str, Any]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it until interrupted."""
+    """Show the publish limits that are used most, until interrupted."""
     if args.interval <= 0:
         raise UserError("--interval must be more than 0")
     urls, security = admin_urls(args.admin_url), client_security(args)

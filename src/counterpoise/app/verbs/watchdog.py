@@ -42,7 +42,7 @@ EXIT_FOUND = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look for as long as it takes."""
+    """Look at the cluster for as long as asked, and report what is wrong."""
     found: list[int] = []
 
     async def look(stop: asyncio.Event) -> None:

@@ -23,7 +23,7 @@ class ClosedLedgerReader:
 
     @property
     def ledger(self) -> int:
-        """Its id."""
+        """The ledger's id."""
         return self._metadata.ledger
 
     @property
@@ -55,7 +55,7 @@ class OpenLedgerReader:
 
     @property
     def ledger(self) -> int:
-        """Its id."""
+        """The ledger's id."""
         return self._writer.ledger
 
     @property

@@ -41,7 +41,7 @@ class RecoveryFailed(BookKeeperError):
 
 @dataclass(frozen=True, slots=True)
 class RecoveredEnd:
-    """Where a ledger ends."""
+    """The end of a ledger as its recovery found it."""
 
     last_entry: int
     length: int
@@ -50,7 +50,7 @@ class RecoveredEnd:
 
 
 class LedgerRecoveryActions(Protocol):
-    """What a recovery asks its caller to do."""
+    """The requests of a ledger's recovery, which its caller carries out."""
 
     def send(self, bookie: str, request: BookieRequest) -> None:
         """Send a request. Its response follows, or `LedgerRecovery.unanswered`."""

@@ -25,7 +25,7 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
 
 
 class LedgerWriteActions(Protocol):
-    """What a ledger's writer asks its caller to do."""
+    """The requests of a ledger's writer, which its caller carries out."""
 
     def send(self, bookie: str, request: BookieRequest) -> None:
         """Send an entry to a bookie. Its response follows, or `LedgerWrite.bookie_failed`."""
@@ -40,7 +40,7 @@ class LedgerWriteActions(Protocol):
         """
 
     def ended(self, error: LedgerOver) -> None:
-        """Nothing more is acknowledged."""
+        """The writer has ended: no further entry is acknowledged."""
 
 
 class _PendingAdd:
@@ -160,7 +160,7 @@ class LedgerWrite:
             self._confirm()
 
     def _confirm(self) -> None:
-        """Acknowledge what is complete, in order."""
+        """Acknowledge, in order, the entries that enough bookies have."""
         if self._failed:
             return
         last = self.last_confirmed

@@ -50,7 +50,7 @@ class BookieLedgerWriter:
 
     @property
     def ledger(self) -> int:
-        """Its id."""
+        """The ledger's id."""
         return self._write.ledger
 
     @property
@@ -112,7 +112,7 @@ class BookieLedgerWriter:
         self._changing = self._loop.create_task(work)
 
     def ended(self, error: LedgerOver) -> None:
-        """Nothing more is acknowledged."""
+        """The writer has ended: no further entry is acknowledged."""
         self._notify()
         self._listener.ended(error)
 

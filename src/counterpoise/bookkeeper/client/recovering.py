@@ -53,7 +53,7 @@ class _Recovering:
         self._replacing: asyncio.Task[None] | None = None
 
     async def end(self) -> RecoveredEnd:
-        """Run it."""
+        """Run the recovery, and return the ledger's end."""
         self._recovery.start()
         try:
             return await self._end

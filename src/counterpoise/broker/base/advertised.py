@@ -75,12 +75,12 @@ class BindAddress:
 
     @property
     def tls(self) -> bool:
-        """Whether TLS is spoken there."""
+        """Whether clients connect to the address with TLS."""
         return self.scheme in ("pulsar+ssl", "https")
 
     @property
     def web(self) -> bool:
-        """Whether it is the admin API's."""
+        """Whether the address serves the admin API."""
         return self.scheme in ("http", "https")
 
 

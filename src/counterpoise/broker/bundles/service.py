@@ -147,7 +147,7 @@ class NamespaceService:
         )
 
     async def leave(self, unloads_per_s: int = 0) -> None:
-        """Hand every bundle to the others: see `BundleMoves.leave`."""
+        """Hand every bundle to other brokers: see `BundleMoves.leave`."""
         await self._moves.leave(unloads_per_s)
 
 

@@ -136,7 +136,7 @@ class LeaderShedding:
 
     @cached_property
     def source(self) -> SheddingSource:
-        """Where this broker reads its cluster when it leads."""
+        """The source from which this broker, as leader, reads the cluster's load."""
         return self._make_source()
 
     async def look(self) -> Round | None:

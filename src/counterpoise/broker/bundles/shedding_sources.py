@@ -37,7 +37,7 @@ class _Choice:
         self._logged: str | None = None
 
     def of(self, config: SheddingConfig) -> Shedder[Any, Any, Any]:
-        """The named strategy, otherwise this load manager's own."""
+        """The named strategy, or this load manager's default one."""
         wanted = SHEDDERS.find(config.strategy)
         if wanted.view is self._view:
             return wanted
@@ -71,7 +71,7 @@ class ReportSheddingSource:
         )
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
-        """The cluster now."""
+        """The cluster's load now."""
         del unloaded
         await self._load.refresh()
         return self._load.view_now(recent)
@@ -107,7 +107,7 @@ class LoadStoreSheddingSource:
         return Strategy(shedder=shedder, options=options, balance=config.balance)
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
-        """The cluster now."""
+        """The cluster's load now."""
         alive = await self._registry.active()
         top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
         return LoadStoreView.of(

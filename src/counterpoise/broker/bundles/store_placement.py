@@ -29,7 +29,7 @@ class LoadStores(Protocol):
 
     @property
     def brokers(self) -> Mapping[str, BrokerLoadData]:
-        """What each broker published last, by its id."""
+        """The load data that each broker published last, by its id."""
 
     @property
     def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:

@@ -320,12 +320,12 @@ class ClientConsumers:
         self._write_after_success(consumer_id, encode_peers.reached_end(consumer_id))
 
     def resume_all(self) -> None:
-        """The connection is writable again."""
+        """The connection is writable again: resume delivery to its consumers."""
         for consumer in list(self._consumers.values()):
             consumer.resume()
 
     def detach_all(self) -> None:
-        """The connection is closed."""
+        """The connection is closed: detach all its consumers."""
         consumers = deque(self._consumers.values())
         self._consumers.clear()
         self._leaving.clear()

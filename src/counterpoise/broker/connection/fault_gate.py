@@ -35,7 +35,7 @@ _NO_PEER: Final = ("", 0)
 
 
 class GatedConnection(Protocol):
-    """A connection, as its gate uses it."""
+    """The methods of a connection that its fault gate calls."""
 
     def close(self) -> None:
         """Write what is buffered, then close."""
@@ -141,7 +141,7 @@ class FaultGate:
         return {**self._served, **dict.fromkeys(_KINDS, self.take)}
 
     def take(self, event: events.Event) -> None:
-        """Serve an event, or apply a fault to it."""
+        """Serve an event of the connection, or apply a fault to it."""
         kind = _KINDS[type(event)]
         peer = _peer(kind, event)
         if kind.closes and peer in self._waiting and self._attached(peer) is None:
@@ -157,7 +157,7 @@ class FaultGate:
         self._in_turn(peer, effect, partial(self._strike, kind, event, effect))
 
     def take_run(self, run: Sequence[events.Send]) -> None:
-        """Serve SENDs one by one."""
+        """Serve SENDs one by one, so that a fault can strike each."""
         for send in run:
             self.take(send)
 

@@ -33,7 +33,7 @@ class HandshakeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a handshake needs of its connection."""
+    """The methods of a connection that its handshake calls."""
 
     accept: Callable[[events.Connect], None]
     """Say CONNECTED."""

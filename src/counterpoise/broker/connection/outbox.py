@@ -24,7 +24,7 @@ _JOIN_AVERAGE_MAX: Final = 8 * 1024
 
 
 class FrameWriter(Protocol):
-    """A connection's outgoing side, as its handlers use it."""
+    """The outgoing side of a connection, as its request handlers use it."""
 
     @property
     def writable(self) -> bool:

@@ -77,7 +77,7 @@ class ReadingPause:
         self._on_release()
 
     def holds(self, reason: PauseReason, by: object = None) -> bool:
-        """Whether this holder holds this reason."""
+        """Whether this reason of this holder keeps reading paused."""
         return (reason, by) in self._held
 
     def other_than(self, reason: PauseReason) -> bool:

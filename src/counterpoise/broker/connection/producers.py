@@ -332,7 +332,7 @@ class ClientProducers:
         self._link.outbox.write(encode_peers.close_producer(producer_id, *whereto))
 
     def detach_all(self) -> None:
-        """The connection is closed."""
+        """The connection is closed: detach all its producers."""
         self._opening.clear()
         self._share.book()
         self._share.leave()

@@ -30,7 +30,7 @@ class TrafficRecorder(Protocol):
         """A client connected; returns the connection's number."""
 
     def came(self, connection: int, frame: bytes) -> None:
-        """The client sent this frame."""
+        """Record a frame that the client sent."""
 
     def left(self, connection: int, command: bytes) -> None:
         """A frame was sent to the client; ``command`` is its command without the payload."""

@@ -55,7 +55,7 @@ class TopicListWatch:
         return await self._listed(answer)
 
     def go_on(self) -> None:
-        """Send differences from now on."""
+        """Send the client every difference from now on."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
 
@@ -153,6 +153,6 @@ class TopicListWatches:
             watch.stop()
 
     def stop_all(self) -> None:
-        """The connection is closed."""
+        """The connection is closed: end its watches."""
         for watcher_id in list(self._watches):
             self._stop(watcher_id)

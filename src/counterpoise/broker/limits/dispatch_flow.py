@@ -81,7 +81,7 @@ class DispatchCounting:
 
 
 class Dispatches(Protocol):
-    """A dispatcher, as its flow uses it."""
+    """The methods of a dispatcher that its dispatch limits call."""
 
     @property
     def behind(self) -> int:

@@ -65,7 +65,7 @@ class _GroupUse:
 
 
 class _Group:
-    """One group at this broker."""
+    """The share of one resource group at this broker."""
 
     __slots__ = ("is_reported", "uses")
 

@@ -27,18 +27,18 @@ from counterpoise.quota import LimitLevel, PublishFlow, RateLimit
 
 
 class LimitedTopic(Protocol):
-    """A topic, as publish limits use it."""
+    """The methods of a topic that publish limits call."""
 
     @property
     def meter_in(self) -> PublishRate:
-        """Its publish rate."""
+        """The meter of what is published to the topic."""
 
     @property
     def name(self) -> TopicName:
-        """Its name."""
+        """The topic's name."""
 
     def attached_producers(self) -> Sequence[LimitedProducer]:
-        """Its producers."""
+        """The topic's producers."""
 
 
 @dataclass(slots=True)

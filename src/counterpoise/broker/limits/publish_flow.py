@@ -14,7 +14,7 @@ GoOn = Callable[[], None]
 
 
 class ThrottledConnection(Protocol):
-    """A connection, as publish limits use it."""
+    """The methods of a connection that publish limits call."""
 
     def held(self, entries: int, size: int) -> None:
         """Count throttled entries of so many bytes (fewer if negative)."""
@@ -25,15 +25,15 @@ class ProducerOrigin(Protocol):
 
     @property
     def address(self) -> str:
-        """Its client's host and port."""
+        """Host and port of the producer's client."""
 
 
 class NamedTopic(Protocol):
-    """A topic, as its producers know it."""
+    """A topic as its producers refer to it."""
 
     @property
     def name(self) -> TopicName:
-        """Its name."""
+        """The topic's name."""
 
 
 class LimitedProducer(Protocol):
@@ -43,19 +43,19 @@ class LimitedProducer(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The producer's name."""
 
     @property
     def request(self) -> ProducerOrigin:
-        """Its request."""
+        """The command that created the producer."""
 
     @property
     def topic(self) -> NamedTopic:
-        """Where it publishes."""
+        """The topic that the producer publishes to."""
 
     @property
     def sink(self) -> ThrottledConnection:
-        """Its connection."""
+        """The connection of the producer, which takes its receipts."""
 
 
 class ProducerFlow(PublishFlow):

@@ -60,13 +60,13 @@ class LimitSnapshot:
 
 
 def of_publish(limit: RateLimit, now: int) -> LimitSnapshot:
-    """A publish limit as it is at ``now``."""
+    """The state of a publish limit at the time ``now``."""
     flows = (cast("ProducerFlow", flow) for flow in limit.waiting)
     return _snapshot(limit, now, producers=tuple(_producer(flow, now) for flow in flows))
 
 
 def of_dispatch(limit: RateLimit, now: int) -> LimitSnapshot:
-    """A dispatch limit as it is at ``now``."""
+    """The state of a dispatch limit at the time ``now``."""
     flows = (cast("DispatchFlow", flow) for flow in limit.waiting)
     return _snapshot(limit, now, subscriptions=tuple(_subscription(flow, now) for flow in flows))
 

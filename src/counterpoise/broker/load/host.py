@@ -36,7 +36,7 @@ class SharedProcess:
         self._members: Final[list[Callable[[], Traffic]]] = []
 
     def join(self, traffic: Callable[[], Traffic]) -> None:
-        """Add a broker; its bytes determine its share."""
+        """Add a broker of this process; its traffic in bytes determines its share of the usage."""
         self._members.append(traffic)
 
     def leave(self, traffic: Callable[[], Traffic]) -> None:

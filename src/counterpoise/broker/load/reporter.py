@@ -71,7 +71,7 @@ class LoadReporter:
             await asyncio.gather(task, return_exceptions=True)
 
     def kill(self) -> asyncio.Task[None] | None:
-        """Stop without waiting."""
+        """Stop at once, without waiting for the report under way."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

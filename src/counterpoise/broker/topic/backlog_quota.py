@@ -53,7 +53,7 @@ def _policy(quota: Mapping[str, Any]) -> str:
 
 
 class LaggingSubscription(Protocol):
-    """What backlog quotas need of a durable subscription."""
+    """The methods of a durable subscription that backlog quotas call."""
 
     log: Log[Any]
     acks: AckState

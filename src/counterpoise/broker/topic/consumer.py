@@ -17,7 +17,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class Consumer(Recipient):
-    """A recipient with the operations of its client."""
+    """A recipient of messages with the operations that its client may call."""
 
     __slots__ = ("discards", "subscription")
 
@@ -45,13 +45,13 @@ class Consumer(Recipient):
         super().send(deliveries, messages, size)
 
     def flow(self, permits: int) -> None:
-        """The client has room for this many more messages."""
+        """The client permits this many more messages."""
         self.permits += permits
         self.last_flow_ms = int(time.time() * 1000)
         self.subscription.resume(self)
 
     def resume(self) -> None:
-        """The connection is writable again."""
+        """The connection is writable again: resume delivery."""
         self.subscription.resume(self)
 
     @property

@@ -18,7 +18,7 @@ _SURVEYED_BYTES: Final = 1024 * 1024
 
 
 class Backlogged(Protocol):
-    """What a survey needs of a subscription's backlog."""
+    """The methods of a subscription that a survey of its backlog calls."""
 
     log: Log[Any]
     acks: AckState

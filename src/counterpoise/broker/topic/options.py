@@ -1,4 +1,4 @@
-"""What topics read from broker.conf."""
+"""The settings of topics in broker.conf."""
 
 from __future__ import annotations
 

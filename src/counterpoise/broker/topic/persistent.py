@@ -96,7 +96,7 @@ class PersistentTopic(TransactionalTopic):
 
     @property
     def deduplication(self) -> Deduplication | None:
-        """The sequence ids of its producers, if it deduplicates."""
+        """The sequence ids of the topic's producers, if it deduplicates."""
         return self._known
 
     async def make_ready(self, request: ProducerRequest) -> None:
@@ -188,7 +188,7 @@ class PersistentTopic(TransactionalTopic):
             self.failed(failure, ())
 
     def committed(self, group: EntryGroup[Published]) -> None:
-        """Send receipts, then deliver. The log calls this."""
+        """The log has stored entries: send receipts to producers, then deliver."""
         contexts = group.contexts
         begin, count = 0, len(contexts)
         while begin < count:

@@ -53,7 +53,7 @@ class KeySharedMeta:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRequest:
-    """What CommandProducer asks for."""
+    """The content of a CommandProducer."""
 
     producer_id: int
     name: str | None = None
@@ -70,7 +70,7 @@ class ProducerRequest:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRequest:
-    """What CommandSubscribe asks for."""
+    """The content of a CommandSubscribe."""
 
     subscription: str
     type: SubscriptionType
@@ -199,10 +199,10 @@ class TopicMetadata(Protocol):
         """Whether the topic was terminated."""
 
     async def terminate(self, topic: TopicName, last: Position) -> None:
-        """Mark it terminated; ``last`` is its last entry's position."""
+        """Store that the topic is terminated; ``last`` is its last entry's position."""
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete its metadata."""
+        """Delete the topic's metadata."""
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
         """Delete a partitioned topic's metadata once none of its partitions is left."""

@@ -17,7 +17,7 @@ from counterpoise.wire.values import AccessMode, TransactionId
 
 
 class PublishedTo(Protocol):
-    """A topic, as its producers use it."""
+    """The methods of a topic that its producers call."""
 
     name: TopicName
 

@@ -105,7 +105,7 @@ class Subscription(SubscriptionCursor):
 
     @property
     def blocked(self) -> bool:
-        """Whether delivery stops until its consumers acknowledge something."""
+        """Whether delivery waits until consumers acknowledge some messages."""
         return self.dispatcher is not None and self.dispatcher.blocked
 
     def attach(self, consumer: Recipient, rules: TopicRules) -> None:
@@ -167,7 +167,7 @@ class Subscription(SubscriptionCursor):
                 self.end()
 
     def wake(self) -> None:
-        """There are new entries."""
+        """The topic has new entries: deliver them."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 

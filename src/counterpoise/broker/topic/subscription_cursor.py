@@ -73,7 +73,7 @@ class SubscriptionCursor:
         return last
 
     def note(self, properties: Mapping[str, str]) -> None:
-        """Replace its properties."""
+        """Replace the subscription's properties."""
         self.properties = dict(properties)
         self._touch()
         self.save()
@@ -121,7 +121,7 @@ class SubscriptionCursor:
         self._on_advanced()
 
     def cursor_state(self, *, whole: bool = False) -> CursorState:
-        """What another owner needs to continue from here."""
+        """The state that another owner of the topic needs to continue from here."""
         position = self.log.position
         most = None if whole else self._commons.options.saved_ranges
         ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))

@@ -28,7 +28,7 @@ PENDING_ACKS: Final = "__transaction_pending_ack"
 
 
 class AckedInTransactions(Protocol):
-    """A subscription, as its transactions use it."""
+    """The methods of a subscription that its transactions call."""
 
     name: str
     log: Log[Any]
@@ -204,7 +204,7 @@ class SubscriptionTransactions:
     # On disk: a cursor whose properties have all that is pending.
 
     def state(self) -> CursorState:
-        """What another owner needs to continue from here."""
+        """The state that another owner of the topic needs to continue from here."""
         sub = self._subscription
         properties = {
             f"{transaction.coordinator}:{transaction.number}": self._written(pending)

@@ -84,12 +84,12 @@ class Topic(ABC):
 
     @property
     def is_served(self) -> bool:
-        """Whether clients may use it here."""
+        """Whether clients may use the topic on this broker."""
         return not (self.leaving or self.closing)
 
     @property
     def is_active(self) -> bool:
-        """Whether it has a producer or a subscription."""
+        """Whether the topic has a producer or a subscription."""
         return bool(len(self.producers) or self.subscriptions)
 
     def is_idle(self) -> bool:
@@ -109,7 +109,7 @@ class Topic(ABC):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of its entries cached besides the store."""
+        """Bytes of the topic's entries that are cached in addition to the store."""
         return 0
 
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
@@ -142,11 +142,11 @@ class Topic(ABC):
             successor.sink.producer_ready(successor.producer_id, successor.topic_epoch)
 
     def attached_producers(self) -> Sequence[Producer]:
-        """Its producers, including those that wait for exclusive access."""
+        """The topic's producers, including those that wait for exclusive access."""
         return self.producers.all()
 
     def attached_clients(self) -> int:
-        """The number of its producers and consumers."""
+        """The number of the topic's producers and consumers."""
         return len(self.producers) + sum(len(it.consumers) for it in self.subscriptions.values())
 
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
@@ -211,7 +211,7 @@ class Topic(ABC):
             self.accept(producer, passed)
 
     def _go_on(self, producer: Producer, send: Send) -> None:
-        """Store a throttled entry, which its limits now admit."""
+        """Store a throttled entry that its limits now admit."""
         if not self.closing and not producer.closed:
             self.accept(producer, [send])
 

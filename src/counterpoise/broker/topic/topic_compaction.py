@@ -45,7 +45,7 @@ class CompactionStats:
 
 
 class CompactedTopic(Protocol):
-    """A topic, as its compaction uses it."""
+    """The methods of a topic that its compaction calls."""
 
     name: TopicName
     commons: SharedByTopics

@@ -112,7 +112,7 @@ class TopicTransactions:
             self.show(subscription)
 
     def show(self, subscription: Subscription) -> None:
-        """Inform a subscription of what it may deliver."""
+        """Tell a subscription up to which entry it may deliver."""
         subscription.hidden = self.hidden
         subscription.hide(self.hidden.ranges())
         subscription.set_stable_end(self.stable_end)
@@ -207,7 +207,7 @@ class _MarkerSink:
         ledger_id: int,
         entry_id: int,
     ) -> None:
-        """One marker is stored."""
+        """A transaction's marker has been stored."""
         self.receipts(producer_id, ledger_id, entry_id, [(None, sequence_id, highest_sequence_id)])
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
@@ -221,10 +221,10 @@ class _MarkerSink:
         """No limit applies to markers."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Each marker has its own."""
+        """Nothing to do: each marker has a producer of its own."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """It never waits."""
+        """Nothing to do: this producer never waits for exclusive access."""
 
 
 def _fail(markers: dict[int, asyncio.Future[None]], number: int, error: BrokerError) -> None:

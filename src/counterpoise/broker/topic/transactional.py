@@ -38,7 +38,7 @@ class TransactionalTopic(Topic):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of its entries cached besides the store."""
+        """Bytes of the topic's entries that are cached in addition to the store."""
         return self.log.cached_bytes
 
     @abstractmethod
@@ -112,7 +112,7 @@ def is_reserved(name: str) -> bool:
 
 
 def require_subscription_name(name: str) -> None:
-    """Raise `BrokerError` if no subscription may have this name."""
+    """Raise `BrokerError` for a name that no subscription may have."""
     if is_reserved(name):
         why = "Subscription with reserved subscription name attempted"
         raise BrokerError(ServerError.NotAllowedError, why)

@@ -29,7 +29,7 @@ _PAUSE_S: Final = 60
 
 
 class _Look(Protocol):
-    """One pass over all topics."""
+    """One pass of the periodic checks over all topics."""
 
     async def __call__(self) -> None: ...
 
@@ -50,12 +50,12 @@ class TopicUpkeep:
         self._options = options
 
     def start(self, background: BackgroundTasks) -> None:
-        """Start; topics without such policies cost almost nothing."""
+        """Start the periodic checks; topics without such policies cost almost nothing."""
         for name in self._rounds():
             background.keep(name, partial(self._go_round, name))
 
     def _rounds(self) -> Mapping[str, _Round]:
-        """The work and its intervals, by the current options."""
+        """The checks and their intervals, by the current options."""
         options = self._options()
         minute = 60
         return {

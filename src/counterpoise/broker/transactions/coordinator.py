@@ -98,7 +98,7 @@ class Coordinator:
         await asyncio.shield(self._finish(known))
 
     async def close(self) -> None:
-        """Stop; the next owner ends what is left."""
+        """Stop; the next owner ends the transactions that are open."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()

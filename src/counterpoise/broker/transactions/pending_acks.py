@@ -132,7 +132,7 @@ class PendingAcks:
         return self.bits(index)[0] == WHOLE
 
     def of(self, transaction: TransactionId) -> PendingTransaction:
-        """All that a transaction acknowledges."""
+        """The acknowledgements of a transaction on this subscription."""
         cumulative = self.cumulative if self._is_cumulative(transaction) else None
         return PendingTransaction(tuple(self._of.get(transaction, {}).values()), cumulative)
 
@@ -142,7 +142,7 @@ class PendingAcks:
             yield transaction, self.of(transaction)
 
     def restore(self, saved: Mapping[TransactionId, PendingTransaction]) -> None:
-        """Take back what was saved."""
+        """Restore what was saved."""
         for transaction, pending in saved.items():
             for ack in pending.entries:
                 self.add(transaction, ack)

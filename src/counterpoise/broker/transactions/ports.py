@@ -1,4 +1,4 @@
-"""What coordinators need of the rest of the broker."""
+"""The methods of the rest of the broker that transaction coordinators call."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ ENDED: Final = "ended"
 
 @dataclass(slots=True)
 class CoordinatedTransaction:
-    """One transaction as its coordinator has it."""
+    """The state of one transaction at its coordinator."""
 
     id: TransactionId
     opened_ms: int
@@ -174,7 +174,7 @@ def _wrong_state(known: CoordinatedTransaction, wanted: TransactionState) -> Bro
 
 
 def encode_record(record: Record) -> bytes:
-    """A record as the log has it."""
+    """The bytes of a record in the coordinator's log."""
     return json.dumps(record, separators=(",", ":")).encode()
 
 

@@ -128,7 +128,7 @@ class Decisions:
                 )
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the latest decisions."""
         sources = self._session.sources
         self._state.text = sources.rounds.state
         self._advisor.text = " ".join(
@@ -167,7 +167,7 @@ class Activities:
                 )
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the operators' actions, running and ended."""
         watch = self._session.sources.watch
         away = [
             f"{bundle}: no broker reports it since {clock(since)}; {source} had it"
@@ -226,7 +226,7 @@ class ReachedLimits:
             )
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the limits at which producers wait now."""
         self._grid.show(
             [
                 Row(

@@ -15,7 +15,7 @@ HOW = (
 
 
 class Backtests:
-    """One file of results at a time."""
+    """Shows the results of backtests, one file at a time."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -38,7 +38,7 @@ class Backtests:
             )  # fmt: skip
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the results of the chosen file."""
         tests = dict(self._session.sources.trades())
         chosen = self._choice.value if self._choice.value in tests else next(iter(tests), None)
         if list(self._choice.options) != list(tests):

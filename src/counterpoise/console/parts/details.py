@@ -50,7 +50,7 @@ class Details:
         self.show()
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the details of the selected bundle or broker."""
         session = self._session
         self._buttons.show()
         self._more.set_visibility(session.what is not None)

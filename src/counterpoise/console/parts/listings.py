@@ -50,7 +50,7 @@ class Listing:
                 self._on = button("Next", lambda: self._turn(1))
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the rows of the latest poll."""
         found = self.look(self._wanted.value or "", self._page)
         self._page = found.page
         last = max(0, (found.count - 1) // PAGE_ROWS)
@@ -75,7 +75,7 @@ class Listing:
 
 
 class Brokers(Listing):
-    """Every broker."""
+    """The list of all brokers."""
 
     what = TileKind.BROKER
     title = "Brokers"

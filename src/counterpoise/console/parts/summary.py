@@ -22,7 +22,7 @@ class Summary:
                     self._values.append((holder, Text("dd", figure.value)))
 
     def show(self) -> None:
-        """Show what is known now."""
+        """Show the key figures of the latest poll."""
         for (holder, value), figure in zip(self._values, self._figures(), strict=True):
             if value.text != figure.value:
                 value.text = figure.value

@@ -23,7 +23,7 @@ from counterpoise.ownership.channel.data import (
 
 
 class OpenTopics(enum.Enum):
-    """What this broker does with the bundle's topics."""
+    """What a broker does with the topics of a bundle that are open."""
 
     NONE = "none is open"
     SERVED = "they are served"

@@ -46,7 +46,7 @@ class RecordTrust(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
-    """What all bundles of one broker share."""
+    """The settings and facts that all bundles of one broker share."""
 
     options: OwnershipOptions
     now_ms: MillisecondClock = field(repr=False)

@@ -22,7 +22,9 @@ from counterpoise.ownership.channel.data import (
 
 
 class Storage(enum.Enum):
-    """What keeps the channel's records (``loadManagerServiceUnitStateTableViewClassName``)."""
+    """Where the records of the state channel are kept
+    (``loadManagerServiceUnitStateTableViewClassName``).
+    """
 
     SYSTEM_TOPIC = "ServiceUnitStateTableViewImpl"
     METADATA_STORE = "ServiceUnitStateMetadataStoreTableViewImpl"

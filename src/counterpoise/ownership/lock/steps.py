@@ -106,7 +106,7 @@ def check_ownership(state: BundleLock, _: events.CheckOwnership) -> Next:
 
 
 def heard(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The hand-over was read."""
+    """The announcement of a hand-over was read."""
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
         return enter(state, P.CHECKING, destination=state.me)
@@ -151,7 +151,7 @@ def inherit(state: BundleLock, _: object) -> Next:
 
 
 def look(state: BundleLock, _: object) -> Next:
-    """Read the lock."""
+    """Read the bundle's lock."""
     return ask(state, events.ReadNode(state.lock))
 
 

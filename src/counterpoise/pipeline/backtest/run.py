@@ -60,7 +60,7 @@ class PlayLog(Protocol):
     """Reports progress while plays run."""
 
     def played(self, done: int) -> None:
-        """So many plays are done."""
+        """So many of the plays have ended."""
 
     def waits(self, why: str) -> None:
         """No play is running; a sentence says why, and what to do."""

@@ -60,7 +60,7 @@ class LoadTrace(Protocol):
 
     @property
     def start_ms(self) -> int:
-        """Its start in milliseconds since 1970."""
+        """The start of the trace in milliseconds since 1970."""
 
     @property
     def step_ms(self) -> int:

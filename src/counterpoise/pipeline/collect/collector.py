@@ -41,7 +41,7 @@ class ClusterUnreachableError(ConnectionError):
 
 @dataclass(slots=True)
 class _Known:
-    """What is remembered of a broker between two polls."""
+    """What the collector remembers of a broker between two polls."""
 
     identity: Identity
     taken: Taken | None = None
@@ -133,7 +133,7 @@ class Collector:
         return tuple(sorted(await self._brokers()))
 
     async def look_at(self, broker: str) -> ReportRows:
-        """The rows of one broker."""
+        """Request one broker's data, and return its rows."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         seen = self._answered(broker, await self._seen(broker, self._admin))
         rows = await self._rows(poll_id, "", [seen])

@@ -15,7 +15,7 @@ STATS_EVERY_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What kind of broker it is."""
+    """Which software a broker runs, its version and its load manager."""
 
     load_manager: str
     stats_every_ms: int = STATS_EVERY_S * 1000

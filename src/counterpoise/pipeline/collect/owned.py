@@ -38,7 +38,7 @@ NOT_HERE: Final = (204, 404, 412)
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """A bundle's owner, as a broker reports it."""
+    """The owner of a bundle, as a broker reports it."""
 
     owner: str = ""
     """Empty when no broker does."""

@@ -22,7 +22,7 @@ class PollLog:
         self._managers: dict[str, str] = {}
 
     def take(self, rows: ReportRows) -> None:
-        """Log what is new in a poll."""
+        """Log what differs from the poll before."""
         of_brokers = rows["kind"] == BROKER
         brokers = frozenset(rows["broker"][of_brokers].tolist())
         if brokers - self._answered:

@@ -30,7 +30,7 @@ PREFIX = "action-"
 
 
 class ActionKind(StrEnum):
-    """What an operator does to brokers or bundles."""
+    """The kind of an operator's action on brokers or bundles."""
 
     DRAIN = "drain"
     REFILL = "refill"
@@ -77,7 +77,7 @@ class OperatorAction:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """The name of the action's file."""
         return f"{PREFIX}{self.at_ms:013d}-{self.id}.json"
 
     def with_outcome(self, outcome: MoveOutcome, part: float = 0.0) -> "OperatorAction":
@@ -89,7 +89,7 @@ class OperatorAction:
         return replace(self, moves=(*self.moves, move))
 
     def to_json(self) -> dict[str, Any]:
-        """The action as its file has it."""
+        """The action as it is written to its file."""
         return asdict(self)
 
     @staticmethod
@@ -249,7 +249,9 @@ class NewAction:
     why: str = ""
 
     def begin(self, at_ms: int, broker: str = "") -> ActionLog:
-        """Begin it; raises `ActionRefusedError` during a pause, and `HistoryFaultError`."""
+        """Record that the action begins; raises `ActionRefusedError` during a pause, and
+        `HistoryFaultError`.
+        """
         if self.trail is None:
             return ActionLog(None, None)
         if self.kind is not ActionKind.RELEASE and (held := self.trail.held()):

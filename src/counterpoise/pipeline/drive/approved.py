@@ -57,7 +57,7 @@ class ApprovedOptions:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """What came of a plan."""
+    """The outcome of carrying out a plan."""
 
     before: float
     """The imbalance when it was begun."""

@@ -93,7 +93,7 @@ class RestartCommand:
 
 @dataclass(frozen=True, slots=True)
 class RestartByHand:
-    """Asks the operator."""
+    """Asks the operator to restart brokers."""
 
     log: SentenceSink
 

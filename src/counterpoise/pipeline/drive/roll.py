@@ -249,7 +249,7 @@ class RollingRestart:
             )
 
     async def _emptied(self, drain: BrokerDrain) -> Mapping[str, str]:
-        """What is left on it, and why."""
+        """The bundles that are left on a broker after its drain, and why."""
         return (await drain.carry_out(await drain.plan())).left
 
     async def _back(self, state: RollState, rolled: RolledBroker) -> RollState:

@@ -50,7 +50,7 @@ class RollState:
 
     @property
     def label(self) -> str:
-        """Its name in the history's list of actions."""
+        """The rolling restart's name in the history's list of actions."""
         return f"rolling restart {self.id}"
 
     @property
@@ -60,11 +60,11 @@ class RollState:
 
     @property
     def restarted(self) -> tuple[str, ...]:
-        """The brokers that are done."""
+        """The brokers that have been restarted."""
         return tuple(each.broker for each in self.brokers if each.stage is RestartStage.RESTARTED)
 
     def with_broker(self, changed: RolledBroker) -> "RollState":
-        """The same with one broker changed."""
+        """The state with one broker changed."""
         return replace(
             self,
             brokers=tuple(
@@ -73,7 +73,7 @@ class RollState:
         )
 
     def sentence(self) -> str:
-        """Its progress, for a person."""
+        """The progress of the rolling restart in a sentence."""
         done = f"{len(self.restarted)} of {len(self.brokers)} brokers restarted"
         if self.abandoned:
             return f"{self.label} by {self.who} was given up: {done}"
@@ -96,7 +96,7 @@ class RollState:
 
 
 def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollState:
-    """A rolling restart before its first step."""
+    """The state of a rolling restart before its first step."""
     rolled = tuple(RolledBroker(each) for each in brokers)
     return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
 

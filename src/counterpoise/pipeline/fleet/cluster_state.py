@@ -80,9 +80,9 @@ class ClusterState:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What needs an operator, one sentence each.
+        """What needs an operator's attention, one sentence each.
 
-        The watchdog finds more, because it looks again and again; it notifies by itself.
+        The watchdog finds more, because it looks repeatedly; it notifies by itself.
         """
         if not self.at_ms:
             return ()

@@ -54,7 +54,7 @@ class StatusReading(threading.Thread):
         """The status, or why there is none."""
 
     def run(self) -> None:
-        """Read it."""
+        """Read the balancer's status from its history."""
         found: BalancerStatus | str
         try:
             location = open_location(self._history)
@@ -76,7 +76,7 @@ class StatusReading(threading.Thread):
 
 
 class ClusterLook:
-    """Looks at one cluster, again and again."""
+    """Polls one cluster repeatedly."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class ClusterLook:
 
 
 def seen_of(rows: ReportRows) -> SeenCluster:
-    """The cluster as a poll saw it."""
+    """The state of a cluster as one poll found it."""
     brokers = rows["kind"] == BROKER
     loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
     return SeenCluster(len(loads), rows.silent, imbalance(loads), float(sum(loads)))
@@ -156,7 +156,7 @@ class FleetWatch:
         return tuple(each.state for each in self._looks)
 
     async def look(self) -> tuple[ClusterState, ...]:
-        """Look at all of them once."""
+        """Poll all clusters once."""
         return tuple(await asyncio.gather(*(each.look() for each in self._looks)))
 
     async def run(self, every_s: float) -> None:

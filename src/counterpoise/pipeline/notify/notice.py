@@ -1,4 +1,4 @@
-"""What an operator is notified of, as data."""
+"""The events of which an operator is notified."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from counterpoise.names.callbacks import MillisecondClock
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about."""
+    """The kind of event that a notice is about."""
 
     FINDING = "finding"
     """Something that the watchdog finds wrong."""
@@ -24,7 +24,7 @@ class NoticeKind(StrEnum):
 
 
 class NoticeSeverity(StrEnum):
-    """How urgent it is."""
+    """How urgent a notice is."""
 
     INFO = "info"
     WARNING = "warning"
@@ -80,7 +80,7 @@ class BalancerNotices:
             )
 
     def ended(self, outcome: MoveOutcome) -> None:
-        """An outcome was committed."""
+        """The outcome of a move was committed: notify of it if it failed or was withheld."""
         if outcome.status in (MoveStatus.FAILED, MoveStatus.WITHHELD):
             failed = outcome.status is MoveStatus.FAILED
             self._note(

@@ -46,7 +46,7 @@ class FateCounter(Protocol):
     """Counts how sending ended."""
 
     def __call__(self, __fate: NoticeFate) -> None:
-        """Count one."""
+        """Count a notice that was delivered, dropped or refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +225,6 @@ async def notifying(
 
 
 def notice_of_a_test(at_ms: int) -> Notice:
-    """What ``counterpoise notify test`` sends."""
+    """The notice that ``counterpoise notify test`` sends."""
     sentence = "this is a test: the webhook takes notices of counterpoise"
     return Notice(NoticeKind.TEST, NoticeSeverity.INFO, "test", sentence, at_ms)

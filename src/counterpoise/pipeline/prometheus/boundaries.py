@@ -30,7 +30,7 @@ class BundleBoundaries(Protocol):
     """A source of the bundles of namespaces."""
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """Those of a namespace; None if unknown. Raises `BoundariesError`."""
+        """The bundle boundaries of a namespace; None if unknown. Raises `BoundariesError`."""
 
 
 class NamedBoundaries:

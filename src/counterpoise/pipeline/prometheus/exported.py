@@ -29,7 +29,7 @@ _KINDS = {TOPICS: "topic", BUNDLES: "bundle"}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The content of a file."""
+    """A summary of the series that a file contains."""
 
     path: Path
     grid: TimeGrid
@@ -135,7 +135,7 @@ class ExportedFiles:
 
 
 def _looked_at(path: Path) -> _File:
-    """What a file has; raises `SeriesError`."""
+    """Summarize the series of a file; raises `SeriesError`."""
     names: set[str] = set()
     clusters: dict[str, int] = {}
     loads = step_ms = 0

@@ -50,7 +50,7 @@ REPORT_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What is imported."""
+    """Which metrics of which time are imported."""
 
     grid: TimeGrid
     """The moments that were asked for."""
@@ -128,7 +128,7 @@ class HistoryImport:
             return await self._imported(writer, reader, reports, grid, record)
 
     def _left_of(self, grid: TimeGrid, before: ImportRecord | None) -> TimeGrid:
-        """What remains to be imported."""
+        """The part of the grid that has not been imported."""
         if before is None:
             return grid
         step = grid.step_ms

@@ -46,7 +46,7 @@ class PieceFacts:
     """Bundles that some broker had, likewise."""
 
     def add(self, other: "PieceFacts") -> None:
-        """Add those of another piece."""
+        """Add the counts of another piece."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 

@@ -25,7 +25,7 @@ class TimeGrid:
 
     @property
     def moments(self) -> Integers:
-        """All of them."""
+        """All times of the grid, in milliseconds."""
         return self.first_ms + np.arange(self.count, dtype=np.int64) * self.step_ms
 
     def at_most(self, count: int) -> "TimeGrid":

@@ -28,7 +28,7 @@ class JobWatch:
         self.close()
 
     def close(self) -> None:
-        """Interrupt what still runs."""
+        """Interrupt the jobs that still run."""
         with suppress(Exception):  # a session that is gone has no job left
             self._spark.interruptTag(self._tag)
 
@@ -38,7 +38,7 @@ class JobWatch:
         return str(self._spark.sparkContext.master)
 
     def run(self, frame: DataFrame) -> pa.Table:
-        """The rows of a frame."""
+        """Run the job that computes a frame's rows, and return them."""
         self._spark.addTag(self._tag)
         try:
             return frame.toArrow()

@@ -38,7 +38,7 @@ class HistorySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `spark.read.format` names it by."""
+        """The name of the source in `spark.read.format`."""
         return "counterpoise"
 
     def schema(self) -> StructType:
@@ -46,7 +46,7 @@ class HistorySource(DataSource):
         return spark_type(arrow_schema(self._location, _view_of(self._name)))
 
     def reader(self, schema: Any) -> "HistorySourceReader":
-        """See `DataSource.reader`."""
+        """The reader of the history's rows."""
         del schema
         first, last = int(self.options.get("from", 0)), int(self.options.get("to", LAST))
         return _reader(self._location, self._name, first, last)

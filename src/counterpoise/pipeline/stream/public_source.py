@@ -57,7 +57,7 @@ class PulsarLoad(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As Spark calls it."""
+        """The name of the source in `spark.read.format`."""
         return "pulsar-load"
 
     def schema(self) -> Any:
@@ -65,7 +65,7 @@ class PulsarLoad(DataSource):
         return spark_type(SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """What is there, once."""
+        """A reader of the cluster's load as it is now."""
         path = str(self.options.get("path") or "")
         if not path.startswith(_WEB):
             raise ValueError(

@@ -46,7 +46,7 @@ class HistoryCheck:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it can be read."""
+        """Whether everything in the history can be read."""
         return not self.damaged and not self.logs
 
 

@@ -291,6 +291,6 @@ def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
 
 
 def outcome_of(row: Mapping[str, Any]) -> MoveOutcome:
-    """The outcome of a row."""
+    """The move's outcome in a row of the journal."""
     known = {each.name: row[each.name] for each in fields(MoveOutcome)}
     return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})

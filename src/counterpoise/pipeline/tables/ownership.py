@@ -44,7 +44,7 @@ class BundleOwners:
         return made
 
     def land(self, writer: TablesWriter, rows: ReportRows) -> None:
-        """Commit the changes of a poll that is about to be landed."""
+        """Commit the ownership changes of a poll, before the poll itself is committed."""
         self.land_polls(writer, [rows.columns])
 
     def land_polls(self, writer: TablesWriter, polls: Iterable[Table]) -> None:

@@ -47,7 +47,7 @@ class LastRound:
 
 @dataclass(frozen=True, slots=True)
 class BalancerStatus:
-    """All of it, as of `now_ms`."""
+    """Everything that a status says, as of `now_ms`."""
 
     history: str
     now_ms: int
@@ -122,7 +122,7 @@ def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
 
 
 def _reports(reader: TablesReader, after: int) -> Iterable[Mapping[str, Any]]:
-    """What polls say beside the figures of bundles."""
+    """What the polls of a time say, apart from the bundles' figures."""
     for part in read_reports(reader, after, EVER, _REPORT_COLUMNS, _NO_BUNDLES):
         yield from part.to_pylist()
 

@@ -45,7 +45,7 @@ class Changes:
         return imbalance(list(self._loads.values()))
 
     def take(self, rows: ReportRows) -> None:
-        """Log what is new in a poll."""
+        """Log what differs from the poll before."""
         brokers = rows["kind"] == BROKER
         if not brokers.any():
             return

@@ -36,7 +36,7 @@ class NothingSeenError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """What a watcher needs to know."""
+    """The settings of a watcher."""
 
     addresses: tuple[str, ...]
     """Admin URLs of the cluster."""
@@ -59,7 +59,7 @@ class WatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """A history while it is kept."""
+    """A history that is open for its only writer."""
 
     writer: TablesWriter
     keeping: Keeping

@@ -45,7 +45,7 @@ class Polling:
         self._owners: BundleOwners | None = None
 
     async def poll(self) -> ReportRows:
-        """Look once, and keep what was seen; raises `HistoryFaultError`."""
+        """Poll the cluster once and store the result; raises `HistoryFaultError`."""
         rows = await self._collector.poll()
         await self._patiently(asyncio.to_thread(self._keep, rows))
         self._mind_the_clock(int(rows["poll_id"][0]))

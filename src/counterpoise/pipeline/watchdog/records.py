@@ -29,7 +29,7 @@ _MOST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A record as a broker wrote it."""
+    """A record of the state channel as a broker wrote it."""
 
     state: str
     destination: str = ""
@@ -40,7 +40,7 @@ class Written:
 
     @property
     def seen(self) -> ChannelRecord:
-        """What there is to judge of it."""
+        """The parts of the record that the watchdog judges."""
         return ChannelRecord(self.state, self.destination or self.source, self.at_ms)
 
 

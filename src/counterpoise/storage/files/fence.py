@@ -20,7 +20,7 @@ NAME = "fence"
 
 
 class Fence:
-    """This owner's epoch in one log's directory."""
+    """The epoch that an owner wrote into a log's directory, by which a later owner excludes it."""
 
     __slots__ = ("_disk", "_mine", "_path", "epoch")
 
@@ -87,7 +87,7 @@ def epoch(directory: Path, disk: LedgerDisk) -> int:
 
 
 def exists(directory: Path) -> bool:
-    """Whether a log lives in this directory."""
+    """Whether a directory holds a log."""
     return (directory / NAME).exists()
 
 

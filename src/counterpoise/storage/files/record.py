@@ -196,7 +196,7 @@ class OldFormat:
 
     @staticmethod
     def owns(header: bytes, ledger_id: int) -> bool:
-        """Whether a file starts as this ledger's did."""
+        """Whether a file begins with the header of this ledger."""
         return header[:16] == struct.pack(">8sQ", b"CPLEDGR1", ledger_id)
 
     def size(self, data: bytes, at: int) -> int | None:

@@ -65,7 +65,7 @@ class SavedState:
     cursors_lost_below: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """The state as it is written."""
+        """The state as it is written to its file."""
         return {
             "epoch": self.epoch,
             "first": self.first,
@@ -217,7 +217,7 @@ def copy_path(directory: Path, epoch: int, copy: str) -> Path:
 
 
 def is_copy(name: str) -> bool:
-    """Whether a file of this name is a state."""
+    """Whether a file of this name is a copy of a log's state."""
     return _NAME.fullmatch(name) is not None
 
 

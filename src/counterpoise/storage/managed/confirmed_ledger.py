@@ -27,7 +27,7 @@ class ConfirmedLedger:
 
     @property
     def ledger(self) -> int:
-        """Its id."""
+        """The ledger's id."""
         return self._writer.ledger
 
     @property
@@ -51,7 +51,7 @@ class ConfirmedLedger:
             self._waiting = None
 
     async def close(self) -> None:
-        """Close it; raises `BookKeeperError`."""
+        """Close the ledger; raises `BookKeeperError`."""
         self.is_over = True
         await self._writer.close()
 

@@ -1,4 +1,4 @@
-"""What the logs of one broker's store share."""
+"""The settings and services that all logs of one broker's store share."""
 
 from __future__ import annotations
 

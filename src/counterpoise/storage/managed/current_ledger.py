@@ -30,7 +30,7 @@ class CurrentLedger:
 
     @property
     def ledger_id(self) -> int:
-        """Its id."""
+        """The id of the ledger that is written now."""
         return self.writer.ledger
 
     def confirmed(self, last: int) -> None:

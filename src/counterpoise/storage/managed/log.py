@@ -244,7 +244,7 @@ class ManagedLog(GroupLog[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of entries cached besides the store; 0 if memory is the store."""
+        """Bytes of entries that are cached in addition to the store."""
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:

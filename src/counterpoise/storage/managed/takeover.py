@@ -57,7 +57,7 @@ class UnsupportedLog(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A log that this broker owns now."""
+    """A log that this broker has taken over."""
 
     chain: LedgerChain
     keeper: CursorKeeper
@@ -65,7 +65,7 @@ class TakenOver:
 
 
 async def take_over(context: ManagedContext, name: str, owner: str) -> TakenOver:
-    """Take a log over, or create it; raises `StorageError`."""
+    """Take a log over from its former owner, or create it; raises `StorageError`."""
     purpose = messages_purpose(name, owner)
     client = context.client
     # It takes the longest, and needs nothing of what is read meanwhile.

@@ -127,7 +127,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._wait(index, slot)
 
     def rewind(self, index: int) -> None:
-        """Start again at ``index``."""
+        """Deliver again from the entry at ``index`` on."""
         super().rewind(index)
         self._slots.clear()
         self._holders.clear()
@@ -313,7 +313,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._enter_lane(slot)
 
     def _released(self, index: int) -> None:
-        """A consumer no longer holds this entry."""
+        """A consumer no longer holds this entry: the next one with its key may be sent."""
         slot = self._slots[index]
         held = self._holders.get(slot)
         if held is None:

@@ -73,7 +73,7 @@ class Recipient:
 
     @property
     def ready(self) -> bool:
-        """Whether messages can be sent to it."""
+        """Whether messages can be sent to the consumer."""
         return self.permits > 0 and not self.blocked and not self.closed and self.sink.writable
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:

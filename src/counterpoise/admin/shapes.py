@@ -92,7 +92,7 @@ def list_of(each: Schema) -> Schema:
 
 
 def map_of(each: Schema) -> Schema:
-    """The shape of an object with any names, and values of one shape."""
+    """The shape of an object with any keys, whose values all have one shape."""
     return {"type": "object", "additionalProperties": each}
 
 

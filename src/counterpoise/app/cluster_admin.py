@@ -169,7 +169,10 @@ def broker_ids(asked: str, listed: Json) -> list[str]:
 
 
 def not_expected(asked: str, what: str, answer: Json) -> UserError:
-    """What came in place of an answer; the caller raises it."""
+    """The error for an answer of another kind than expected; the caller raises it.
+
+    ``asked`` is the URL, ``what`` the expected answer, such as "a list".
+    """
     shown = line(answer if isinstance(answer, str) else json.dumps(answer))[:80] or "nothing"
     return UserError(
         f"{line(asked)} answers {shown!r}, which is not {what}: is --admin-url the web service of "

@@ -57,9 +57,8 @@ class LedgerWriter(Protocol):
         """Send an entry and return its id; raises `LedgerOver`, `EntryTooLarge`. Never blocks."""
 
     async def close(self) -> None:
-        """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`.
-
-        Raises `BookKeeperError` if that cannot be recorded, or another client recorded another end.
+        """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`. Raises
+        `BookKeeperError`, also if another client has closed it at a different last entry.
         """
 
 

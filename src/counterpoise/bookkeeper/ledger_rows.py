@@ -25,7 +25,7 @@ GONE = "gone"
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """One ledger as a row."""
+    """A ledger as one row of what ``counterpoise storage ledgers`` prints."""
 
     ledger: int
     kind: str

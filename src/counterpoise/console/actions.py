@@ -90,7 +90,11 @@ class Actions:
         brokers: Sequence[str],
         where: Callable[[str], str],
     ) -> Activity:
-        """Carry out a plan of moves; `where` gives a broker's address; raises `BusyError`."""
+        """Start carrying out a plan of moves, and return it as a running activity.
+
+        ``brokers`` are the ids of the cluster's brokers; ``where`` returns a broker's address.
+        Raises `BusyError` while another action runs.
+        """
 
         action = NewAction(self.trail, ActionKind.MOVE, operator.name, plan.title)
         parts = {move.id: move.part for move in plan.moves}

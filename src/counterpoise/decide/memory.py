@@ -38,8 +38,9 @@ M = TypeVar("M", bound=ReadableMemory)
 
 
 class Remembering(Generic[M]):
-    """The memory methods of a strategy that has a memory: inherit it, and name the memory's
-    class.
+    """Base class of strategies with a memory: reads and makes it.
+
+    A subclass sets ``remembers`` to the class of its memory.
     """
 
     remembers: type[M]

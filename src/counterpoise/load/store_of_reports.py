@@ -28,7 +28,9 @@ REPORT_MS: Final = 5000
 
 
 class Ema(NamedTuple):
-    """A broker's averages, and when they were made."""
+    """Exponential moving averages of a broker's usage (``load``) and bytes/s (``throughput``),
+    and the time of their last update in milliseconds.
+    """
 
     load: float
     throughput: float

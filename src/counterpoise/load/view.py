@@ -222,7 +222,9 @@ class ClusterView:
         return None if first < 0 else first
 
     def carried(self, bundle: str) -> float:
-        """A bundle's bytes/s by its short average; 0 for one that has no place here."""
+        """The bytes/s of a bundle, in plus out, by its short-term average; 0 if the view has no
+        such bundle.
+        """
         row = self.bundle_index(bundle)
         return 0.0 if row is None else self.bundle.short.throughput_of(row)
 

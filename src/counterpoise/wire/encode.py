@@ -172,7 +172,7 @@ def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
 def topics(
     request_id: int, names: Iterable[str], topics_hash: str, *, filtered: bool, changed: bool
 ) -> bytes:
-    """Answer GET_TOPICS_OF_NAMESPACE; ``filtered``: the pattern was applied here."""
+    """Answer GET_TOPICS_OF_NAMESPACE; ``filtered``: the broker has applied the client's pattern."""
     return frame(
         commands.CommandGetTopicsOfNamespaceResponse(
             request_id=request_id,

@@ -15,7 +15,9 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """The samples of the limits that have been reached; those that never were are left out."""
+    """The samples of rate limits: how often each delayed someone, and how many wait now. Limits
+    that never delayed anyone are left out.
+    """
     cluster, limits = cluster_of(broker), broker.limits()
     yield from _connections(broker, limits)
     for limit in limits:

@@ -97,15 +97,13 @@ async def delete(request: web.Request) -> None:
 
 @routes.get(f"{CLUSTER}/peers", access.cluster("GET_PEER_CLUSTER"))
 async def peers(request: web.Request) -> web.Response:
-    """The clusters that may replace this one."""
+    """The peer clusters of a cluster, which may take over its namespaces."""
     return answer((await require_cluster(request)).get("peerClusterNames"))
 
 
 @routes.post(f"{CLUSTER}/peers", access.cluster("UPDATE_PEER_CLUSTER"), PEERS)
 async def set_peers(request: web.Request) -> None:
-    """Set the clusters that may replace this one; they have to be registered, and other than
-    itself.
-    """
+    """Set a cluster's peer clusters, which have to be registered, and other than itself."""
     name, peers = request.match_info["cluster"], body_of(request) or []
     data, policies = await require_cluster(request), broker_of(request).policies
     for peer in peers:

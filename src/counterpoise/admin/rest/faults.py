@@ -78,7 +78,7 @@ class FaultControl(Protocol):
         """Remove a fault of operations."""
 
     async def clear(self) -> None:
-        """Remove all faults of operations, and end those of brokers."""
+        """Remove every injected fault: those of operations and those of brokers."""
 
     async def at_broker(self, wanted: Mapping[str, Json]) -> None:
         """Begin or end a fault of a broker."""

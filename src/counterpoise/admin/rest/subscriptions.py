@@ -61,7 +61,9 @@ routes = route.Routes()
 
 @routes.get(f"{TOPIC}/subscriptions", access.topic("GET_SUBSCRIPTIONS"))
 async def names(request: web.Request) -> web.Response:
-    """The names of the subscriptions, readers' too; of all partitions for a partitioned topic."""
+    """The names of a topic's subscriptions, those of readers included; of a partitioned topic,
+    those of all partitions.
+    """
     topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic)
     if partitions:

@@ -62,7 +62,7 @@ class EmbeddedFaultControl:
         self._faults.engine.remove(number)
 
     async def clear(self) -> None:
-        """Remove all faults of operations, and end those of brokers."""
+        """Remove every injected fault: those of operations and those of brokers."""
         await self._faults.clear()
 
     async def at_broker(self, wanted: JsonMap) -> None:

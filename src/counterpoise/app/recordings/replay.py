@@ -38,7 +38,7 @@ class ReplayOptions:
 
 
 class ReplayedConnection:
-    """A recorded connection, opened again: sends commands, collects responses."""
+    """A connection of a recording, replayed: sends its commands and collects the responses."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.log = AnswerLog()

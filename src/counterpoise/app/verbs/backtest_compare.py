@@ -73,7 +73,11 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
 
 
 def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
-    """The strategy of one side, played as Pulsar's leader plays it."""
+    """The strategy of one of the two compared configurations, with the rounds and placement of
+    Pulsar's leader.
+
+    ``thrash_span_s``: for so many seconds a bundle may not return to a broker that it left.
+    """
     try:
         return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
     except ConfigError as error:

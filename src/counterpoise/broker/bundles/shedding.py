@@ -45,7 +45,7 @@ class BundleUnloader(Protocol):
 
 
 class SheddingSource(Protocol):
-    """What the leader reads of its cluster, under one of the load managers."""
+    """Reads what a shedding strategy needs of the cluster; each load manager has one."""
 
     def strategy(self, config: SheddingConfig) -> Strategy:
         """The strategy that decides, with its settings."""

@@ -15,10 +15,10 @@ UNREAD_PINGS: Final = 6
 class KeepAlive:
     """Sends PINGs; disconnects a client that does not respond or never completes its handshake.
 
-    A connection whose reading is paused cannot receive PONGs, so it is not disconnected. Its
-    client's PINGs lie unread and are answered all the same, several times an interval, before they
-    are read: the C++ client gives up a connection on which no PONG came between two of its ticks.
-    That also detects a lost client sooner: without reading, only a failing write does.
+    A connection whose reading is paused cannot receive PONGs, so it is not disconnected. Since its
+    client's PINGs are not read either, PONGs are sent unasked several times an interval: the C++
+    client gives up a connection on which no PONG came between two of its ticks. Those PONGs also
+    show sooner that a client is gone, because without reading only a failing write does.
     """
 
     __slots__ = ("_answer", "_end", "_handle", "_interval_s", "_loop", "_ping", "_status", "silent")

@@ -232,7 +232,7 @@ class _Derived:
             self._namespaces[after][namespace] += 1
 
     def view(self) -> ClusterView:
-        """The cluster as columns, including assignments."""
+        """The cluster as columns, with bundles that were assigned and are not reported yet."""
         if self._reported is None:
             self._reported = cluster_view(self._state, self._now_ms, options=self._options)
         if self._view is None:

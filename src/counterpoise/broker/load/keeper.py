@@ -89,7 +89,7 @@ class LoadKeeper:
         await self.remove_inactive()
 
     async def remove_inactive(self) -> None:
-        """Remove stored averages of bundles and brokers without reports."""
+        """Remove the stored averages of bundles and brokers that are in no report any more."""
         if self._stored is None:
             self._stored = await self._stored_bundles()
         for bundle in self._stored - self._load.reported():

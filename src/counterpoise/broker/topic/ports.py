@@ -131,7 +131,7 @@ class ProducerSink(Protocol):
         """So many more entries of so many bytes wait for a publish limit; fewer if negative."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
-        """The entry was refused and is not stored."""
+        """Send the error of one SEND to the producer."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """Ask the client to reconnect, to the given broker if known."""

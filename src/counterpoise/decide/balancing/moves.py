@@ -271,7 +271,11 @@ class Round:
         memory: RoundMemory,
         at_ms: int | None = None,
     ) -> "Round":
-        """A round of a goal on this view, at the view's time unless ``at_ms`` is given."""
+        """Make a round from what was decided on this view.
+
+        ``goal`` is the goal's name, such as a strategy's. The round's time is the view's unless
+        ``at_ms`` is given.
+        """
         at_ms = view.now_ms if at_ms is None else at_ms
         return Round(
             at_ms,
@@ -285,7 +289,9 @@ class Round:
         )
 
     def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
-        """The outcomes if every move succeeds at this time, as a plan assumes."""
+        """The outcomes if every move succeeds at this time, for a plan that is not carried out
+        yet.
+        """
         return [move.done(ended_at_ms) for move in self.moves]
 
     def to_json(self) -> dict[str, Any]:

@@ -118,10 +118,10 @@ class WatchdogFinding:
 
     @property
     def key(self) -> str:
-        """Identifies the cause; the same at every look."""
+        """Identifies the cause; does not change from one look to the next."""
         return f"{self.kind}:{self.cause or self.subject}"
 
     @property
     def subject_key(self) -> str:
-        """Identifies the subject; the same at every look."""
+        """Identifies the subject; does not change from one look to the next."""
         return f"{self.kind}:{self.subject}"

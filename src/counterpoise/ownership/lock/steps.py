@@ -138,7 +138,11 @@ def created(state: BundleLock, answer: events.NodeCreated) -> Next:
 
 
 def own(state: BundleLock, version: int) -> Next:
-    """This broker owns the bundle. The former owner may still be closing topics."""
+    """The next state once the lock node has this broker's value, at this ``version``.
+
+    The broker owns the bundle; while the former owner may still be closing topics, it waits before
+    it opens them.
+    """
     if state.destination != state.me or state.is_released:
         return rest(state, P.OWNED, version)
     after = replace(state, phase=P.TAKING_OVER, version=version, failures=0)

@@ -227,7 +227,9 @@ class ActionLog:
         self._action = action
 
     def ended(self, outcome: MoveOutcome, part: float = 0.0) -> None:
-        """Record the outcome of a move."""
+        """Record the outcome of a move; ``part`` is the bundle's part of the cluster's bytes/s,
+        from 0 to 1.
+        """
         if self._action is not None and self._trail is not None:
             self._action = self._action.with_outcome(outcome, part)
             self._trail.keep(self._action)

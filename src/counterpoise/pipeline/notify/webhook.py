@@ -43,7 +43,7 @@ class NoticeFate(StrEnum):
 
 
 class FateCounter(Protocol):
-    """Counts how sending ended."""
+    """Counts notices by what became of them."""
 
     def __call__(self, __fate: NoticeFate) -> None:
         """Count a notice that was delivered, dropped or refused."""

@@ -29,7 +29,7 @@ class TimeGrid:
         return self.first_ms + np.arange(self.count, dtype=np.int64) * self.step_ms
 
     def at_most(self, count: int) -> "TimeGrid":
-        """The first times: at most `count`, at least one."""
+        """The grid cut after its first `count` times; it keeps at least one."""
         return replace(self, count=max(1, min(self.count, count)))
 
     def within_day(self) -> "TimeGrid":

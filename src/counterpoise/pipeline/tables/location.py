@@ -50,7 +50,7 @@ class Location:
         return _opened(self.uri)[1]
 
     def path(self, name: str) -> str:
-        """A path on `filesystem`, by what is below the root."""
+        """The path on `filesystem` of a file or folder named relative to the history's root."""
         return f"{self.root}/{name}"
 
     @property

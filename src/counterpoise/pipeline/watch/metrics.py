@@ -81,7 +81,7 @@ class Metrics:
             self.load.labels(broker).set(load)
 
     def decided(self, made: Round) -> None:
-        """A round is in the history."""
+        """Count a round's moves and rejections, once the round has been stored in the history."""
         self.rounds.labels(made.strategy).inc()
         for move in made.moves:
             self.decisions.labels(move.decision.reason).inc()

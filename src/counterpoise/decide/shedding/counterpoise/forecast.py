@@ -229,10 +229,12 @@ def carried(load: Floats32) -> Floats32:
 
 
 def uncertainty(tracks: Tracks, load: Floats32) -> Floats:
-    """The standard error of each bundle's forecast, in bytes/s (or messages/s).
+    """The standard error of each bundle's forecast, in bytes/s (or messages/s for bundles without
+    bytes).
 
-    The spread, a mean absolute deviation, is 0.8 standard deviations. The level is taken as the
-    mean of all samples so far, at most as many as come in twice `LEVEL_MINUTES`.
+    ``load`` is the forecast by resource and bundle. The error is the bundle's usual deviation from
+    its forecasts ÷ the square root of the samples behind its level, which are at most those of an
+    hour. `Tracks.spread` is a mean absolute deviation, 0.8 of a standard deviation.
     """
     size = carried(load)
     weighed = np.minimum(np.maximum(tracks.count, 1), 2.0 * LEVEL_MINUTES)

@@ -67,12 +67,14 @@ class Prices(NamedTuple):
 
 
 def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
-    """How uneven the brokers are, one value for each span of the forecast's time.
+    """How uneven the brokers are, one value for each span (near future, later).
 
-    The value is the fullest broker's excess over the mean, which its clients feel, plus the squares
-    of all excesses, so that relieving the second fullest broker counts as well. A broker below its
-    ``least`` adds what it lacks; otherwise an even cluster would never fill an almost empty broker.
-    ``top`` is utilisation by span and broker.
+    ``top`` is the utilisation by span and broker, where 1 is the mean broker's; ``weight`` is the
+    part of the forecast's time that each span is; ``least`` is the utilisation below which a broker
+    counts as too empty. The value is the fullest broker's excess over the mean, which its clients
+    feel, plus the squares of all excesses, so that relieving the second fullest broker counts as
+    well. A broker below its ``least`` adds what it lacks; otherwise an even cluster would never
+    fill an almost empty broker.
     """
     above = (top - 1.0).clip(0.0)
     uneven = above.max(axis=1, initial=0.0) + (above * above).sum(axis=1)

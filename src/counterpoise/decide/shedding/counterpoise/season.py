@@ -24,8 +24,10 @@ LEAST: Final = 1.0
 
 
 def learnt(day: Floats16, load: Floats32, last_ms: int, now_ms: int) -> Floats16:
-    """The figures of the day, with the hour of ``last_ms`` updated once it is over; ``load`` is
-    the load at its end.
+    """The loads by hour of the day, updated once the hour of ``last_ms`` is over.
+
+    ``day`` has the logarithm of each bundle's load in each hour; ``load`` is each bundle's load
+    when that hour ended. Times are milliseconds since 1970.
     """
     if not last_ms or last_ms // HOUR_MS == now_ms // HOUR_MS:
         return day

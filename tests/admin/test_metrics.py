@@ -221,6 +221,24 @@ def test_settings_say_which_series_a_broker_exposes() -> None:
         found_soon(lambda: positive(served(cluster), permits), "it is back and has permits")
 
 
+def test_publish_latency_is_that_of_the_entries_between_two_looks() -> None:
+    with Cluster(brokers=1) as cluster:
+        client = pulsar.Client(cluster.service_url, logger=SILENT)
+        producer = client.create_producer("public/default/slow")
+        producer.send(PAYLOAD)
+
+        def total(of: str) -> float:
+            return matching(served(cluster), f"pulsar_broker_publish_latency_{of}")[0].value
+
+        before = total("count"), total("sum")
+        with cluster.slow_disk(cluster.brokers[0], 0.2):
+            for _ in range(3):
+                producer.send(PAYLOAD)
+        assert total("count") - before[0] == 3
+        assert total("sum") - before[1] >= 600, "ms"
+        client.close()
+
+
 def test_a_dead_brokers_bundles_are_counted_as_they_are_repaired() -> None:
     with loaded(2, loadManagerClassName=EXTENSIBLE) as (cluster, topic):
         owner = cluster.owner(topic)

@@ -52,6 +52,10 @@ class FakeBroker:
     """When its process started, as its metrics say; 0: they do not."""
     version: str = ""
     """Its own, where it is not the cluster's."""
+    latency_ms: float = 0.0
+    """The mean of what it publishes between two looks at its metrics; 0: they do not say."""
+    latency_counts: tuple[float, float] = (0.0, 0.0)
+    """What it published since it started, and the latencies added up, ms."""
     away: bool = False
     """Whether it is stopped: the others do not list it, and connections to it end."""
     channel_waits: bool = False
@@ -217,7 +221,15 @@ class FakeCluster:
 
     async def _metrics(self, broker: FakeBroker, request: web.Request) -> web.Response:
         started = f'process_start_time_seconds{{cluster="{CLUSTER}"}} {broker.started_s}\n'
-        return web.Response(text=started if broker.started_s else "")
+        text = started if broker.started_s else ""
+        if broker.latency_ms:
+            messages, total_ms = broker.latency_counts
+            broker.latency_counts = (messages + 500, total_ms + 500 * broker.latency_ms)
+            name = "pulsar_broker_publish_latency"
+            text += f'{name}{{cluster="{CLUSTER}",quantile="0.99"}} NaN\n'
+            for end, figure in zip(("count", "sum"), broker.latency_counts, strict=True):
+                text += f'{name}_{end}{{cluster="{CLUSTER}"}} {figure:E}\n'
+        return web.Response(text=text)
 
     async def _tenants(self, request: web.Request) -> web.Response:
         return web.json_response(sorted({each.partition("/")[0] for each in self.owners}))

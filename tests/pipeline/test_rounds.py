@@ -10,8 +10,10 @@ import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
+from counterpoise.decide.balancing.publish_latency import LatencyLimit
 from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.rounds import RoundRunner, outcome_text
 from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import UNEVEN, seen, strategy
@@ -46,6 +48,8 @@ class KeptOutcomes:
 
 class Script:
     """Carries moves out as its script says: a status for each attempt at each bundle."""
+
+    stopped = ""
 
     def __init__(self, **statuses: Sequence[MoveStatus]) -> None:
         self.left = {int(number[1:]): [*each] for number, each in statuses.items()}
@@ -111,6 +115,15 @@ async def test_what_failed_is_tried_again_alone_and_its_last_failure_is_kept() -
     assert len(story.log) == 5, "each attempt is said"
 
 
+async def test_what_failed_before_moves_were_stopped_is_kept_and_not_tried_again() -> None:
+    script = Script(m0=[FAILED, MOVED], m1=[MOVED])
+    script.stopped = "publish latency rose"
+    story = Story(script, attempts=3)
+    await story.see_through()
+    assert len(script.tried) == 1
+    assert sorted(story.kept()) == [FAILED, MOVED]
+
+
 async def test_only_what_was_moved_counts_for_the_hour_and_from_its_end() -> None:
     """One move an hour; one that was gone is none, the second one ends 2.5 s after its poll."""
     script = Script(m0=[MoveStatus.GONE], m1=[MOVED], m2=[MOVED], m3=[MOVED])
@@ -151,6 +164,7 @@ def executor_of(
 ) -> Executor:
     session = cast("aiohttp.ClientSession", None)  # no broker is asked
     more = {} if held is None else {"held": held}
+    options = replace(options, latency=LatencyWatchOptions(LatencyLimit(times=0.0)))
     return Executor(session, lambda: at_ms, options, **more)  # type: ignore[arg-type]
 
 

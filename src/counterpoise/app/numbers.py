@@ -37,6 +37,14 @@ def factor(text: str) -> float:
     return found
 
 
+def latency_factor(text: str) -> float:
+    """``x2``: a factor above 1; 0 for no limit."""
+    found = 0.0 if text == "0" else factor(text)
+    if 0 < found <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above x1, such as x2, and not 0")
+    return found
+
+
 def named_factor(text: str) -> tuple[str, float]:
     """``NAME=0.5``."""
     name, value = _named(text, "0.5")

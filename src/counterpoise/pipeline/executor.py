@@ -7,7 +7,7 @@ can fail half-way. A move is done when the destination confirms that it owns the
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 
@@ -18,7 +18,9 @@ from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
+from counterpoise.pipeline.collect.where import AddressOf
 from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.publish_latencies import LatencyWatch, LatencyWatchOptions
 
 NO_ANSWER = (*UNREADABLE, ValueError)
 """What may come of asking a broker, a name in its answer that is none included."""
@@ -50,6 +52,8 @@ class ExecutorOptions:
     send_within_s: float = 5.0
     """How soon an unload is sent after it was asked whether it may be: a process that stood still
     in between may have been followed by another, which has done it."""
+    latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
+    """When the brokers' publish latency stops moves."""
 
 
 async def _nothing_holds() -> str:
@@ -69,7 +73,7 @@ class Executor:
         clock_ms: MillisecondClock,
         options: ExecutorOptions,
         held: Callable[[], Awaitable[str]] = _nothing_holds,
-        where: Callable[[str], str] = "http://{}".format,
+        where: AddressOf = "http://{}".format,
     ) -> None:
         """`where` gives the admin address of a broker by its id."""
         self._where = where
@@ -77,7 +81,11 @@ class Executor:
         self._session = session
         self._clock_ms = clock_ms
         self._options = options
-        self._lookup = BundleLookup(Admin(session, AdminOptions()), where)
+        admin = Admin(session, AdminOptions())
+        self._lookup = BundleLookup(admin, where)
+        self._latencies = LatencyWatch(admin, where, options.latency)
+        self.stopped = ""
+        """Why the last moves were stopped on the way; empty where they were not."""
 
     async def carry_out(
         self,
@@ -91,6 +99,11 @@ class Executor:
         does or responds.
         """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
+        self.stopped = ""
+
+        def stop(reason: str) -> None:
+            self.stopped = reason
+            turns.pace = replace(turns.pace, stopped=reason)
 
         async def one(move: Move) -> None:
             async with turns.one() as stop:
@@ -99,14 +112,21 @@ class Executor:
                     turns.pace = turns.pace.after(failed=outcome.status is MoveStatus.FAILED)
                 await done(outcome)
 
-        tasks = [asyncio.create_task(one(move)) for move in moves]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            # When an outcome cannot be kept, nothing more may happen that would not be kept either.
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        async with self._latencies.watching(self._touched(moves), stop):
+            tasks = [asyncio.create_task(one(move)) for move in moves]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                # Where an outcome cannot be kept, nothing may happen that would not be kept either.
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _touched(self, moves: Sequence[Move]) -> list[str]:
+        """The brokers between which bundles move, if any does."""
+        free = [each for each in moves if not is_left_in_place(namespace_of(each.bundle))]
+        touched = {each for move in free for each in (move.source, move.destination) if each}
+        return sorted(touched) if self._options.execute else []
 
     async def pause_before(self, attempt: int) -> None:
         """Wait before attempt number ``attempt`` (the first is 1) at failed moves."""

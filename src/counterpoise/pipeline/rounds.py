@@ -102,6 +102,10 @@ class RoundRunner:
                 move for move in approved
                 if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
             ]  # fmt: skip
+            if attempt > 1 and self._executor.stopped:
+                for move in again:  # their failure was not their last one until now
+                    await done(outcomes[move.id], self._attempts)
+                break
             if again:
                 await self._executor.pause_before(attempt)
                 await self._executor.carry_out(again, brokers, partial(done, attempt=attempt))

@@ -124,6 +124,8 @@ class GroupLog(ABC, Generic[C]):
         if self._error is not None:
             raise self._error
         group = self._gathering
+        if not group.entries:
+            group.began_s = self._loop.time()
         group.entries += entries
         group.messages += messages
         group.contexts += contexts
@@ -182,6 +184,7 @@ class GroupLog(ABC, Generic[C]):
         last.entries += len(group.entries)
         last.size += group.size
         self._submitted.popleft()
+        group.took_s = self._loop.time() - group.began_s
         self._remember(group)
         # Start the next group before the listener's work, so that the disk never waits for it.
         self._submit()

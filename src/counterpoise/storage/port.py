@@ -103,10 +103,14 @@ C_contra = TypeVar("C_contra", contravariant=True)
 class EntryGroup(Generic[C]):
     """Entries that are committed together, and each one's context from its caller.
 
-    ``first`` (the index of ``entries[0]``) and its position are known once it is committed.
+    ``first`` (the index of ``entries[0]``) and its position are known once it is committed, and so
+    is ``took_s``: seconds since its first entry came.
     """
 
-    __slots__ = ("contexts", "entries", "first", "first_entry", "ledger_id", "messages", "size")
+    __slots__ = (
+        *("contexts", "entries", "first", "first_entry", "ledger_id", "messages", "size"),
+        *("began_s", "took_s"),
+    )
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
@@ -116,6 +120,7 @@ class EntryGroup(Generic[C]):
         self.ledger_id = -1
         self.first_entry = -1
         self.size = 0
+        self.began_s = self.took_s = 0.0
 
 
 class LogListener(Protocol[C]):

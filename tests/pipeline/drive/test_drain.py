@@ -18,6 +18,7 @@ from counterpoise.app.main import main
 from counterpoise.app.verbs.drain import _json, _show
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.decide.balancing.publish_latency import LatencyLimit
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.load.report import NamespaceBundleStats
@@ -35,6 +36,7 @@ from counterpoise.pipeline.drive.drain import (
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.location import open_location
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 from tests.pipeline.test_collect_managers import with_own_topics
@@ -86,6 +88,43 @@ async def test_a_broker_is_emptied_evenly_and_every_owner_verified(
     assert {m.bundle: m.destination for m in plan.moves} == full.owners
     # Bundles of a namespace are distributed evenly, whatever the strategy would have liked.
     assert Counter(full.owners.values()) == {full.names[1]: 6, full.names[2]: 6}
+
+
+async def test_a_drain_stops_once_publishing_is_slow_and_says_what_is_left_and_why(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """The second broker is slow from the first bundle on that it takes."""
+    source, slow, other = full.brokers
+    source.latency_ms, slow.latency_ms, other.latency_ms = 5.0, 5.0, 6.0
+    full.takes_s = 0.05
+
+    class SlowsDown(list[tuple[str, str]]):
+        def append(self, each: tuple[str, str]) -> None:
+            slow.latency_ms = 80.0
+            super().append(each)
+
+    full.unloads = SlowsDown()
+    log: list[str] = []
+    latency = LatencyWatchOptions(every_s=0.01, first_s=0.01)
+    options = replace(QUICK, at_once=1, latency=latency)
+    found = await drained(drain(full, http, log=log.append, options=options))
+    ends = Counter(each.status for each in found.outcomes)
+    assert ends.keys() == {MoveStatus.MOVED, MoveStatus.WITHHELD}
+    assert len(full.unloads) == ends[MoveStatus.MOVED], "and no further one was begun"
+    assert sum(ends.values()) == 12, "nor tried again"
+    assert len(found.left) == ends[MoveStatus.WITHHELD]
+    reason = (
+        f"publish latency of {slow.name} rose from 5.0 ms to 80.0 ms while bundles moved: no "
+        "further move is begun (--stop-at-latency x2)"
+    )
+    assert set(found.left.values()) == {reason}
+    assert f"withheld {min(found.left)}: {reason}" in log
+
+    full.unloads = []
+    unlimited = replace(latency, limit=LatencyLimit(times=0.0))
+    found = await drained(drain(full, http, options=replace(options, latency=unlimited)))
+    assert not found.left
+    assert source.name not in full.owners.values()
 
 
 async def test_apaches_broker_is_emptied_without_being_asked_for_all_that_it_owns(

@@ -38,6 +38,8 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
             ("throughput_out", report.msg_throughput_out),
             ("storage_size", sum(stored)),
             ("msg_backlog", sum(each.backlog for each in subscriptions)),
+            ("publish_latency_count", broker.topics.publish_latency.entries),
+            ("publish_latency_sum", 1000 * broker.topics.publish_latency.seconds),
         ),
     )
     yield from samples_of(

@@ -42,6 +42,8 @@ GROUPS: Final = (
             "pulsar_broker_throughput_out": "Bytes/s delivered",
             "pulsar_broker_storage_size": "Bytes that loaded topics store",
             "pulsar_broker_msg_backlog": "Entries that subscriptions have before them",
+            "pulsar_broker_publish_latency_count": "Entries that were stored since it started",
+            "pulsar_broker_publish_latency_sum": "Milliseconds that all of them took, added up",
             "process_start_time_seconds": "When the broker started, in seconds since 1970",
             "pulsar_broker_throttled_connections": "Connections of which something is held back",
             "counterpoise_connection_received_bytes_total": "Bytes read from clients",

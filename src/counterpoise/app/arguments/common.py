@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from counterpoise.app.numbers import count
+from counterpoise.app.numbers import count, latency_factor
 from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, some_time
 
 ReadText = Callable[[str], object]
@@ -109,6 +109,18 @@ def add_thrash_span(
 def add_at_once(parser: argparse.ArgumentParser) -> None:
     """``--at-once``."""
     number(parser, "--at-once", "N", count, 4, "bundles that move side by side")
+
+
+def add_stop_at_latency(to: argparse._ActionsContainer) -> None:
+    """Add ``--stop-at-latency``."""
+    to.add_argument(
+        "--stop-at-latency",
+        type=latency_factor,
+        default=2.0,
+        metavar="xF",
+        help="begin no further move once a broker's mean publish latency is so many times what it "
+        "was before the moves, and 20 ms more, for some seconds (x2; 0: whatever it is)",
+    )
 
 
 def add_move_seconds(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
+from counterpoise.app.arguments import common
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.times import seconds
@@ -15,7 +16,7 @@ from counterpoise.names.namespace import NamespaceName
 
 RULES = (
     *("max_moves_a_round", "max_load_a_round", "max_moves_an_hour", "max_load_an_hour"),
-    *("max_unavailable_an_hour", "window", "leave_alone"),
+    *("max_unavailable_an_hour", "stop_at_latency", "window", "leave_alone"),
 )
 """What they are called among a verb's arguments."""
 
@@ -48,6 +49,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         help="for how long the bundles of one namespace are on their way in an hour, all of them "
         "added up, such as 10s (default: no limit)",
     )
+    common.add_stop_at_latency(rules)
     rules.add_argument(
         "--window",
         type=window,

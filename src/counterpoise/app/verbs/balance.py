@@ -25,7 +25,7 @@ from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
 from counterpoise.app.spark import spark_conf, written
 from counterpoise.app.verbs.balance_plan import run_plan
-from counterpoise.app.verbs.rules import rules_of
+from counterpoise.app.verbs.rules import latency_watch_of, rules_of
 from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
@@ -100,7 +100,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         spark_conf=tuple(spark_conf(args).items()),
         shards=args.shards,
         poll_every_s=args.interval,
-        executor=ExecutorOptions(execute=args.execute),
+        executor=ExecutorOptions(execute=args.execute, latency=latency_watch_of(args)),
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,

@@ -12,6 +12,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_security
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time, surviving_closed_output
+from counterpoise.app.verbs.rules import latency_watch_of
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanError
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -48,7 +49,11 @@ async def _carry_out(
     args: argparse.Namespace, plan: AdvisedPlan, rules: ApprovalRules
 ) -> CarriedOut:
     options = ApprovedOptions(
-        execute=args.execute, valid_for_s=args.valid_for, partial=args.partial, rules=rules
+        execute=args.execute,
+        valid_for_s=args.valid_for,
+        partial=args.partial,
+        rules=rules,
+        latency=latency_watch_of(args),
     )
     options_of_writer = HeartbeatOptions(wait_s=args.wait_for_history)
     history = writing(open_location(args.history), lambda: None, options_of_writer)

@@ -18,6 +18,7 @@ from counterpoise.app.histories import trail_of
 from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement
+from counterpoise.app.verbs.rules import latency_watch_of
 from counterpoise.decide.advice.plan import Cost
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Round
@@ -54,7 +55,12 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     action = drain_action(args)
     if args.release:
         return _release(args, action)
-    options = DrainOptions(attempts=args.attempts, at_once=args.at_once, partial=args.partial)
+    options = DrainOptions(
+        attempts=args.attempts,
+        at_once=args.at_once,
+        partial=args.partial,
+        latency=latency_watch_of(args),
+    )
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
     async with http_session(client_security(args), timeout=timeout) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)

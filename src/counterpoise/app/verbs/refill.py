@@ -18,7 +18,7 @@ from counterpoise.app.histories import trail_of
 from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.verbs.balance_plan import report_outcome
-from counterpoise.app.verbs.rules import rules_of
+from counterpoise.app.verbs.rules import latency_watch_of, rules_of
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.approval import HOUR_MS
@@ -124,7 +124,11 @@ async def _carry_out(
 ) -> CarriedOut:
     say = (lambda _: None) if args.json else surviving_closed_output(say_with_time)
     options = ApprovedOptions(
-        execute=True, valid_for_s=VALID_FOR_S, partial=args.partial, rules=rules_of(args)
+        execute=True,
+        valid_for_s=VALID_FOR_S,
+        partial=args.partial,
+        rules=rules_of(args),
+        latency=latency_watch_of(args),
     )
     waits = HeartbeatOptions(wait_s=args.wait_for_history)
     async with writing(location, lambda: None, waits) as writer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.publish_latency import LatencyLimit
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 
 
 def rules_of(args: argparse.Namespace) -> ApprovalRules:
@@ -18,3 +20,8 @@ def rules_of(args: argparse.Namespace) -> ApprovalRules:
         window=args.window,
         leave_alone=args.leave_alone,
     )
+
+
+def latency_watch_of(args: argparse.Namespace) -> LatencyWatchOptions:
+    """When publish latency stops the moves of ``args``."""
+    return LatencyWatchOptions(LatencyLimit(times=args.stop_at_latency))

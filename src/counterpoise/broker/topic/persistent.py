@@ -191,6 +191,7 @@ class PersistentTopic(TransactionalTopic):
         """The log has stored entries: send receipts to producers, then deliver."""
         contexts = group.contexts
         begin, count = 0, len(contexts)
+        self.commons.publish_latency.count(count, group.took_s)
         while begin < count:
             producer = contexts[begin][0]
             end = begin + 1

@@ -12,6 +12,20 @@ from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.options import TopicOptions
 
 
+@dataclass(slots=True)
+class PublishLatency:
+    """What a broker's topics stored since it started, and how long that took."""
+
+    entries: int = 0
+    seconds: float = 0.0
+    """Of all entries, added up: from the moment that one may be stored until it is."""
+
+    def count(self, entries: int, took_s: float) -> None:
+        """Count entries that were stored together."""
+        self.entries += entries
+        self.seconds += entries * took_s
+
+
 @dataclass(frozen=True, slots=True)
 class SharedByTopics:
     """Settings, the clock of rates, delivery turns, and limits; created once for each broker."""
@@ -23,3 +37,4 @@ class SharedByTopics:
     new_producer_name: Callable[[], str]
     wall: WallClock
     """When messages expire, and delayed ones are due."""
+    publish_latency: PublishLatency

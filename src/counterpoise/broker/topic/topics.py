@@ -27,7 +27,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import OwnedBundles, ServiceUrls, TopicMetadata
 from counterpoise.broker.topic.preparation import TopicPreparation
-from counterpoise.broker.topic.shared_parts import SharedByTopics
+from counterpoise.broker.topic.shared_parts import PublishLatency, SharedByTopics
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_rules import rules_of
 from counterpoise.names.bundle import BundleName
@@ -94,8 +94,15 @@ class TopicRegistry:
         self.limits = limits or PublishLimits(owner, no_rates)
         self._preparation = TopicPreparation(store, catalog, self.limits, policies, ids)
         self.wall = WallClock()
+        self.publish_latency = PublishLatency()
         self._commons = SharedByTopics(
-            options, self.clock, DeliveryTurns(), self.limits, self._new_producer_name, self.wall
+            options,
+            self.clock,
+            DeliveryTurns(),
+            self.limits,
+            self._new_producer_name,
+            self.wall,
+            self.publish_latency,
         )
 
     @property

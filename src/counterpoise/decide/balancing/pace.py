@@ -28,6 +28,8 @@ class MovePace:
     """When so many of the last ones failed, no further one may begin; 0: they always may."""
     failed: tuple[bool, ...] = ()
     """Of the moves that ended last, the oldest first: whether each failed."""
+    stopped: str = ""
+    """Why no further one may begin, whatever became of the last ones."""
 
     @staticmethod
     def of(most: int, failed_most: int = FAILED_MOST) -> MovePace:
@@ -42,8 +44,8 @@ class MovePace:
     @property
     def stop(self) -> str:
         """Why no further move may begin; empty where one may."""
-        if not self.failed_most or sum(self.failed) < self.failed_most:
-            return ""
+        if self.stopped or not self.failed_most or sum(self.failed) < self.failed_most:
+            return self.stopped
         return (
             f"{sum(self.failed)} of the last {len(self.failed)} moves failed: no further one is "
             "begun until the next round"

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Protocol
 from urllib.parse import quote
 
 _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
+
+
+class AddressOf(Protocol):
+    """Gives the admin address of a broker."""
+
+    def __call__(self, __broker: str) -> str:
+        """Its URL, by its id."""
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:

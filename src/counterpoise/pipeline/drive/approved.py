@@ -22,6 +22,7 @@ from counterpoise.pipeline.collect.settings import sheds_by_itself
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.rounds import RoundRunner
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.history import TablesWriter
@@ -49,6 +50,8 @@ class ApprovedOptions:
     """How often a step is tried that the cluster fails at."""
     verify_within_s: float = 20.0
     rules: ApprovalRules = field(default_factory=ApprovalRules)
+    latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
+    """When publish latency stops the moves."""
     balance: BalanceOptions | None = None
     """How often brokers measure; None: as the cluster's own settings say."""
     look_every_s: float = 5.0
@@ -103,6 +106,7 @@ class ApprovedPlan:
                 verify_within_s=options.verify_within_s,
                 stale_after_s=options.valid_for_s,
                 at_once=plan.at_once,
+                latency=options.latency,
             ),
             self._withheld,
             self._reader.where,
@@ -131,6 +135,8 @@ class ApprovedPlan:
                     left |= checked.changed
                 steps = [step for step in checked.to_do if step.round == number]
                 outcomes += await self._round(steps, reading)
+                if refused := self._executor.stopped:
+                    break
         settled = {one.bundle: one for one in outcomes}
         for step in self._plan.steps:
             one = settled.get(step.bundle)

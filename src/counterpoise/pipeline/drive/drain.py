@@ -20,6 +20,7 @@ from counterpoise.pipeline.drive.action_trail import (
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 
 
 class DrainRefusedError(ExplainedError):
@@ -38,6 +39,8 @@ class DrainOptions:
     """How long after an unload the new owner may take to show."""
     partial: bool = False
     """Move what can go even if something cannot."""
+    latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
+    """When publish latency stops the moves."""
     again_after_s: float = 2.0
     """Before what failed is tried again; twice as long before each further attempt."""
 
@@ -86,6 +89,7 @@ class BrokerDrain:
                 at_once=options.at_once,
                 again_after_s=options.again_after_s,
                 failed_most=0,  # the operator said how often each bundle is tried
+                latency=options.latency,
             ),
             held=action.held,
             where=reader.where,
@@ -141,6 +145,11 @@ class BrokerDrain:
                 break
             await self._executor.pause_before(1 + max(tried.get(m.bundle, 0) for m in moves))
             await self._executor.carry_out(moves, self._destinations(plan), done)
+            if self._executor.stopped:
+                moved = {each.bundle for each in outcomes if each.status in _VERIFIED}
+                stuck = {m.bundle: errors[m.bundle] for m in plan.moves if m.bundle not in moved}
+                if stuck:
+                    return DrainResult(tuple(outcomes), stuck)
             try:
                 plan = await self.plan()
                 parts |= {move.id: move.part for move in plan.moves}
@@ -177,6 +186,8 @@ def _attempt_text(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
         return f"failed {outcome.bundle} {took} ({outcome.error}); {again}"
     if outcome.astray:
         return f"{outcome.astray}; {took}"
+    if outcome.status is MoveStatus.WITHHELD:
+        return f"withheld {outcome.bundle}: {outcome.error}"
     owner = f", {outcome.owner} owns it" if outcome.owner else ", no client has looked it up yet"
     return f"{outcome.status.value} {outcome.bundle} {took}{owner}"
 

@@ -314,12 +314,15 @@ class RollingRestart:
             ExecutorOptions(
                 execute=True, stale_after_s=float("inf"), at_once=self._options.drain.at_once,
                 verify_within_s=self._options.drain.verify_within_s,
+                latency=self._options.drain.latency,
             ),
             action.held,
             self._reader.where,
         )  # fmt: skip
         await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done))
         await asyncio.to_thread(log.close, self._clock_ms())
+        if executor.stopped:
+            raise RollStoppedError(f"{broker} has not got its whole share: {executor.stopped}")
 
     async def _moved(self, state: RollState) -> list[str]:
         """The bundles moved so far, one entry for each move."""

@@ -1,0 +1,113 @@
+"""Whether publishing has become so slow while bundles move that no further one may.
+
+Brokers count what they have published and how long it took since they started, so two looks give
+the exact mean of what was published between them, however rarely a broker renews its own averages.
+A percentile is not to be had that fast: Pulsar renews those once in `statsUpdateFrequencyInSecs`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+
+class PublishCounts(NamedTuple):
+    """What a broker has published since it started."""
+
+    messages: float
+    latency_ms: float
+    """The publish latencies of all of them, added up."""
+
+
+_NOTHING: Final = PublishCounts(0.0, 0.0)
+LatencyLook = Mapping[str, PublishCounts]
+"""By broker, as far as it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyLimit:
+    """When publish latency stops moves."""
+
+    times: float = 2.0
+    """The mean has risen to so many times what it was before the moves, …"""
+    rise_ms: float = 20.0
+    """… by so much at least: in a small cluster a few milliseconds come and go, …"""
+    looks: int = 4
+    """… over so many looks, by half of that at each: a pause for garbage shows at one or two, …"""
+    messages: float = 100.0
+    """… at which so many messages were published in all, as before the moves: one message takes
+    twice as long as the next, and the mean of so many is off by a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRise:
+    """The broker whose publish latency rose most."""
+
+    broker: str
+    before_ms: float
+    now_ms: float
+    limit: LatencyLimit
+
+    @property
+    def sentence(self) -> str:
+        """Why no further move begins, for a person."""
+        return (
+            f"publish latency of {self.broker} rose from {self.before_ms:.1f} ms to "
+            f"{self.now_ms:.1f} ms while bundles moved: no further move is begun "
+            f"(--stop-at-latency x{self.limit.times:g})"
+        )
+
+
+def latency_rise(
+    before: Sequence[LatencyLook], since: Sequence[LatencyLook], limit: LatencyLimit
+) -> LatencyRise | None:
+    """The worst rise that stops moves; None where moves may go on.
+
+    `before` are the looks before the moves, `since` those after they began, each the oldest first.
+    A broker that published nothing before is measured against the slowest of the others, and one
+    that published a few messages is not.
+    """
+    if len(since) <= limit.looks:
+        return None
+    published = {broker: _total(_spans(before, broker)) for broker in _brokers(before)}
+    known = [each for each in published.values() if each.messages >= limit.messages]
+    slowest = max(known, key=_mean_ms, default=_NOTHING)
+    rises = []
+    for broker in _brokers(since[-1:]):
+        before_it = published.get(broker, _NOTHING)
+        usual = before_it if before_it.messages else slowest
+        spans = list(_spans(since[-limit.looks - 1 :], broker))
+        if usual.messages < limit.messages or len(spans) < limit.looks:
+            continue
+        now = _total(spans)
+        usual_ms, now_ms = _mean_ms(usual), _mean_ms(now)
+        rise_ms = max((limit.times - 1) * usual_ms, limit.rise_ms)
+        at_each = all(span.latency_ms >= (usual_ms + rise_ms / 2) * span.messages for span in spans)
+        if at_each and now.messages >= limit.messages and now_ms >= usual_ms + rise_ms:
+            rises.append(LatencyRise(broker, usual_ms, now_ms, limit))
+    return max(rises, key=lambda rise: rise.now_ms - rise.before_ms, default=None)
+
+
+def _brokers(looks: Sequence[LatencyLook]) -> list[str]:
+    return sorted({broker for look in looks for broker in look})
+
+
+def _spans(looks: Sequence[LatencyLook], broker: str) -> Iterator[PublishCounts]:
+    """What the broker published between two looks, as far as it published anything."""
+    counts = [look[broker] for look in looks if broker in look]
+    for first, last in pairwise(counts):
+        span = PublishCounts(last.messages - first.messages, last.latency_ms - first.latency_ms)
+        if span.messages > 0 and span.latency_ms >= 0:  # or it was restarted in between
+            yield span
+
+
+def _mean_ms(counts: PublishCounts) -> float:
+    return counts.latency_ms / counts.messages
+
+
+def _total(spans: Iterable[PublishCounts]) -> PublishCounts:
+    messages = latency_ms = 0.0
+    for span in spans:
+        messages += span.messages
+        latency_ms += span.latency_ms
+    return PublishCounts(messages, latency_ms)

@@ -1,0 +1,125 @@
+"""Looks at brokers' publish latency while bundles move, and says when that is to stop."""
+
+import asyncio
+import math
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from counterpoise.decide.balancing.publish_latency import (
+    LatencyLimit,
+    LatencyLook,
+    PublishCounts,
+    latency_rise,
+)
+from counterpoise.names.callbacks import SentenceSink
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
+from counterpoise.pipeline.collect.where import AddressOf
+
+_COUNTS: Final = re.compile(
+    rb"^pulsar_broker_publish_latency_(count|sum)(?:\{[^}\n]*\})?[ \t]+(\S+)", re.MULTILINE
+)
+REMEMBERED_S: Final = 600.0
+"""How long looks stay a basis: the load of an hour ago is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyWatchOptions:
+    """When moves are stopped, and how often brokers are looked at."""
+
+    limit: LatencyLimit = field(default_factory=LatencyLimit)
+    every_s: float = 1.5
+    """Between two looks; a broker whose metrics take longer is looked at half of the time."""
+    first_s: float = 2.0
+    """Between the two looks that the first moves wait for: before them nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    at_s: float
+    look: LatencyLook
+
+
+class LatencyWatch:
+    """The publish latency of the brokers between which one executor moves bundles."""
+
+    def __init__(self, admin: Admin, where: AddressOf, options: LatencyWatchOptions) -> None:
+        self._admin = admin
+        self._where = where
+        self._options = options
+        self._before: deque[_Timed] = deque(maxlen=60)
+
+    @asynccontextmanager
+    async def watching(self, brokers: Collection[str], stop: SentenceSink) -> AsyncIterator[None]:
+        """Look until the block ends; `stop` gets a sentence once, when no move may begin any more.
+
+        Waits for two looks first, unless earlier moves left some, or no broker reports its latency.
+        """
+        if not self._options.limit.times or not brokers:
+            yield
+            return
+        clock = asyncio.get_running_loop().time
+        while self._before and self._before[0].at_s < clock() - REMEMBERED_S:
+            self._before.popleft()
+        known = bool(self._before)
+        await self._add(brokers, self._before)
+        if not known and any(each.messages for each in self._before[-1].look.values()):
+            await asyncio.sleep(self._options.first_s)
+            await self._add(brokers, self._before)
+        since = deque([self._before[-1]], maxlen=60)
+        watching = asyncio.create_task(self._watch(brokers, since, stop))
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        if not watching.cancelled():
+            return  # these were too slow to be a basis
+        self._before.extend(list(since)[1:])
+
+    async def _watch(
+        self, brokers: Collection[str], since: deque[_Timed], stop: SentenceSink
+    ) -> None:
+        """Look until publish latency has risen too far."""
+        clock, options = asyncio.get_running_loop().time, self._options
+        before = [each.look for each in self._before]
+        if not any(before):
+            return
+        took_s = 0.0
+        while True:
+            await asyncio.sleep(max(options.every_s - took_s, took_s))
+            began_s = clock()
+            await self._add(brokers, since)
+            took_s = clock() - began_s
+            if rise := latency_rise(before, [each.look for each in since], options.limit):
+                stop(rise.sentence)
+                return
+
+    async def _add(self, brokers: Collection[str], to: deque[_Timed]) -> None:
+        found = await asyncio.gather(*(self._counts(each) for each in brokers))
+        look = {broker: each for broker, each in zip(brokers, found, strict=True) if each}
+        to.append(_Timed(asyncio.get_running_loop().time(), look))
+
+    async def _counts(self, broker: str) -> PublishCounts | None:
+        try:
+            body = await self._admin.get(f"{self._where(broker)}/metrics/", of_itself=True)
+        except UNREADABLE:
+            return None  # that it does not answer is found by others
+        return await asyncio.to_thread(publish_counts, body)
+
+
+def publish_counts(body: bytes) -> PublishCounts | None:
+    """What a broker's `/metrics/` says that it published; None where it does not say."""
+    found: dict[bytes, float] = {}
+    for name, text in _COUNTS.findall(body):
+        try:
+            figure = float(text)
+        except ValueError:
+            return None
+        found[name] = found.get(name, 0.0) + figure
+    if len(found) < 2 or not all(map(math.isfinite, found.values())):
+        return None
+    return PublishCounts(found[b"count"], found[b"sum"])

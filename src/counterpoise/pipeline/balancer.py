@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, PastMove
-from counterpoise.decide.balancing.due import is_due, is_time, waits_for
+from counterpoise.decide.balancing.due import is_time, waits_for
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
@@ -106,7 +106,7 @@ class Balancer:
         if waits != self._waits and waits:
             self._log(waits)
         self._waits = waits
-        return is_due(state, memory, options)
+        return not waits and is_time(poll_id, memory, options)
 
     def not_yet(self, state: FoldState) -> str:
         """Why no round is due by the clock alone; empty if one is."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from counterpoise.decide.balancing.due import is_due, traffic, waits_for
+from counterpoise.decide.balancing.due import is_time, traffic, waits_for
 from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
@@ -250,6 +250,12 @@ def test_a_history_goes_on_under_another_strategy(former: str, name: str) -> Non
     )
     after = replace(strategy("AvgShedder"), placement=PLACEMENTS[name])
     assert decide(seen(UNEVEN), memory, after).memory.shedder["strategy"] == "AvgShedder"
+
+
+def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
+    """As the balancer asks it."""
+    now_ms = newest_poll(state)
+    return is_time(now_ms, memory, options) and not waits_for(state, memory, options)
 
 
 def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen() -> None:

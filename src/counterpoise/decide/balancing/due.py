@@ -14,17 +14,6 @@ UNREPORTED_MOST = 0.1
 """The part of the load that may be in no broker's report while a round is made."""
 
 
-def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether a round is due in this state."""
-    poll_id = newest_poll(state)
-    return (
-        poll_id > 0
-        and is_time(poll_id, memory, options)
-        and not unmeasured(poll_id, traffic(state), memory, options)
-        and not is_incomplete(state, options)
-    )
-
-
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
     """What else a round waits for when its interval is over, as a sentence; empty if nothing."""
     for name, wanted in (
@@ -56,7 +45,7 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
 
 
 def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether a round is due by the clock alone."""
+    """Whether a round is due by the clock: it is, unless `waits_for` has a reason against it."""
     waited = now_ms - memory.decided_at_ms
     return (
         may_decide(now_ms, memory, options) and waited > 0

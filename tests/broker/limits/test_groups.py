@@ -510,6 +510,7 @@ async def test_a_group_whose_last_topic_leaves_while_it_is_read_is_forgotten(
     await alone.groups.round()
     answers.set()
     await reading
+    await alone.groups.round()
     assert (alone.groups.names, alone.limits.all(), alone.limits.dispatch.all()) == ([], [], [])
     assert await alone.store.children(paths.group_usages("g")) == []
 

@@ -67,10 +67,14 @@ class _GroupUse:
 class _Group:
     """The share of one resource group at this broker."""
 
-    __slots__ = ("is_reported", "uses")
+    __slots__ = ("is_read", "is_reported", "readers", "uses")
 
     def __init__(self) -> None:
         self.uses = {use: _GroupUse() for use in Use}
+        #: Whether its definition was read, so that its limit holds here.
+        self.is_read = False
+        #: How many topics wait for that, none of which is under limits yet.
+        self.readers = 0
         #: Whether this broker has a node that reports its use.
         self.is_reported = False
 
@@ -104,16 +108,22 @@ class ResourceGroupShares:
         self._busy = asyncio.Event()
 
     async def know(self, name: str) -> None:
-        """A topic of this group was loaded: the limit holds from its first entry on."""
-        if name not in self._groups:
-            self._groups[name] = _Group()
+        """Return when the limit of a group holds here, for a topic that is about to be loaded."""
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = _Group()
             self._busy.set()
-            try:
-                await self.refresh(name)
-            except BaseException:
+        if group.is_read:
+            return
+        group.readers += 1
+        try:
+            await self.refresh(name)
+            group.is_read = True
+        finally:
+            group.readers -= 1
+            if not group.is_read and not group.readers:
                 # Nothing of it holds yet: the next topic reads it again.
-                self._groups.pop(name, None)
-                raise
+                del self._groups[name]
 
     async def refresh(self, name: str) -> None:
         """Read a group's definition again, if a topic here is in the group."""
@@ -220,7 +230,7 @@ class ResourceGroupShares:
         """Forget a group without topics here; if the store is away, the next round tries again."""
         group = self._groups[name]
         await self._withdraw(name, group)
-        if group.is_reported or name in self._served():
+        if group.is_reported or group.readers or name in self._served():
             return  # It was read again meanwhile, or a topic came.
         del self._groups[name]
         if not self._groups:

@@ -10,7 +10,7 @@ import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
-from counterpoise.decide.balancing.publish_latency import LatencyLimit
+from counterpoise.decide.balancing.publish_latency import LatencyLimit, LatencyRise
 from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
@@ -49,6 +49,7 @@ class KeptOutcomes:
 class Script:
     """Carries moves out as its script says: a status for each attempt at each bundle."""
 
+    rise: LatencyRise | None = None
     stopped = ""
 
     def __init__(self, **statuses: Sequence[MoveStatus]) -> None:

@@ -72,6 +72,7 @@ async def strategy_of(
         decide_every_s=getattr(args, "decide_every", None),
         grace_s=getattr(args, "grace_period", None),
         thrash_span_s=args.thrash_span,
+        costly_span_s=args.costly_span,
     )
     return strategy, conf, "; ".join(notes)
 

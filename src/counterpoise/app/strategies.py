@@ -63,6 +63,7 @@ def strategy_from(
     decide_every_s: float | None = None,
     grace_s: float | None = None,
     thrash_span_s: float = 0.0,
+    costly_span_s: float = 0.0,
 ) -> Strategy:
     """The strategy that these settings describe; raises `UserError` or `ConfigError`.
 
@@ -80,6 +81,7 @@ def strategy_from(
             interval_ms=_milliseconds(decide_every_s),
             grace_ms=_milliseconds(grace_s),
             thrash_span_ms=round(thrash_span_s * 1000),
+            costly_span_ms=round(costly_span_s * 1000),
         ),
     )
 

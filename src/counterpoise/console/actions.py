@@ -243,7 +243,7 @@ def _succeeded(outcome: MoveOutcome) -> bool:
 
 
 def _sentence(outcome: MoveOutcome) -> str:
-    took = f" after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
+    took = f" after {outcome.seconds:.1f} s"
     owner = f", its owner is {outcome.owner}" if outcome.owner else ""
     error = f": {outcome.error}" if outcome.error else ""
     return f"{outcome.bundle}: {outcome.status.value}{took}{owner}{error}"

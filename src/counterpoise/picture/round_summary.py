@@ -157,7 +157,7 @@ def _same(one: RoundSummary, other: RoundSummary) -> bool:
 def _sentence(outcome: MoveOutcome | None) -> str:
     if outcome is None:
         return ""
-    took = (outcome.ended_at_ms - outcome.started_at_ms) / 1000
+    took = outcome.seconds
     error = f": {outcome.error}" if outcome.error else ""
     return (
         f"{outcome.status.value} after {took:.1f} s{error}"

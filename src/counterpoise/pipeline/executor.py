@@ -13,6 +13,7 @@ import aiohttp
 
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.decide.balancing.pace import FAILED_MOST, MovePace
+from counterpoise.decide.balancing.publish_latency import LatencyRise
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.namespace import is_left_in_place
@@ -84,8 +85,13 @@ class Executor:
         admin = Admin(session, AdminOptions())
         self._lookup = BundleLookup(admin, where)
         self._latencies = LatencyWatch(admin, where, options.latency)
-        self.stopped = ""
-        """Why the last moves were stopped on the way; empty where they were not."""
+        self.rise: LatencyRise | None = None
+        """What stopped the last moves on their way; None where nothing did."""
+
+    @property
+    def stopped(self) -> str:
+        """Why the last moves were stopped on their way; empty where they were not."""
+        return self.rise.sentence if self.rise else ""
 
     async def carry_out(
         self,
@@ -99,11 +105,11 @@ class Executor:
         does or responds.
         """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
-        self.stopped = ""
+        self.rise = None
 
-        def stop(reason: str) -> None:
-            self.stopped = reason
-            turns.pace = replace(turns.pace, stopped=reason)
+        def stop(rise: LatencyRise) -> None:
+            self.rise = rise
+            turns.pace = replace(turns.pace, stopped=rise.sentence)
 
         async def one(move: Move) -> None:
             async with turns.one() as stop:

@@ -7,15 +7,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from counterpoise.decide.balancing.publish_latency import (
     LatencyLimit,
     LatencyLook,
+    LatencyRise,
     PublishCounts,
     latency_rise,
 )
-from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.where import AddressOf
 
@@ -37,6 +37,13 @@ class LatencyWatchOptions:
     """Between the two looks that the first moves wait for: before them nothing is known."""
 
 
+class MoveStop(Protocol):
+    """Stops moves on their way."""
+
+    def __call__(self, __rise: LatencyRise) -> None:
+        """Begin no further one."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Timed:
     at_s: float
@@ -53,8 +60,8 @@ class LatencyWatch:
         self._before: deque[_Timed] = deque(maxlen=60)
 
     @asynccontextmanager
-    async def watching(self, brokers: Collection[str], stop: SentenceSink) -> AsyncIterator[None]:
-        """Look until the block ends; `stop` gets a sentence once, when no move may begin any more.
+    async def watching(self, brokers: Collection[str], stop: MoveStop) -> AsyncIterator[None]:
+        """Look until the block ends; `stop` is called once, when no move may begin any more.
 
         Waits for two looks first, unless earlier moves left some, or no broker reports its latency.
         """
@@ -80,9 +87,7 @@ class LatencyWatch:
             return  # these were too slow to be a basis
         self._before.extend(list(since)[1:])
 
-    async def _watch(
-        self, brokers: Collection[str], since: deque[_Timed], stop: SentenceSink
-    ) -> None:
+    async def _watch(self, brokers: Collection[str], since: deque[_Timed], stop: MoveStop) -> None:
         """Look until publish latency has risen too far."""
         clock, options = asyncio.get_running_loop().time, self._options
         before = [each.look for each in self._before]
@@ -95,7 +100,7 @@ class LatencyWatch:
             await self._add(brokers, since)
             took_s = clock() - began_s
             if rise := latency_rise(before, [each.look for each in since], options.limit):
-                stop(rise.sentence)
+                stop(rise)
                 return
 
     async def _add(self, brokers: Collection[str], to: deque[_Timed]) -> None:

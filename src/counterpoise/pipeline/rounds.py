@@ -83,7 +83,7 @@ class RoundRunner:
             if self._metrics:
                 self._metrics.ended(outcome)
             if outcome.carried_out:
-                took_s = (outcome.ended_at_ms - outcome.started_at_ms) / 1000
+                took_s = outcome.seconds
                 namespace = namespace_of(outcome.bundle)
                 past = PastMove(outcome.ended_at_ms, parts[outcome.id], namespace, took_s)
                 self._moved.append(past)
@@ -113,7 +113,11 @@ class RoundRunner:
             self.withheld = frozenset(held_back)
         ended = list(outcomes.values())
         memory = made.memory.after(
-            ended, self._span_ms, traffic(state), carried(state, [one.bundle for one in ended])
+            ended,
+            self._span_ms,
+            traffic(state),
+            carried(state, [one.bundle for one in ended]),
+            self._executor.rise,
         )
         await asyncio.to_thread(self._history.record_memory, made.poll_id, memory)
         return ended
@@ -137,7 +141,7 @@ def refused_by_rule(each: Withheld) -> MoveOutcome:
 
 def outcome_text(outcome: MoveOutcome) -> str:
     """The outcome of a move as a sentence."""
-    took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
+    took = f"after {outcome.seconds:.1f} s"
     owner = f", owner {outcome.owner}" if outcome.owner else ""
     error = f": {outcome.error}" if outcome.error else ""
     return f"{outcome.status.value} {outcome.bundle} {took}{owner}{error}"

@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_at_once(parser)
     common.add_move_seconds(parser)
     common.add_thrash_span(parser, 3 * 3600)
+    common.add_costly_span(parser)
     common.add_json(parser, "the plan")
     common.add_save(parser)
     common.file(parser, "--html", "write it as a page with plots")

@@ -32,8 +32,8 @@ _OF_PLANS = ("valid_for", "partial")
 
 _NOT_OF_PLANS = (
     *("strategy", "placement", "master", "spark_conf", "shards", "interval", "decide_every"),
-    *("grace_period", "thrash_span", "once", "metrics", "watchdog", "console", "retain_days"),
-    "time_travel_days",
+    *("grace_period", "thrash_span", "costly_span", "once", "metrics", "watchdog", "console"),
+    *("retain_days", "time_travel_days"),
 )
 """A plan says by itself who goes where."""
 
@@ -87,6 +87,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         help="how long a moved bundle stays (default: loadBalancerSheddingGracePeriodMinutes)",
     )
     common.add_thrash_span(parser, 3 * 3600)
+    common.add_costly_span(parser)
 
 
 def _add_shards(parser: argparse.ArgumentParser) -> None:

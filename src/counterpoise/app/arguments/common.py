@@ -106,6 +106,18 @@ def add_thrash_span(
     )
 
 
+def add_costly_span(parser: argparse.ArgumentParser) -> None:
+    """``--costly-span``."""
+    parser.add_argument(
+        "--costly-span",
+        type=seconds,
+        default=6 * 3600.0,
+        metavar="TIME",
+        help="a bundle is left alone for so long whose last two moves hurt: each took five seconds "
+        "and four times what is usual, or slowed publishing down (default 6h; 0: never)",
+    )
+
+
 def add_at_once(parser: argparse.ArgumentParser) -> None:
     """``--at-once``."""
     number(parser, "--at-once", "N", count, 4, "bundles that move side by side")

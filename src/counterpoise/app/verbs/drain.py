@@ -197,7 +197,7 @@ def _json(drain: BrokerDrain, plan: Round, drained: DrainResult | None) -> dict[
                 "destination": each.destination,
                 "status": each.status.value,
                 "owner": each.owner,
-                "seconds": (each.ended_at_ms - each.started_at_ms) / 1000,
+                "seconds": each.seconds,
                 "error": each.error,
             }
             for each in drained.outcomes

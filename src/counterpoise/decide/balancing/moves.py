@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from counterpoise.decide.balancing.basis import MoveBasis
+from counterpoise.decide.balancing.costly import Costs, EndedMove, with_costs
+from counterpoise.decide.balancing.publish_latency import LatencyRise
 from counterpoise.decide.balancing.thrash import Hop, Trails, trailed
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.fields import JsonObject, json_name
@@ -156,6 +158,15 @@ class MoveOutcome:
                 return ""
 
     @property
+    def seconds(self) -> float:
+        """From the first question about the bundle to its new owner, or to its giving up."""
+        return (self.ended_at_ms - self.started_at_ms) / 1000
+
+    def slowed_by(self, rise: LatencyRise | None) -> str:
+        """What became slow when this bundle had moved; empty where nothing of its brokers did."""
+        return rise.figures if rise and rise.broker in (self.source, self.owner) else ""
+
+    @property
     def hop(self) -> Hop | None:
         """From which broker to which the bundle went; None when it did not move."""
         if self.status not in (MoveStatus.MOVED, MoveStatus.ELSEWHERE):
@@ -190,6 +201,10 @@ class RoundMemory(JsonObject):
     """The brokers' averages, for a strategy that reads load stores (`load/store_of_reports.py`)."""
     unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
     """When a bundle was last moved away from a broker, milliseconds since 1970."""
+    costs: Costs = field(default_factory=dict)
+    """Bundles whose last moves hurt (`costly.py`)."""
+    moves_took_s: tuple[float, ...] = json_name("movesTookSeconds", ())
+    """How long the last moves took."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
         """The memory with moves that the balancer did not make; they start a grace period, too."""
@@ -208,19 +223,35 @@ class RoundMemory(JsonObject):
         span_ms: int | None = None,
         traffic: Mapping[str, float] = _NONE,
         carried: Mapping[str, float] = _NONE,
+        rise: LatencyRise | None = None,
     ) -> "RoundMemory":
         """The memory once the moves of its round have ended as these outcomes say.
 
         Trails go back for ``span_ms``, None for ever. ``traffic`` is what each broker reported when
         the round was decided, and ``carried`` what each bundle did: a broker whose load changed is
         waited for until it reports something else. A bundle's grace period begins when its move
-        ends.
+        ends. ``rise`` is what stopped the moves: those from and to that broker hurt.
         """
         ended = list(outcomes)
         moved = [one for one in ended if one.status is MoveStatus.MOVED]
         # A broker that had no traffic and got none looks the same each time it is measured.
         changed = {one.source for one in moved if traffic.get(one.source)}
         changed |= {one.destination for one in moved if carried.get(one.bundle)}
+        costs, took_s = with_costs(
+            self.costs,
+            self.moves_took_s,
+            (
+                EndedMove(
+                    one.bundle,
+                    one.ended_at_ms,
+                    one.seconds,
+                    one.slowed_by(rise),
+                    failed=one.status is MoveStatus.FAILED,
+                )
+                for one in ended
+                if one.carried_out and one.seconds > 0
+            ),
+        )
         return replace(
             self,
             recently_unloaded={
@@ -239,6 +270,8 @@ class RoundMemory(JsonObject):
                 **self.unloaded_brokers,
                 **{one.source: one.ended_at_ms for one in moved},
             },
+            costs=costs,
+            moves_took_s=took_s,
             trails=trailed(
                 self.trails,
                 [(one.bundle, one.hop) for one in ended if one.hop],

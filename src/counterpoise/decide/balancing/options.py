@@ -43,6 +43,9 @@ class BalanceOptions:
     thrash_span_ms: int = 0
     """Within which a bundle may not go back and forth (`thrash.py`); 0: it may, as in Pulsar."""
 
+    costly_span_ms: int = 0
+    """How long a bundle is left alone whose last moves hurt (`costly.py`); 0: it is not."""
+
     @property
     def decide_every_ms(self) -> int:
         """Milliseconds between two rounds."""

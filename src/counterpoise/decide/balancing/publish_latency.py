@@ -49,11 +49,18 @@ class LatencyRise:
     limit: LatencyLimit
 
     @property
+    def figures(self) -> str:
+        """What rose, from what to what."""
+        return (
+            f"publish latency of {self.broker} rose from {self.before_ms:.1f} ms to "
+            f"{self.now_ms:.1f} ms"
+        )
+
+    @property
     def sentence(self) -> str:
         """Why no further move begins, for a person."""
         return (
-            f"publish latency of {self.broker} rose from {self.before_ms:.1f} ms to "
-            f"{self.now_ms:.1f} ms while bundles moved: no further move is begun "
+            f"{self.figures} while bundles moved: no further move is begun "
             f"(--stop-at-latency x{self.limit.times:g})"
         )
 

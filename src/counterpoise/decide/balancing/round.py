@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.balancing.as_leader import select_as_leader, stays
+from counterpoise.decide.balancing.costly import left_for_cost, recent_costs
 from counterpoise.decide.balancing.destination import ASKED, Destinations
 from counterpoise.decide.balancing.measured import with_basis
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance, move_id
@@ -75,6 +76,7 @@ class Strategy:
         now_ms = snapshot.view.now_ms
         memory = _after_gap(memory, now_ms, self.balance)
         guarded = thrashing(now_ms, memory.trails, self.balance.thrash_span_ms)
+        guarded |= left_for_cost(now_ms, memory.costs, self.balance.costly_span_ms)
         kept = left_alone(now_ms, memory, self.balance).keys() | guarded.keys()
         if self.as_leader is None:  # Pulsar's own leader moves what is in pulsar/system as well
             kept |= {*_in_place(snapshot.view), *_of_silent(snapshot)}
@@ -241,6 +243,8 @@ def placed(
             now_ms,
             memory.settled_at_ms,
             trails=memory.trails,
+            costs=recent_costs(now_ms, memory.costs, strategy.balance.costly_span_ms),
+            moves_took_s=memory.moves_took_s,
             unloaded_brokers={
                 broker: at_ms
                 for broker, at_ms in memory.unloaded_brokers.items()

@@ -13,7 +13,7 @@ from counterpoise.decide.plan import Rejection, Rule
 
 MOVES_MOST = 3
 """A bundle that moved so often within the span stays, wherever it has been."""
-_MOVED_OFTEN = Rule(
+MOVED_OFTEN = Rule(
     "thrash",
     "{subject} {why} within {span:.0f} minutes: it stays for {minutes:.0f} more (--thrash-span)",
 )
@@ -51,7 +51,7 @@ def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]
         why = f"came back to {back.destination}" if back else f"moved {len(hops)} times"
         minutes = (hops[-1].at_ms + span_ms - now_ms) / 60_000
         figures = {"why": why, "span": span_ms / 60_000, "minutes": minutes}
-        left_alone[bundle] = _MOVED_OFTEN.refuses(
+        left_alone[bundle] = MOVED_OFTEN.refuses(
             bundle, float(len(hops)), float(MOVES_MOST), **figures
         )
     return left_alone

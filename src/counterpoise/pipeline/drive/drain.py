@@ -180,7 +180,7 @@ _VERIFIED = (
 
 
 def _attempt_text(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
-    took = f"after {(outcome.ended_at_ms - outcome.started_at_ms) / 1000:.1f} s"
+    took = f"after {outcome.seconds:.1f} s"
     if outcome.status is MoveStatus.FAILED:
         again = "it is tried again" if attempt < attempts else "it is given up"
         return f"failed {outcome.bundle} {took} ({outcome.error}); {again}"

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from counterpoise.decide.balancing.costly import LEFT_FOR_COST
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.decide.balancing.thrash import MOVED_OFTEN
 from counterpoise.load.rows import BROKER, GAP, POLL
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, read_control
@@ -15,6 +17,8 @@ from counterpoise.pipeline.tables.reports import newest_poll, read_reports
 
 HOUR_MS = 3_600_000
 FAILURES_MOST = 10
+PAST_RULES = (LEFT_FOR_COST.name, MOVED_OFTEN.name)
+"""By which bundles are left alone for what became of their last moves."""
 _REPORT_COLUMNS = ("poll_id", "kind", "broker", "note")
 _NO_BUNDLES = (BROKER, GAP, POLL)
 
@@ -149,7 +153,11 @@ def _last_round(journal: Journal) -> LastRound | None:
         strategy=made.strategy,
         imbalance=made.imbalance,
         moves=len(made.moves),
-        rejections=tuple(each.sentence for each in made.rejections),
+        # What is left alone for its past comes first: it holds for hours, the rest for a round.
+        rejections=tuple(
+            each.sentence
+            for each in sorted(made.rejections, key=lambda each: each.rule not in PAST_RULES)
+        ),
         complete=journal.is_complete(made.poll_id),
     )
 

@@ -93,7 +93,7 @@ class Metrics:
         """An outcome is in the history."""
         self.outcomes.labels(outcome.status.value).inc()
         if outcome.carried_out:
-            self.move_seconds.observe((outcome.ended_at_ms - outcome.started_at_ms) / 1000)
+            self.move_seconds.observe(outcome.seconds)
 
     def found(self, kinds: Mapping[str, int]) -> None:
         """What the watchdog finds wrong, by kind; 0 for a kind that it looked for in vain."""

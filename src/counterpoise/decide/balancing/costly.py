@@ -1,0 +1,98 @@
+"""Leaves bundles alone whose last moves cost their clients far more than a move does here.
+
+A bundle may have so many topics, such clients or such ledgers that each of its moves is a long gap,
+or that the broker which takes it publishes slowly afterwards. A strategy sees its load alone, and
+would move it again whenever that helps.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from statistics import median
+from typing import Final, NamedTuple
+
+from counterpoise.decide.plan import Rejection, Rule
+
+KNOWN: Final = 50
+"""So many moves that ended last say what one takes on this cluster, …"""
+KNOWN_LEAST: Final = 5
+"""… of which there have to be so many."""
+TIMES: Final = 4.0
+"""A move is costly that took so many times as long as the others' median, …"""
+SECONDS: Final = 5.0
+"""… and so long at least: clients try again within a second or two as it is."""
+IN_A_ROW: Final = 2
+LEFT_FOR_COST: Final = Rule(
+    "costly-moves",
+    "{subject} stays until {until} UTC: its last moves hurt ({costs}) (--costly-span)",
+)
+
+
+class MoveCost(NamedTuple):
+    """A move that hurt."""
+
+    at_ms: int
+    why: str
+    """With its figures."""
+
+
+class EndedMove(NamedTuple):
+    """A move that the cluster carried out."""
+
+    bundle: str
+    at_ms: int
+    seconds: float
+    slowed: str = ""
+    """What became slow by it; empty where nothing did."""
+    failed: bool = False
+    """Whether the cluster failed at it."""
+
+
+Costs = Mapping[str, tuple[MoveCost, ...]]
+"""By bundle: its last moves, as far as all of them hurt, the oldest first."""
+
+
+def with_costs(
+    before: Costs, took_s: tuple[float, ...], ended: Iterable[EndedMove]
+) -> tuple[dict[str, tuple[MoveCost, ...]], tuple[float, ...]]:
+    """The costs with these moves, and how long the last moves took; both of no more than needed.
+
+    A move that did not hurt ends a bundle's row of those that did; one that failed at once, before
+    its clients noticed, says nothing.
+    """
+    after, known = dict(before), took_s
+    for move in ended:
+        if why := _hurt(move, known):
+            costs = (*after.get(move.bundle, ()), MoveCost(move.at_ms, why))
+            after[move.bundle] = costs[-IN_A_ROW:]
+        elif not move.failed:
+            after.pop(move.bundle, None)
+        if not move.failed:
+            known = (*known, move.seconds)[-KNOWN:]
+    return after, known
+
+
+def _hurt(move: EndedMove, known: Collection[float]) -> str:
+    """How the move hurt; empty if it did not."""
+    usual_s = median(known) if len(known) >= KNOWN_LEAST else None
+    if usual_s is not None and move.seconds >= max(SECONDS, TIMES * usual_s):
+        return f"one took {move.seconds:.1f} s, where {usual_s:.1f} s are usual"
+    return move.slowed
+
+
+def left_for_cost(now_ms: int, costs: Costs, span_ms: int) -> dict[str, Rejection]:
+    """The bundles to leave alone, and why; none when `span_ms` is 0."""
+    left = {}
+    for bundle, moves in sorted(recent_costs(now_ms, costs, span_ms).items()):
+        if len(moves) >= IN_A_ROW:
+            ends_ms = moves[-1].at_ms + span_ms
+            left[bundle] = LEFT_FOR_COST.refuses(
+                bundle,
+                until=f"{datetime.fromtimestamp(ends_ms / 1000, UTC):%Y-%m-%d %H:%M}",
+                costs="; ".join(each.why for each in moves),
+            )
+    return left
+
+
+def recent_costs(now_ms: int, costs: Costs, span_ms: int) -> Costs:
+    """The costs of bundles that are or may soon be left alone."""
+    return {bundle: moves for bundle, moves in costs.items() if moves[-1].at_ms + span_ms > now_ms}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socketserver
 import threading
@@ -39,6 +40,14 @@ ANSWERS: Final[Mapping[str, bytes | None]] = {
 """By what is wrong: what comes, whatever is asked; None where nobody listens."""
 
 
+HANGS: Final[Mapping[str, tuple[bytes, float]]] = {
+    "never answers": (b"", 0.0),
+    "a byte a second": (http(200, b'["127.0.0.1:80"]'), 1.0),
+    "half a body": (http(200, b'["127.0.0.1:80"', short=9), 0.0),
+}
+"""By what is wrong: what comes, byte by byte, seconds apart; then nothing, and no end."""
+
+
 class Answer(Protocol):
     """What a server sends."""
 
@@ -49,9 +58,11 @@ class Answer(Protocol):
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, every_s: float | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Request)
         self.answer = answer
+        self.every_s = every_s
+        self.over = threading.Event()
 
 
 class _Request(socketserver.BaseRequestHandler):
@@ -59,12 +70,32 @@ class _Request(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         asked = b""
-        while b"\r\n\r\n" not in asked:
+        hangs = self.server.every_s is not None
+        # What is no HTTP, such as ZooKeeper's protocol, is not answered any better.
+        while b"\r\n\r\n" not in asked and not (hangs and asked):
             more = self.request.recv(65536)
             if not more:
                 return
             asked += more
-        self.request.sendall(self.server.answer(asked.split()[1].decode(), self.server))
+        answer, every_s = self.server.answer(path_of(asked), self.server), self.server.every_s
+        if not every_s:
+            self.request.sendall(answer)
+        if every_s is not None:
+            for byte in answer if every_s else b"":
+                with contextlib.suppress(OSError):
+                    self.request.sendall(bytes([byte]))
+                if self.server.over.wait(every_s):
+                    return
+            self.server.over.wait()
+
+
+def path_of(request: bytes) -> str:
+    return request.split()[1].decode() if request.startswith((b"GET", b"POST", b"PUT")) else ""
+
+
+def hanging(answer: bytes, every_s: float) -> AbstractContextManager[str]:
+    """The URL of a server that answers so, as `HANGS` has it, and never ends."""
+    return _serving(lambda path, server: answer, listens=True, every_s=every_s)
 
 
 def answering(answer: bytes | None) -> AbstractContextManager[str]:
@@ -87,8 +118,8 @@ def answering_by_path(
 
 
 @contextmanager
-def _serving(answer: Answer, *, listens: bool) -> Iterator[str]:
-    with _Server(answer) as server:
+def _serving(answer: Answer, *, listens: bool, every_s: float | None = None) -> Iterator[str]:
+    with _Server(answer, every_s) as server:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         if not listens:
             server.server_close()
@@ -98,4 +129,5 @@ def _serving(answer: Answer, *, listens: bool) -> Iterator[str]:
         try:
             yield url
         finally:
+            server.over.set()
             server.shutdown()

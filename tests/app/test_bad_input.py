@@ -18,9 +18,18 @@ from typing import Final
 
 import pytest
 
+from counterpoise.app import progress
 from counterpoise.app.main import full_parser, main
-from counterpoise.app.verbs import storage
-from tests.app.bad_answers import ANSWERS, ESCAPES, NOISE, answering, answering_by_path
+from counterpoise.app.verbs import history_import, notify, storage
+from tests.app.bad_answers import (
+    ANSWERS,
+    ESCAPES,
+    HANGS,
+    NOISE,
+    answering,
+    answering_by_path,
+    hanging,
+)
 
 COMMANDING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 HASTY: Final = 60
@@ -258,6 +267,39 @@ def test_what_is_no_server_of_ours(
         ended = ran(line_of(verb, dest, given, place), capsys)
     refuses(ended, url.removeprefix("http://"))
     assert left(place) == {}
+
+
+@pytest.mark.parametrize(("verb", "dest", "how"), some(cases("URL"), [*HANGS], 2))
+def test_what_accepts_and_does_not_answer(
+    verb: str,
+    dest: str,
+    how: str,
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each ends by itself, within the time that it gives an answer, and says what it waits for."""
+    if (dest, how) == ("notify", "half a body"):
+        return  # its first line has taken the notice
+    monkeypatch.setattr(progress, "EVERY_S", 0.05)
+    monkeypatch.setattr(history_import, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(notify, "ANSWER_WITHIN_S", 0.2)
+    with hanging(*HANGS[how]) as url:
+        given = f"zk:{url[7:]}" if dest == "metadata" else url
+        ended = ran([*line_of(verb, dest, given, place), *_within(verb)], capsys)
+    refuses(ended, url.removeprefix("http://"))
+    assert left(place) == {}
+    assert " so far\n" in ended.err or verb in LOGGING, ended
+
+
+LOGGING: Final = {"watch", "balance"}
+"""They log from their first line on what they do."""
+
+
+def _within(verb: str) -> list[str]:
+    """The verb's time-outs, short ones."""
+    options = {each.option_strings[-1] for each in COMMANDS[verb].arguments if each.option_strings}
+    return [f"{each}=0.2s" for each in ("--timeout", "--prometheus-timeout") if each in options]
 
 
 _CONF: Final = {

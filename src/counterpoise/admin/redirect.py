@@ -24,8 +24,7 @@ PEERS = web.AppKey("peers", aiohttp.ClientSession)
 
 async def peers(app: web.Application) -> AsyncIterator[None]:
     """The HTTP client to other brokers, which lives as long as the application."""
-    timeout = aiohttp.ClientTimeout(total=60)
-    async with http_session(app[BROKER].as_client, timeout=timeout) as session:
+    async with http_session(app[BROKER].as_client) as session:
         app[PEERS] = session
         yield
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from counterpoise.app.conf import given_conf, settings_from
-from counterpoise.security.client import ClientSecurity, Names
+from counterpoise.security.client import ANSWER_WITHIN_S, ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-trust-cert-path")
 
@@ -23,6 +27,11 @@ def client_argv(args: argparse.Namespace) -> list[str]:
     argv += ["--tls-allow-insecure"] if args.tls_allow_insecure else []
     argv += ["--tls-enable-hostname-verification"] if args.tls_enable_hostname_verification else []
     return argv
+
+
+def client_session(args: argparse.Namespace) -> aiohttp.ClientSession:
+    """A session for the admin API of the cluster that a verb was given; raises ``ConfigError``."""
+    return http_session(client_security(args), args.timeout or ANSWER_WITHIN_S)
 
 
 def client_security(args: argparse.Namespace) -> ClientSecurity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -13,14 +14,13 @@ import aiohttp
 from yarl import URL
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import is_broker, web_address
 from counterpoise.pipeline.collect.words import WHO, line, said
-from counterpoise.security.client import http_session
 
 T = TypeVar("T")
 Json = Any
@@ -44,7 +44,7 @@ class ClusterAdmin:
         self._session = session
         self.urls = urls
         self._first = urls[0]
-        self._answers_within = aiohttp.ClientTimeout(total=answers_within_s)
+        self._answers_within_s = answers_within_s
         admin = Admin(session, AdminOptions())
         self._lookup = BundleLookup(admin, partial(web_address, addresses=urls))
 
@@ -130,7 +130,8 @@ class ClusterAdmin:
         # Apache's brokers refuse a change whose body, be it empty, is not called JSON.
         content: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
         if method == "GET":
-            content["timeout"] = self._answers_within
+            within_s = min(self._answers_within_s, self._session.timeout.total or math.inf)
+            content["timeout"] = aiohttp.ClientTimeout(total=within_s)
         if body is not None:
             content["data"] = json.dumps(body)
         # yarl would decode what a topic's name has to have encoded.
@@ -149,11 +150,10 @@ class ClusterAdmin:
 
 def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
     """The result of ``await work(cluster)`` for the cluster that the options name."""
-    urls, security = admin_urls(args.admin_url), client_security(args)
+    urls = admin_urls(args.admin_url)
 
     async def run() -> T:
-        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-        async with http_session(security, timeout=timeout) as session:
+        async with client_session(args) as session:
             return await while_waiting(work(ClusterAdmin(session, urls)), "asking the cluster")
 
     return asyncio.run(run())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.conf import read_conf
 from counterpoise.app.errors import UserError
+from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import (
     SHEDDER_SETTING,
     as_load_manager_reads,
@@ -20,7 +21,6 @@ from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.settings import settings_of_any
-from counterpoise.security.client import http_session
 
 CLUSTERS_OWN = "cluster"
 """What ``--strategy`` calls the strategy that the cluster's own settings name."""
@@ -43,8 +43,10 @@ async def strategy_of(
     wanted = _named(args, given)
     conf, notes = given, []
     try:
-        async with http_session(client_security(args)) as session:
-            running = await settings_of_any(Admin(session, AdminOptions()), addresses)
+        async with client_session(args) as session:
+            running = await while_waiting(
+                settings_of_any(Admin(session, AdminOptions()), addresses), "reading its settings"
+            )
         conf = as_load_manager_reads(running).overridden(given.values)
     except RefusedError as error:
         if addresses:

@@ -9,12 +9,13 @@ T = TypeVar("T")
 EVERY_S: Final = 5.0
 
 
-async def while_waiting(work: Awaitable[T], what: object, every_s: float = EVERY_S) -> T:
-    """The result of ``work``; every ``every_s`` seconds until then, print what it waits for.
+async def while_waiting(work: Awaitable[T], what: object, every_s: float | None = None) -> T:
+    """The result of ``work``; every ``every_s`` (5) seconds until then, print what it waits for.
 
     ``what`` is evaluated each time, so it can say how far the work has come.
     """
     task = asyncio.ensure_future(work)
+    every_s = every_s or EVERY_S
     waited = 0.0
     try:
         while not (await asyncio.wait({task}, timeout=every_s))[0]:

@@ -27,7 +27,6 @@ from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 KEPT = 200
-HTTP_TIMEOUT_S = 60.0
 STALE_AFTER_S = 300.0
 """A plan that was confirmed later than this after it was made is not carried out: look again."""
 
@@ -208,9 +207,8 @@ class Actions:
         return activity
 
     async def _run(self, activity: Activity, operator: Operator, work: Work) -> None:
-        timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
         try:
-            async with operator.session(timeout=timeout) as session:
+            async with operator.session() as session:
                 activity.state = await work(activity, session)
         except asyncio.CancelledError:
             activity.state = ActionState.STOPPED

@@ -7,7 +7,6 @@ import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import aiohttp
 import orjson
@@ -49,9 +48,9 @@ class Operator:
         subject = {"token": subject_of(text), "basic": text.partition(":")[0]}.get(method, "")
         return f"{subject} ({whose})" if subject else whose
 
-    def session(self, **more: Any) -> aiohttp.ClientSession:
-        """A session for the admin API in the operator's name; ``more`` is aiohttp's own."""
-        return http_session(self.security, **more)
+    def session(self) -> aiohttp.ClientSession:
+        """A session for the admin API in the operator's name."""
+        return http_session(self.security)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 
-import aiohttp
 from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import ui
@@ -25,7 +24,6 @@ from counterpoise.names.callbacks import MillisecondClock, Notify
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.tables.location import open_location
 
-HTTP_TIMEOUT_S = 60.0
 FAVICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
     'rx="7" fill="#1d5c94"/><path d="M16 6v20M8 26h16M6 11h20" stroke="#fff" stroke-width="2.4"/>'
@@ -46,8 +44,7 @@ async def serve(
 
     `reader` gives the rounds of a balancer that runs elsewhere, if there is one.
     """
-    timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-    async with Operator(options.watch.security).session(timeout=timeout) as session:
+    async with Operator(options.watch.security).session() as session:
         watch = ClusterWatch(session, options, clock_ms)
         trail = ActionTrail(open_location(options.history)) if options.history else None
         actions = Actions(clock_ms, watch.move_completed, trail)

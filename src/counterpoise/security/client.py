@@ -159,12 +159,18 @@ class ClientSecurity:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+ANSWER_WITHIN_S: Final = 60.0
+"""A broker answers most requests at once, and an unload or a split when it is done."""
 ANONYMOUS: Final = ClientSecurity()
 """Shows no credentials, and trusts the authorities that the machine trusts."""
 
 
-def http_session(security: ClientSecurity, **more: Any) -> aiohttp.ClientSession:
-    """A session for a cluster's admin API; ``more`` is aiohttp's own.
+def http_session(
+    security: ClientSecurity, timeout_s: float = ANSWER_WITHIN_S
+) -> aiohttp.ClientSession:
+    """A session for a cluster's admin API.
+
+    ``timeout_s`` is how long an answer may take, from its request to its last byte.
 
     Brokers redirect to each other, and aiohttp drops credentials when the host changes. So they
     are added to each request, but never to one without TLS once a request of the session used it.
@@ -186,7 +192,11 @@ def http_session(security: ClientSecurity, **more: Any) -> aiohttp.ClientSession
     # A context of our own only where it says something: the machine's is long to read.
     ours = security.context() if security.has_tls_settings else True
     connector = aiohttp.TCPConnector(ssl=ours)
-    return aiohttp.ClientSession(connector=connector, middlewares=(add_credentials,), **more)
+    return aiohttp.ClientSession(
+        connector=connector,
+        middlewares=(add_credentials,),
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
+    )
 
 
 def _read(path: Path, setting: str) -> str:

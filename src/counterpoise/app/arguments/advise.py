@@ -46,4 +46,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_json(parser, "the plan")
     common.add_save(parser)
     common.file(parser, "--html", "write it as a page with plots")
+    common.add_timeout(parser)
     common.add_client(parser)

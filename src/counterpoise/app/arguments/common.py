@@ -306,6 +306,16 @@ def add_admin_url(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
 
 
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add ``--timeout``."""
+    parser.add_argument(
+        "--timeout",
+        type=some_time,
+        metavar="TIME",
+        help="how long a broker may take for one answer (10s; 60s for a change that it makes)",
+    )
+
+
 def add_client(parser: argparse.ArgumentParser) -> None:
     """Add pulsar-admin's options for TLS and authentication."""
     group = parser.add_argument_group("a cluster that asks who you are (as for pulsar-admin)")

@@ -46,6 +46,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     _add_bundle_arguments(parser.add_argument_group("bundles (topics are hashed to them)"))
     _add_prometheus_arguments(parser.add_argument_group("a Prometheus that asks who you are"))
     common.add_admin_url(parser, required=False)
+    common.add_timeout(parser)
     common.add_client(parser)
 
 

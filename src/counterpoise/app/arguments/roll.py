@@ -83,4 +83,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_at_once(parser)
     common.add_stop_at_latency(parser)
     common.add_who_and_why(parser)
+    common.add_timeout(parser)
     common.add_client(parser)

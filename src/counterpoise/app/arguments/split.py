@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--at", action="append", type=_position, metavar="HASH", help="where, once or more"
     )
     common.flag(parser, "--unload", "unload the parts at once, so that brokers are chosen again")
+    common.add_timeout(parser)
     common.add_client(parser)
 
 

@@ -27,4 +27,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.number(parser, "--interval", "S", float, 1.0, "seconds between two looks")
     common.flag(parser, "--once", "show it once and stop")
     common.flag(parser, "--all", "limits at which no client waits, too")
+    common.add_timeout(parser)
     common.add_client(parser)

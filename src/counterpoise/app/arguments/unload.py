@@ -31,4 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "--wait", "S", float, 10.0, "seconds until the broker of --to is to have it"
     )
     common.add_trail(parser)
+    common.add_timeout(parser)
     common.add_client(parser)

@@ -31,4 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_interval(parser)
     common.flag(parser, "--once", "one look, and the end")
     common.add_writer(parser)
+    common.add_timeout(parser)
     common.add_client(parser)

@@ -10,7 +10,7 @@ import sys
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.cluster_strategy import strategy_of
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
@@ -34,7 +34,6 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.schema import JournalKind
-from counterpoise.security.client import http_session
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,7 +51,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     strategy, conf, note = await strategy_of(args, addresses)
     splitting = settings_from(SplitOptions, conf)
     options = LookOptions(args.looks, args.interval, splitting)
-    async with http_session(client_security(args)) as session:
+    async with client_session(args) as session:
         looking = _look(session, addresses, history, options)
         looked = await while_waiting(looking, "reading the cluster")
     rows = Journal(history).rows(JournalKind.OUTCOME) if history else []

@@ -26,6 +26,7 @@ from counterpoise.app.signals import until_signal
 from counterpoise.app.spark import spark_conf, written
 from counterpoise.app.verbs.balance_plan import run_plan
 from counterpoise.app.verbs.rules import latency_watch_of, rules_of
+from counterpoise.pipeline.clock import HTTP_TIMEOUT_S
 from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
@@ -96,6 +97,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         addresses=admin_urls(args.admin_url),
         history=args.history,
         security=client_security(args),
+        answer_within_s=args.timeout or HTTP_TIMEOUT_S,
         master=args.master,
         spark_conf=tuple(spark_conf(args).items()),
         shards=args.shards,

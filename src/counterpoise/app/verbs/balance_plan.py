@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.verbs.rules import latency_watch_of
@@ -23,7 +23,6 @@ from counterpoise.pipeline.drive.approved import (
 )
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.location import open_location
-from counterpoise.security.client import http_session
 
 EXIT_LEFT = 1
 
@@ -58,8 +57,7 @@ async def _carry_out(
     options_of_writer = HeartbeatOptions(wait_s=args.wait_for_history)
     history = writing(open_location(args.history), lambda: None, options_of_writer)
     say = surviving_closed_output(say_with_time)
-    security = client_security(args)
-    async with history as writer, http_session(security) as session:
+    async with history as writer, client_session(args) as session:
         approved = ApprovedPlan(
             session, admin_urls(args.admin_url), writer, plan, wall_clock_ms, say, options
         )

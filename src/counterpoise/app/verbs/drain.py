@@ -8,10 +8,8 @@ import json
 import sys
 from collections.abc import Mapping
 
-import aiohttp
-
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.histories import trail_of
@@ -40,10 +38,9 @@ from counterpoise.pipeline.drive.drain import (
     sentence,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.security.client import http_session
 
 EXIT_LEFT = 1
-HTTP_TIMEOUT_S = 60.0
+READING = "reading the cluster"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,8 +58,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         partial=args.partial,
         latency=latency_watch_of(args),
     )
-    timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-    async with http_session(client_security(args), timeout=timeout) as session:
+    async with client_session(args) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)
         log = (lambda sentence: None) if args.json else surviving_closed_output(say)
         rules = await drain_rules(reader, addresses, args)
@@ -101,7 +97,7 @@ async def drain_rules(
     """The cluster's own settings; refuses to work against a shedder that works the other way."""
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
-    conf = await reader.policies.settings(addresses)
+    conf = await while_waiting(reader.policies.settings(addresses), READING)
     placement = find_placement(args.placement)
     return DrainRules(
         placement,
@@ -111,7 +107,7 @@ async def drain_rules(
 
 
 async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
-    plan = await while_waiting(drain.plan(), "reading the cluster")
+    plan = await while_waiting(drain.plan(), READING)
     if not args.json:
         _show(drain, plan, execute=args.execute, action=drain_action(args))
     drained = await drain.carry_out(plan) if args.execute else None

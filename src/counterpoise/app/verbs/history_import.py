@@ -11,12 +11,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import aiohttp
-
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time
+from counterpoise.app.progress import while_waiting
 from counterpoise.app.times import moment_or_ago_ms
 from counterpoise.pipeline.clock import EVER, wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
@@ -41,6 +40,8 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 
+FIRST_PAUSE_S = 1.0
+"""Before a question is asked again."""
 STEP_S = 60.0
 _NAMES = Names(
     plugin="--prometheus-user-file",
@@ -70,9 +71,8 @@ async def _imported(args: argparse.Namespace) -> ImportRecord:
     async with _source(args) as source, _boundaries(args) as boundaries:
         bundles = KnownBundles(boundaries, args.default_bundles)
         labels = SeriesLabels(bundles, args.broker_label, _brokers(args.broker))
-        return await HistoryImport(
-            source, labels, location, options, say_with_time, time.monotonic
-        ).run()
+        imported = HistoryImport(source, labels, location, options, say_with_time, time.monotonic)
+        return await while_waiting(imported.run(), f"importing {args.prometheus or 'files'}")
 
 
 def _grid_of(args: argparse.Namespace) -> TimeGrid:
@@ -108,7 +108,13 @@ async def _source(args: argparse.Namespace) -> AsyncIterator[SeriesSource]:
     if not args.prometheus.startswith(("http://", "https://")):
         raise UserError(f"--prometheus {args.prometheus}: expected http:// or https://")
     async with http_session(_prometheus_security(args)) as session:
-        yield PrometheusApi(session, args.prometheus, args.match, timeout_s=args.prometheus_timeout)
+        yield PrometheusApi(
+            session,
+            args.prometheus,
+            args.match,
+            timeout_s=args.prometheus_timeout,
+            first_pause_s=FIRST_PAUSE_S,
+        )
 
 
 def _prometheus_security(args: argparse.Namespace) -> ClientSecurity:
@@ -148,8 +154,7 @@ async def _boundaries(args: argparse.Namespace) -> AsyncIterator[BundleBoundarie
     if args.bundles is not None:
         yield NamedBoundaries.read(args.bundles)
     elif args.admin_url:
-        timeout = aiohttp.ClientTimeout(total=60)
-        async with http_session(client_security(args), timeout=timeout) as session:
+        async with client_session(args) as session:
             yield ClusterBoundaries(Admin(session, AdminOptions()), admin_urls(args.admin_url))
     else:
         yield None

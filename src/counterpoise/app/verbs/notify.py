@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from dataclasses import replace
 
 import aiohttp
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say
+from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.notify.webhook import NotifyOptions, deliver, notice_of_a_test
+
+ANSWER_WITHIN_S = 10.0
+"""Somebody waits for it: it is tried once."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,5 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _send(options: NotifyOptions) -> None:
+    once = replace(options, tries=1, timeout_s=ANSWER_WITHIN_S)
     async with aiohttp.ClientSession() as session:
-        await deliver(session, options, notice_of_a_test(wall_clock_ms()))
+        sent = deliver(session, once, notice_of_a_test(wall_clock_ms()))
+        await while_waiting(sent, f"waiting for {options.address}")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.histories import trail_of
@@ -39,9 +39,7 @@ from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.schema import JournalKind
-from counterpoise.security.client import http_session
 
-HTTP_TIMEOUT_S = 60.0
 VALID_FOR_S = 3600.0
 
 
@@ -59,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     location = open_location(args.history) if args.history else None
-    timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-    async with http_session(client_security(args), timeout=timeout) as session:
+    async with client_session(args) as session:
         plan = await _plan(
             args, SnapshotReader(session, addresses, wall_clock_ms), addresses, location
         )
@@ -80,7 +77,8 @@ async def _plan(
     addresses: tuple[str, ...],
     location: Location | None,
 ) -> AdvisedPlan:
-    conf, rules = await reader.policies.settings(addresses), rules_of(args)
+    settings = reader.policies.settings(addresses)
+    conf, rules = await while_waiting(settings, "reading the cluster"), rules_of(args)
     goal = FillBrokers(args.broker, settings_from(FilterOptions, conf), rules.leave_alone)
     reading = reader.read(args.broker[0], all_groups=True)
     snapshot = await while_waiting(reading, "reading the cluster")

@@ -6,14 +6,12 @@ import argparse
 import asyncio
 from dataclasses import replace
 
-import aiohttp
-
 from counterpoise.app.addresses import admin_urls
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say, say_with_time, surviving_closed_output
 from counterpoise.app.signals import until_signal
-from counterpoise.app.verbs.drain import HTTP_TIMEOUT_S, drain_rules
+from counterpoise.app.verbs.drain import drain_rules
 from counterpoise.app.verbs.rules import latency_watch_of
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.names.callbacks import SentenceSink
@@ -26,7 +24,6 @@ from counterpoise.pipeline.drive.roll_state import RollState
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watchdog.watchdog import guard
-from counterpoise.security.client import http_session
 
 EXIT_STOPPED = 1
 
@@ -70,8 +67,7 @@ def _abandon(args: argparse.Namespace, trail: ActionTrail) -> int:
 
 async def _run(args: argparse.Namespace, trail: ActionTrail) -> int:
     addresses, log = admin_urls(args.admin_url), surviving_closed_output(say_with_time)
-    timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-    async with http_session(client_security(args), timeout=timeout) as session:
+    async with client_session(args) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)
         patience = WatchdogOptions(patience_ms=round(args.settle * 1000))
         roll = RollingRestart(

@@ -15,6 +15,7 @@ from counterpoise.app.client import client_security
 from counterpoise.app.cluster_admin import broker_ids
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import commanded, one_line
+from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import said
@@ -39,7 +40,11 @@ def run(args: argparse.Namespace) -> int:
     before: dict[tuple[str, str, str], tuple[int, int]] = {}
     asked = time.monotonic()
     while True:
-        found, complaints, answered = asyncio.run(limits_of(urls, security))
+        found, complaints, answered = asyncio.run(
+            while_waiting(
+                limits_of(urls, security, args.timeout or TIMEOUT_S), "asking the brokers"
+            )
+        )
         now = time.monotonic()
         lines = screen(found, before, now - asked, everything=args.all, answered=answered)
         lines += complaints
@@ -55,14 +60,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def limits_of(
-    urls: Sequence[str], security: ClientSecurity = ANONYMOUS
+    urls: Sequence[str], security: ClientSecurity = ANONYMOUS, timeout_s: float = TIMEOUT_S
 ) -> tuple[list[tuple[str, Limit]], list[str], int]:
     """Every limit of every broker, with the broker's id; a sentence for each broker that does not
     list its limits; and how many brokers do."""
     found: list[tuple[str, Limit]] = []
     complaints, answered = [], 0
-    async with http_session(security) as session:
-        admin = Admin(session, AdminOptions(timeout_s=TIMEOUT_S))
+    async with http_session(security, timeout_s) as session:
+        admin = Admin(session, AdminOptions(timeout_s=timeout_s))
         for broker in await _brokers(admin, urls):
             path = "/admin/v2/broker-stats/throttling"
             try:

@@ -12,6 +12,7 @@ from counterpoise.app.client import client_security
 from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
+from counterpoise.pipeline.clock import HTTP_TIMEOUT_S
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.keeping import KeepingOptions
 from counterpoise.pipeline.tables.outage import through_outages
@@ -25,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
         addresses=admin_urls(args.admin_url),
         history=args.history,
         security=client_security(args),
+        answer_within_s=args.timeout or HTTP_TIMEOUT_S,
         poll_every_s=args.interval,
         once=args.once,
         metrics=listen_address(args.metrics),

@@ -13,11 +13,12 @@ from functools import partial
 import aiohttp
 
 from counterpoise.app.addresses import admin_urls, listen_address
-from counterpoise.app.client import client_security
+from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.notify_options import notify_options
 from counterpoise.app.output import say_with_time
 from counterpoise.app.packages import needed_by
+from counterpoise.app.progress import while_waiting
 from counterpoise.app.signals import until_signal
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.load.fields import to_json
@@ -36,7 +37,6 @@ from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watchdog.channel import Channel
 from counterpoise.pipeline.watchdog.look import Looker
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
-from counterpoise.security.client import http_session
 
 EXIT_FOUND = 1
 
@@ -60,14 +60,14 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
     first = None
     async with (
         serving(metrics, listen_address(args.metrics)),
-        http_session(client_security(args)) as session,
+        client_session(args) as session,
         _notices(args, say, metrics) as notices,
         _watchdog(args, session, addresses, say, metrics) as watchdog,
     ):
         watchdog.notices = notices
         collector = Collector(session, addresses, wall_clock_ms)
         while not stop.is_set():
-            rows = await collector.poll()
+            rows = await while_waiting(collector.poll(), "looking at the cluster")
             if (reason := trouble(rows)) and not args.follow:
                 raise UserError(reason)
             await watchdog.take(rows)

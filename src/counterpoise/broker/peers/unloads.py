@@ -36,10 +36,9 @@ async def order_unload(web_url: str, order: UnloadOrder, security: ClientSecurit
     url = f"{web_url}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
     if order.destination is not None:
         url += f"?destinationBroker={quote(order.destination, safe='')}"
-    timeout = aiohttp.ClientTimeout(total=order.within_s)
     try:
         async with (
-            http_session(security, timeout=timeout) as session,
+            http_session(security, order.within_s) as session,
             session.put(url, headers={ORDERED_BY_LEADER: order.by}) as answer,
         ):
             if answer.status >= 300:

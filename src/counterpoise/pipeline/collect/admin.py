@@ -6,6 +6,7 @@ Who has not answered after a while lets the next have its turn, and is waited fo
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -59,7 +60,7 @@ class AdminOptions:
     turn_s: float = 1.0
     """Seconds without an answer after which a request gives its turn away."""
     timeout_s: float = 10.0
-    """Seconds a broker may take for one answer."""
+    """Seconds a broker may take for one answer, unless its session allows it fewer."""
     most_bytes: int = 256 << 20
     """Of one answer; a broker of a hundred thousand topics needs about half of it."""
 
@@ -72,11 +73,15 @@ class Admin:
     def __init__(self, session: aiohttp.ClientSession, options: AdminOptions) -> None:
         self._session = session
         self._turns = _Turns(options.at_once, options.aside, options.turn_s)
-        self._timeout_s = options.timeout_s
         self._most_bytes = options.most_bytes
         self._options = options
         self._lag = LoopLag()
         self._slow: set[str] = set()
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds a broker may take for one answer."""
+        return min(self._options.timeout_s, self._session.timeout.total or math.inf)
 
     @property
     def aside(self) -> "Admin":
@@ -105,7 +110,7 @@ class Admin:
         """Any response; redirects are followed only with `redirects`."""
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
-                return await self._lag.within(self._ask(url, redirects), self._timeout_s)
+                return await self._lag.within(self._ask(url, redirects), self.timeout_s)
             except ValueError as error:  # of a URL that cannot be
                 raise RefusedError(f"{line(url)} is no address: {line(str(error))}") from None
 

@@ -73,8 +73,7 @@ class Collector:
         options = options or AdminOptions()
         self._admin = Admin(session, options)
         self._aside = self._admin.aside
-        self._timeout_s = options.timeout_s
-        self._beside = Beside(self._seen_aside, options.timeout_s, clock_ms)
+        self._beside = Beside(self._seen_aside, self._admin.timeout_s, clock_ms)
         self._listed_by = ""
         self._addresses = tuple(url.rstrip("/") for url in addresses)
         self._clock_ms = clock_ms
@@ -174,7 +173,7 @@ class Collector:
                     return Fetched(broker, self._clock_ms(), Gap(fault))
                 return Hung(fault, fault)
         except TimeoutError:
-            return Hung(f"no answer within {self._timeout_s:g} s")
+            return Hung(f"no answer within {self._admin.timeout_s:g} s")
         except (*UNREADABLE, LoadDataError) as error:
             return Fetched(broker, self._clock_ms(), Gap(said(error)))
         finally:

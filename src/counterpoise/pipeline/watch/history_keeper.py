@@ -55,6 +55,8 @@ class WatchSettings:
     heartbeat: HeartbeatOptions = field(default_factory=HeartbeatOptions)
     security: ClientSecurity = ANONYMOUS
     """Who we are to the cluster."""
+    answer_within_s: float = HTTP_TIMEOUT_S
+    """How long a broker may take for one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,7 @@ class HistoryKeeper:
             raise NothingSeenError(reason)
 
     def _session(self) -> aiohttp.ClientSession:
-        timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT_S)
-        return http_session(self._settings.security, timeout=timeout)
+        return http_session(self._settings.security, self._settings.answer_within_s)
 
     async def _has_ended(self) -> bool:
         """Whether an operator has stopped it; raises `SupersededError`."""

@@ -38,8 +38,8 @@ def test_two_costly_moves_in_a_row_leave_a_bundle_alone_until_the_span_is_over()
     costs = after(7.5, 9.0)
     [why] = left_for_cost(START + HOUR, costs, SPAN).values()
     assert why.sentence == (
-        f"{A} stays until 2023-11-15 04:13 UTC: its last moves hurt (one took 7.5 s, where 1.0 s "
-        "are usual; one took 9.0 s, where 1.0 s are usual) (--costly-span)"
+        f"{A} stays until 04:13 UTC, for 300 more minutes: its last moves hurt (one took 7.5 s, "
+        "where 1.0 s are usual; one took 9.0 s, where 1.0 s are usual) (--costly-span)"
     )
     assert left_for_cost(START + SPAN - 1, costs, SPAN)
     assert not left_for_cost(START + SPAN, costs, SPAN)

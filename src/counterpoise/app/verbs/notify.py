@@ -16,7 +16,7 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.notify.webhook import NotifyOptions, deliver, notice_of_a_test
 
 ANSWER_WITHIN_S = 10.0
-"""Somebody waits for it: it is tried once."""
+"""How long the webhook may take; it is tried once, since a person waits for it."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -112,7 +112,7 @@ class TopicTransactions:
             self.show(subscription)
 
     def show(self, subscription: Subscription) -> None:
-        """Tell a subscription up to which entry it may deliver."""
+        """Set up to which entry a subscription may deliver."""
         subscription.hidden = self.hidden
         subscription.hide(self.hidden.ranges())
         subscription.set_stable_end(self.stable_end)

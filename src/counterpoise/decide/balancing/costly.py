@@ -6,7 +6,6 @@ would move it again whenever that helps.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -23,7 +22,8 @@ SECONDS: Final = 5.0
 IN_A_ROW: Final = 2
 LEFT_FOR_COST: Final = Rule(
     "costly-moves",
-    "{subject} stays until {until} UTC: its last moves hurt ({costs}) (--costly-span)",
+    "{subject} stays until {until} UTC, for {minutes:.0f} more minutes: its last moves hurt "
+    "({costs}) (--costly-span)",
 )
 
 
@@ -85,9 +85,11 @@ def left_for_cost(now_ms: int, costs: Costs, span_ms: int) -> dict[str, Rejectio
     for bundle, moves in sorted(recent_costs(now_ms, costs, span_ms).items()):
         if len(moves) >= IN_A_ROW:
             ends_ms = moves[-1].at_ms + span_ms
+            minute = ends_ms // 60_000 % (24 * 60)
             left[bundle] = LEFT_FOR_COST.refuses(
                 bundle,
-                until=f"{datetime.fromtimestamp(ends_ms / 1000, UTC):%Y-%m-%d %H:%M}",
+                until=f"{minute // 60:02d}:{minute % 60:02d}",
+                minutes=(ends_ms - now_ms) / 60_000,
                 costs="; ".join(each.why for each in moves),
             )
     return left

@@ -21,13 +21,37 @@ from tests.real.outages import judge_outages
 from tests.real.own_brokers import judge_own_brokers
 from tests.real.record import record
 from tests.real.roll import roll
+from tests.real.slow_broker import judge_slow_broker
 from tests.real.soak import SoakPlan, soak
 from tests.real.storage import judge_storage
 from tests.real.story import run_story
+from tests.real.what_if import judge_what_if
 
 MANAGERS = ("modular", "extensible")
 EXIT_NOT_RUN = 3
 USUAL = SoakPlan(0.0)
+
+
+def _judged(args: argparse.Namespace, lib: Path, home: Path, manager: str) -> int:
+    """How many checks failed, of those that were asked for, under one load manager."""
+    if args.harmless:
+        return judge_requests(lib, home, manager, args.question, args.seed)
+    if args.soak:
+        plan = SoakPlan(args.soak * 60, args.restart_every, phase_s=args.phase,
+                        namespaces=args.namespaces)  # fmt: skip
+        return soak(lib, home, manager, plan)
+    if args.compare:
+        return compare(lib, home, manager, args.compare, args.seed)
+    if args.what_if:
+        return judge_what_if(lib, home, manager, args.what_if)
+    if args.record:
+        record(lib, home, manager, args.record, args.seed, args.statistics)
+        return 0
+    forms = {
+        "alarms": raise_alarms, "failures": endure, "slow_broker": judge_slow_broker, "roll": roll,
+    }  # fmt: skip
+    asked = next((judge for name, judge in forms.items() if getattr(args, name)), run_story)
+    return asked(lib, home, manager)
 
 
 def main() -> int:
@@ -89,6 +113,18 @@ def main() -> int:
         help="instead, restart five brokers one after the other, undrained and by `roll`",
     )
     parser.add_argument(
+        "--slow-broker",
+        action="store_true",
+        help="instead, slow one broker tenfold beside a balancer",
+    )
+    parser.add_argument(
+        "--what-if",
+        type=float,
+        default=0.0,
+        metavar="MINUTES",
+        help="instead, predict a fourth broker and 32 bundles for 4, do both, and measure so long",
+    )
+    parser.add_argument(
         "--harmless",
         action="store_true",
         help="instead, ask brokers that have just started every request of docs/REQUESTS.md",
@@ -135,26 +171,7 @@ def main() -> int:
         return 1 if judge_own_brokers(home) + judge_outages(home / "outages") else 0
     if args.hand_over:
         return 1 if judge_hand_over(lib, home) else 0
-    failed = 0
-    for manager in args.manager or MANAGERS:
-        if args.harmless:
-            failed += judge_requests(lib, home / manager, manager, args.question, args.seed)
-        elif args.soak:
-            plan = SoakPlan(args.soak * 60, args.restart_every, phase_s=args.phase,
-                            namespaces=args.namespaces)  # fmt: skip
-            failed += soak(lib, home / manager, manager, plan)
-        elif args.alarms:
-            failed += raise_alarms(lib, home / manager, manager)
-        elif args.compare:
-            failed += compare(lib, home / manager, manager, args.compare, args.seed)
-        elif args.failures:
-            failed += endure(lib, home / manager, manager)
-        elif args.roll:
-            failed += roll(lib, home / manager, manager)
-        elif args.record:
-            record(lib, home / manager, manager, args.record, args.seed, args.statistics)
-        else:
-            failed += run_story(lib, home / manager, manager)
+    failed = sum(_judged(args, lib, home / each, each) for each in args.manager or MANAGERS)
     return 1 if failed else 0
 
 

@@ -1,6 +1,7 @@
 """A recorded history as a trace, and results put together and ranked."""
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from counterpoise.pipeline.backtest.report import (
     draw,
     idle,
     ranked,
+    spreads,
     table,
 )
 from counterpoise.pipeline.backtest.run import joined
@@ -155,6 +157,56 @@ def test_spans_are_put_together_by_their_time() -> None:
     [whole] = joined([first, second])
     assert whole.imbalance == pytest.approx((1.2 + 3 * 1.8) / 4)
     assert (whole.hours, whole.moves, whole.moved, whole.worst) == (4.0, 8, pytest.approx(0.4), 2.5)
+
+
+def test_plays_from_several_beginnings_are_one_result_of_medians_that_says_how_far_apart() -> None:
+    plays = [
+        result("a", 1.2, 0.1, moves=9, begins_ms=0, hours=2.0),
+        result("a", 1.8, 0.1, moves=3, begins_ms=0, hours=2.0),
+        result("a", 1.4, 0.3, moves=30, begins_ms=20_000, worst=9.0),
+        result("a", 1.6, 0.2, moves=11, begins_ms=40_000),
+        result("still", 1.9, 0.0, moves=0),
+    ]
+    leader, still = joined(plays)
+    assert (leader.imbalance, leader.moves, leader.moved) == pytest.approx((1.5, 12, 0.2))
+    assert (leader.beginnings, leader.moves_least, leader.moves_most) == (3, 11, 30)
+    assert (leader.imbalance_least, leader.imbalance_most) == pytest.approx((1.4, 1.6))
+    assert (still.beginnings, still.moves_most) == (1, 0)
+    said = spreads([leader, still])
+    assert "played from 3 beginnings" in said[0]
+    assert said[1:] == ["  max/mean 1.400 to 1.600 and 11 to 30 moves by a"]
+    assert spreads([still]) == []
+
+
+def test_a_leader_is_played_from_several_beginnings_once_its_grace_period_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = writer_of(tmp_path)
+    for minute in range(13):
+        mine: Loads = {ONE: 100.0 + minute} if minute % 6 else {ONE: 100.0, TWO: 50.0}
+        others: Loads = {TWO: 50.0 + minute} if minute % 6 else {}
+        land(writer, poll(minute, {"b1:80": mine, "b2:80": others}, every_ms=MINUTE))
+    words = ["backtest", str(tmp_path), "--strategies", "UniformLoadShedder", "--json"]
+    grace = ["--set", "loadBalancerSheddingGracePeriodMinutes=1"]
+
+    def played(*more: str) -> tuple[dict[str, int], list[int], str]:
+        assert main([*words, *more]) == 0
+        said = capsys.readouterr()
+        results = json.loads(said.out)
+        begun = {each["label"]: each["beginnings"] for each in results}
+        return begun, [each["steps"] for each in results], said.err
+
+    once = {"UniformLoadShedder": 1, "no moves": 1, "as recorded": 1}
+    leader = {**once, "UniformLoadShedder": 3}
+    begun, steps, said = played("--as-pulsar", *grace)
+    # A grace period and a measurement, of twelve minutes and the step that ends them.
+    assert (begun, steps) == (leader, [121] * 3)
+    assert "the first 120 s are followed as recorded" in said
+    begun, steps, said = played("--as-pulsar")
+    assert (begun, steps) == (leader, [109] * 3), "half an hour, of which a quarter is there"
+    begun, steps, said = played(*grace)
+    assert (begun, steps) == (once, [145] * 3)
+    assert "followed" not in said
 
 
 def test_results_are_ranked_and_the_best_trades_marked(tmp_path: Path) -> None:

@@ -36,9 +36,18 @@ from counterpoise.pipeline.backtest.optimum.report import (
     draw_frontier,
     optimum_of,
 )
-from counterpoise.pipeline.backtest.report import calibration, change, draw, idle, ranked, table
+from counterpoise.pipeline.backtest.report import (
+    calibration,
+    change,
+    draw,
+    idle,
+    ranked,
+    spreads,
+    table,
+)
 from counterpoise.pipeline.backtest.run import (
     PlayFailedError,
+    followed_steps,
     is_little,
     joined,
     play_here,
@@ -75,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
     else:
-        lines = [table(results), *idle(results), *calibration(results)]
+        lines = [table(results), *idle(results), *spreads(results), *calibration(results)]
         sys.stdout.write("\n".join(lines) + "\n")
         if args.compare:
             now, then = sides_of(args)
@@ -147,10 +156,20 @@ def _played(
             "--to), or for made-up load another --step"
         )
     move_s = move_seconds_of(args)
+    follows = not args.optimum and all(has_moves(source) for _, source in plays)
+    candidates = [candidate for candidate, _ in plays]
+    followed = followed_steps(candidates, trace, args.spans) if follows else 0
     tasks = [
         task
         for candidate, source in plays
-        for task in tasks_of([candidate], source, parts=args.spans, move_s=move_s, seed=args.seed)
+        for task in tasks_of(
+            [candidate],
+            source,
+            parts=args.spans,
+            move_s=move_s,
+            seed=args.seed,
+            followed=followed,
+        )
     ]
     # The side that is cut has the most bundles.
     much = not is_little(plays[-1][1].open(), len(plays))
@@ -161,6 +180,11 @@ def _played(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
     )
+    if followed:
+        sys.stderr.write(
+            f"the first {followed * trace.step_ms / 1000:g} s are followed as recorded, so that "
+            "leaders remember what the recorded one did; all figures are of the time after that\n"
+        )
     for sentence in change_of(args).sentences():
         sys.stderr.write(f"what if: {sentence}\n")
     sys.stderr.write(NO_POLICIES)

@@ -79,6 +79,24 @@ def calibration(results: Sequence[BacktestResult]) -> list[str]:
     return lines
 
 
+def spreads(results: Sequence[BacktestResult]) -> list[str]:
+    """How far apart the plays of each leader are, by when its rounds begin."""
+    many = [one for one in ranked(results) if one.beginnings > 1]
+    if not many:
+        return []
+    lines = [
+        f"leaders are played from {many[0].beginnings} beginnings, since no recording says at "
+        "which second of their interval they decide; their figures are medians of these plays, "
+        "which came to"
+    ]
+    lines += [
+        f"  max/mean {each.imbalance_least:.3f} to {each.imbalance_most:.3f} and "
+        f"{each.moves_least:,} to {each.moves_most:,} moves by {each.label}"
+        for each in many
+    ]
+    return lines
+
+
 def table(results: Sequence[BacktestResult]) -> str:
     """The ranked results as aligned text; a star marks the best trades."""
     best = {result.label for result in best_trades(results)}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, fields, replace
+from statistics import median_low
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -22,6 +23,18 @@ LITTLE = 5_000_000
 """Bundles times steps times plays: a few seconds of one core, in which Spark only starts."""
 
 
+FOLLOWED_MOST = 4
+"""At most this part of a recording is followed before a play begins: a quarter."""
+BEGINNINGS = 3
+"""From how many moments of its interval a leader is played.
+
+No recording says when in its interval the leader's rounds were: brokers that started together all
+measure in the same second, and a move shows only that a round was between two measurements. A
+round in the seconds around a measurement makes a play unlike all others. So one beginning may be
+far off, and the mean of many with it; the median of three is not.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One play, with everything that its result depends on."""
@@ -32,24 +45,66 @@ class Task:
     parts: int
     move_s: float
     seed: int
+    followed: int = 0
+    """For how many steps bundles move as they did in the recording before the play begins."""
+    begins_ms: int = 0
+    """How long after that the first round is due."""
 
 
 def play(task: Task) -> BacktestResult:
     """Run one task; the result does not depend on where."""
     trace = task.source.open()
     first, last = span_of(trace, task.part, task.parts)
-    return simulate(task.candidate, trace, first, last, move_s=task.move_s, seed=task.seed)
+    return simulate(
+        task.candidate,
+        trace,
+        first,
+        last,
+        move_s=task.move_s,
+        seed=task.seed,
+        followed=task.followed,
+        begins_ms=task.begins_ms,
+    )
 
 
 def tasks_of(
-    candidates: Sequence[BacktestCandidate], source: Source, *, parts: int, move_s: float, seed: int
+    candidates: Sequence[BacktestCandidate],
+    source: Source,
+    *,
+    parts: int,
+    move_s: float,
+    seed: int,
+    followed: int = 0,
 ) -> list[Task]:
-    """A task for each candidate and part of the trace."""
+    """A task for each candidate, part of the trace, and beginning of a leader."""
     return [
-        Task(candidate, source, part, parts, move_s, seed)
+        Task(candidate, source, part, parts, move_s, seed, followed, begins_ms)
         for candidate in candidates
+        for begins_ms in _beginnings(candidate, source)
         for part in range(parts)
     ]
+
+
+def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
+    """When a candidate's first round is due, in milliseconds after the start, one for each play."""
+    by = candidate.strategy
+    if by is None or by.as_leader is None or source.open().measured(0) is None:
+        return [0]
+    every_ms = by.balance.decide_every_ms
+    return [every_ms * number // BEGINNINGS for number in range(BEGINNINGS)]
+
+
+def followed_steps(
+    candidates: Iterable[BacktestCandidate], trace: LoadTrace, parts: int = 1
+) -> int:
+    """For how many steps a recording is followed until leaders remember what the recorded one did.
+
+    That is a grace period and one measurement; 0 if no candidate plays Pulsar's own leader.
+    """
+    leaders = [one.strategy for one in candidates if one.strategy and one.strategy.as_leader]
+    balances = [leader.balance for leader in leaders]
+    wanted_ms = max((each.leave_alone_ms + 1000 * each.stats_s for each in balances), default=0)
+    return min(wanted_ms // trace.step_ms, trace.steps // parts // FOLLOWED_MOST)
 
 
 class PlayFailedError(RuntimeError):
@@ -165,11 +220,35 @@ _AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
 
 
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """Merge the spans of each candidate: averages weighted by time, counts added up."""
-    groups: dict[str, list[BacktestResult]] = {}
+    """Merge the spans of each candidate: averages weighted by time, counts added up.
+
+    Of plays from several beginnings the result is the median of each figure.
+    """
+    plays: dict[tuple[str, int], list[BacktestResult]] = {}
     for result in results:
-        groups.setdefault(result.label, []).append(result)
-    return [_together(group) for group in groups.values()]
+        plays.setdefault((result.label, result.begins_ms), []).append(result)
+    groups: dict[str, list[BacktestResult]] = {}
+    for (label, _), spans in plays.items():
+        groups.setdefault(label, []).append(_together(spans))
+    return [_median(group) for group in groups.values()]
+
+
+def _median(plays: Sequence[BacktestResult]) -> BacktestResult:
+    """The median of each figure, with the least and the most of those that are judged by."""
+    imbalances, moves = ([getattr(one, name) for one in plays] for name in ("imbalance", "moves"))
+    medians = {
+        name: median_low([getattr(one, name) for one in plays])
+        for name in (*_ADDED, *_AVERAGED, "worst", "usage")
+    }
+    return replace(
+        plays[0],
+        beginnings=len(plays),
+        imbalance_least=min(imbalances),
+        imbalance_most=max(imbalances),
+        moves_least=min(moves),
+        moves_most=max(moves),
+        **medians,
+    )
 
 
 def _together(group: Sequence[BacktestResult]) -> BacktestResult:

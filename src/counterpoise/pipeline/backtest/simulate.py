@@ -20,12 +20,11 @@ import numpy as np
 
 from counterpoise.decide.balancing.as_leader import select_as_leader
 from counterpoise.decide.balancing.due import is_time, unmeasured
-from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, store_weights
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
-from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
 from counterpoise.load.view import (
@@ -37,15 +36,14 @@ from counterpoise.load.view import (
 )
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
+from counterpoise.pipeline.backtest.measurements import RATE_NAMES, Measurements
 from counterpoise.pipeline.backtest.publications import Publications
 from counterpoise.pipeline.backtest.trace import LoadTrace
 
-_RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 _NEAR_STEPS = 12
 """A broker that is not listed so many steps around a change of owner was leaving."""
 _PLACED_STEPS = 60
 """How many steps around the end of a broker its bundles were placed in the recording."""
-_TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +69,29 @@ def simulate(
     *,
     move_s: float,
     seed: int,
+    followed: int = 0,
+    begins_ms: int = 0,
 ) -> BacktestResult:
-    """Play these steps of a trace; a bundle that moves is unavailable for `move_s` seconds."""
-    play = _Simulation(candidate, trace, move_s, seed)
-    for step in range(first, last):
+    """Play these steps of a trace; a bundle that moves is unavailable for `move_s` seconds.
+
+    In the first ``followed`` steps bundles move as they did in the recording, and nothing counts:
+    averages and grace periods are then what a balancer has that was at work before. The first round
+    is due ``begins_ms`` later.
+    """
+    play = _Simulation(candidate, trace, first, move_s, seed)
+    counted = first + followed
+    for step in range(first, counted):
+        play.follow(step)
+    play.begin(counted, begins_ms)
+    for step in range(counted, last):
         play.step(step)
-    result = play.measure.result(candidate.label, trace, first, last)
-    return replace(result, as_recorded=candidate.as_recorded)
+    result = play.measure.result(candidate.label, trace, counted, last)
+    return replace(result, as_recorded=candidate.as_recorded, begins_ms=begins_ms)
 
 
 class _Simulation:
     def __init__(
-        self, candidate: BacktestCandidate, trace: LoadTrace, move_s: float, seed: int
+        self, candidate: BacktestCandidate, trace: LoadTrace, first: int, move_s: float, seed: int
     ) -> None:
         self._strategy = candidate.strategy
         self._trace = trace
@@ -94,36 +103,43 @@ class _Simulation:
         self._unmarked = np.zeros(len(self._bundles), np.bool_)
         self._as_recorded = candidate.as_recorded
         self._owners = trace.owners.copy()
-        self._listed = self._owners
-        """By bundle: the broker whose last report has it; -1 for none."""
-        shape = len(self._bundles), 4  # each of four figures lies in one piece
-        self._reported = np.zeros(shape, order="F")
-        self._flow = np.zeros(shape, order="F")
-        """What flowed since the last measurement, or since the bundle came; a sum of steps."""
-        self._flowed = np.zeros(len(self._bundles), np.int64)
-        """For how many steps."""
-        self._arrived = np.zeros(len(self._bundles), np.bool_)
+        for step in range(first):
+            for row, _, destination in trace.moved(step):
+                self._owners[row] = destination
+        by = candidate.strategy
+        # Pulsar's leader averages all reports again whenever there is a new one.
+        self._leads = by is not None and by.as_leader is not None
+        self._measurements = Measurements(self._owners, sampled_together=self._leads)
         self._published: Publications | None = None
         """What brokers published for a leader that goes by it."""
-        if self._strategy and self._strategy.as_leader and self._strategy.reads_stores:
-            self._published = Publications(len(self._brokers), self._strategy.balance)
-        self._step: int | None = None
-        self._counts = [np.zeros(len(self._bundles), np.int64) for _ in _TERMS]
-        self._averages = [np.zeros(shape, order="F") for _ in _TERMS]
+        if by is not None and self._leads and by.reads_stores:
+            self._published = Publications(len(self._brokers), by.balance)
+        self._step = 0
         self._memory = RoundMemory()
         self._placement_memory: Any = None
         self._rng = Random(seed)
         self._view: ClusterView | None = None
         self.measure = Measure(move_s)
 
+    def follow(self, step: int) -> None:
+        """Play a step in which bundles move as they did in the recording."""
+        loads, _ = self._report(step)
+        moved = self._follow(step, loads)
+        if self._strategy is not None:
+            self._memory = self._memory.after(moved, self._strategy.balance.thrash_span_ms)
+
+    def begin(self, step: int, wait_ms: int) -> None:
+        """Count from this step on; the first round is due so long after it."""
+        self.measure = Measure(self.measure.move_s)
+        if self._strategy is not None:
+            due_ms = self._trace.start_ms + step * self._trace.step_ms + wait_ms
+            decided_ms = due_ms - self._strategy.balance.decide_every_ms
+            self._memory = replace(self._memory, decided_at_ms=decided_ms)
+
     def step(self, step: int) -> None:
-        trace = self._trace
-        now_ms = trace.start_ms + step * trace.step_ms
-        loads, up = trace.loads(step), trace.up(step)
-        measured = trace.measured(step)
-        self._measure(measured, loads)
-        self._publish(now_ms, measured, step)
-        self._step = step
+        """Play a step in which the strategy decides."""
+        trace, up = self._trace, self._trace.up(step)
+        loads, now_ms = self._report(step)
         if self._as_recorded:
             self._follow(step, loads)
         else:
@@ -135,7 +151,7 @@ class _Simulation:
         view = self._seen(now_ms, up)
         if self._waits(view):
             return
-        seen = ClusterSnapshot(view, view.brokers, newest=_rates(self._reported))
+        seen = ClusterSnapshot(view, view.brokers, newest=self._measurements.reported)
         made = self._strategy.plan(seen, self._memory)
         self.measure.refused(made.rejections)
         for move in made.moves:
@@ -146,47 +162,33 @@ class _Simulation:
             self._bring(row, self._rank[move.destination])
         self._memory = self._after(made, view)
 
+    def _report(self, step: int) -> tuple[Rates, int]:
+        """Let brokers measure and report; returns the loads, and the time."""
+        trace, self._step = self._trace, step
+        now_ms = trace.start_ms + step * trace.step_ms
+        loads, measured = trace.loads(step), trace.measured(step)
+        self._measurements.measure(measured, loads, self.measure.move_s * 1000 / trace.step_ms)
+        self._publish(now_ms, measured, step)
+        return loads, now_ms
+
     def _used(self, step: int, loads: Rates) -> Floats:
         """By broker: per cent used of its processor or its network, whichever is higher."""
         size = len(self._brokers)
-        carried = [np.bincount(self._owners, getattr(loads, n), size).astype(float) for n in _RATES]
+        carried = [
+            np.bincount(self._owners, getattr(loads, n), size).astype(float) for n in RATE_NAMES
+        ]
         usage = self._trace.hosts.usage(Rates.of(*carried), step)
         return np.asarray(usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1), np.float64)
-
-    def _measure(self, measured: Masks | None, loads: Rates) -> None:
-        """Let brokers measure the load of their bundles since their last measurement."""
-        sample = np.stack([getattr(loads, name) for name in _RATES]).T
-        if measured is None:
-            self._reported = sample
-            self._sample(slice(None))
-            return
-        if self._step is None:  # the first reports
-            self._listed = self._owners.copy()
-            measured = np.ones_like(measured)
-        self._flow += sample
-        self._flowed += 1
-        self._listed[(self._listed != self._owners) & measured[self._listed]] = -1
-        mine = np.flatnonzero(measured[self._owners])
-        steps = self._flowed[mine, np.newaxis]
-        held_back = self.measure.move_s * 1000 / self._trace.step_ms * self._arrived[mine]
-        self._reported[mine] = self._flow[mine] / steps * (1 + held_back[:, np.newaxis] / steps)
-        self._listed[mine] = self._owners[mine]
-        self._forget_flow(mine)
-        if len(mine):
-            # Pulsar's leader averages all reports again whenever there is a new one.
-            leads = self._strategy is not None and self._strategy.as_leader is not None
-            self._sample(np.flatnonzero(self._listed >= 0) if leads else mine)
 
     def _publish(self, now_ms: int, measured: Masks | None, step: int) -> None:
         """Let the brokers that measured publish what a leader under PIP-192 reads."""
         if self._published is None or self._strategy is None:
             return
         count = len(self._brokers)
-        served = np.flatnonzero(self._listed >= 0)
-        owner = self._listed[served]
-        rates = Rates(
-            *(np.bincount(owner, self._reported[served, i], count).astype(float) for i in range(4))
-        )
+        served = np.flatnonzero(self._measurements.listed >= 0)
+        owner, reported = self._measurements.listed[served], self._measurements.reported
+        each = (getattr(reported, name)[served] for name in RATE_NAMES)
+        rates = Rates(*(np.bincount(owner, flow, count).astype(float) for flow in each))
         usage = self._trace.hosts.usage(rates, step)
         figures = np.stack(
             [rates.rate(), rates.throughput(), np.bincount(self._owners, minlength=count),
@@ -196,42 +198,41 @@ class _Simulation:
         there = np.ones(count, np.bool_) if measured is None else measured
         self._published.publish(now_ms, there, figures, averages)
 
-    def _sample(self, rows: Any) -> None:
-        """Fold the latest reports of these bundles into their averages."""
-        for term, limit in enumerate(_TERMS):
-            counts, averages = self._counts[term], self._averages[term]
-            folded = fold_samples(counts[rows], averages[rows], self._reported[rows], limit)
-            counts[rows], averages[rows] = folded
-
-    def _forget_flow(self, rows: Any, *, arrived: bool = False) -> None:
-        self._flow[rows] = 0.0
-        self._flowed[rows] = 0
-        self._arrived[rows] = arrived
-
     def _bring(self, row: int, broker: int) -> None:
         """Give a bundle to a broker, to which its clients reconnect."""
         if self._published is not None:
             self._published.moved(np.array([self._owners[row], broker]))
         self._owners[row] = broker
-        self._forget_flow(row, arrived=True)
+        self._measurements.brought(row)
 
-    def _follow(self, step: int, loads: Rates) -> None:
-        """Repeat the recording's moves; those off a leaving broker count as placements, not as
-        moves.
+    def _follow(self, step: int, loads: Rates) -> list[MoveOutcome]:
+        """Repeat the recording's moves, and return them.
+
+        Those off a leaving broker count as placements, not as moves.
         """
+        now_ms = self._trace.start_ms + step * self._trace.step_ms
+        moved = []
         around = range(max(0, step - _NEAR_STEPS), min(self._trace.steps, step + _NEAR_STEPS))
         for row, source, destination in self._trace.moved(step):
             if all(self._trace.up(each)[source] for each in around):
                 self.measure.moved(step, row, loads)
+                there, here = self._brokers[source], self._brokers[destination]
+                moved.append(
+                    MoveOutcome(
+                        "", now_ms, self._bundles[row], there, here, MoveStatus.MOVED, here,
+                        now_ms, now_ms,
+                    )
+                )  # fmt: skip
             else:
                 self.measure.orphan()
             self._bring(row, destination)
+        return moved
 
     def _waits(self, view: ClusterView) -> bool:
         """Whether brokers of the last moves have not measured since. Pulsar's leader does not
         wait.
         """
-        if self._strategy is None or self._strategy.as_leader is not None:
+        if self._strategy is None or self._leads:
             return False
         options = self._strategy.balance
         return bool(unmeasured(view.now_ms, _traffic(view), self._memory, options))
@@ -242,8 +243,7 @@ class _Simulation:
             return made.memory
         # Pulsar's leader counts a grace period from its round, and its rounds are an interval and
         # what a round takes apart, so a bundle is free at the round that is a whole period later.
-        leads = self._strategy.as_leader is not None
-        took_ms = -1 if leads else round(self.measure.move_s * 1000)
+        took_ms = -1 if self._leads else round(self.measure.move_s * 1000)
         return made.memory.after(
             made.as_moved(made.poll_id + took_ms),
             self._strategy.balance.thrash_span_ms,
@@ -256,7 +256,8 @@ class _Simulation:
         there = np.flatnonzero(up)
         rank = np.full(len(up), -1, np.intp)
         rank[there] = np.arange(len(there))
-        owner = np.where(self._listed >= 0, rank[self._listed], -1)
+        listed = self._measurements.listed
+        owner = np.where(listed >= 0, rank[listed], -1)
         served = np.flatnonzero(owner >= 0)
         # NumPy sorts numbers of 16 bits by counting them, and there are few brokers.
         narrow = owner[served].astype(np.min_scalar_type(len(there)))
@@ -266,10 +267,10 @@ class _Simulation:
         np.cumsum(counts, out=offsets[1:])
         broker = self._broker_columns(owner, served, there, counts)
         bundle = BundleColumns(
-            _rates(self._averages[0]),
-            _rates(self._averages[1]),
+            self._measurements.short_average,
+            self._measurements.long_average,
             self._trace.topics,
-            self._samples(),
+            self._measurements.samples,
             self._unmarked,
             self._movable,
         )
@@ -288,15 +289,6 @@ class _Simulation:
         self._view = replace(seen, now_ms=now_ms, broker=broker, bundle=bundle)
         return self._view
 
-    def _samples(self) -> Any:
-        count = len(self._bundles)
-        columns = [
-            column
-            for limit, counts in zip(_TERMS, self._counts, strict=True)
-            for column in (np.full(count, limit, np.int64), counts)
-        ]
-        return np.stack(columns, axis=1)
-
     def _broker_columns(
         self, owner: Indices, served: Indices, there: Indices, counts: Indices
     ) -> BrokerColumns:
@@ -307,10 +299,10 @@ class _Simulation:
             return np.bincount(owners, column[mine], minlength=size).astype(np.float64)
 
         def summed(columns: Rates) -> Rates:
-            return Rates(*(added(getattr(columns, name)) for name in _RATES))
+            return Rates(*(added(getattr(columns, name)) for name in RATE_NAMES))
 
-        carried, traffic = Rates.zeros(len(self._brokers)), summed(_rates(self._reported))
-        for name in _RATES:
+        carried, traffic = Rates.zeros(len(self._brokers)), summed(self._measurements.reported)
+        for name in RATE_NAMES:
             getattr(carried, name)[there] = getattr(traffic, name)
         topics = np.bincount(owners, self._trace.topics[served], minlength=len(there))
         known = {}
@@ -318,12 +310,12 @@ class _Simulation:
             known = {"load_average": self._published.averages[there],
                      "measured_ms": self._published.at_ms[there]}  # fmt: skip
         return BrokerColumns.of(
-            self._trace.hosts.usage(carried, self._step or 0)[there].astype(np.float32),
+            self._trace.hosts.usage(carried, self._step)[there].astype(np.float32),
             traffic,
             counts,
             topics=topics.astype(np.int64),
-            short_average=summed(_rates(self._averages[0])),
-            long_average=summed(_rates(self._averages[1])),
+            short_average=summed(self._measurements.short_average),
+            long_average=summed(self._measurements.long_average),
             **known,
         )
 
@@ -334,6 +326,7 @@ class _Simulation:
             return
         view = self._seen(now_ms, up)
         extra = np.zeros(len(view.brokers))
+        rate = self._measurements.long_average.rate()
         self._given: dict[str, Counter[str]] = {}
         usage = view.broker.usage.copy()
         known = self._placed_in_recording()
@@ -344,7 +337,7 @@ class _Simulation:
             else:
                 chosen = self._placed(self._bundles[row], view, usage, extra)
             self._bring(row, self._rank[view.brokers[chosen]])
-            extra[chosen] += self._averages[1][row, :2].sum()
+            extra[chosen] += rate[row]
             # What the bundle will cost there, so that the next one sees it.
             usage[chosen] += self._trace.hosts.more(int(self._owners[row]), loads, row)
             self.measure.orphan()
@@ -355,9 +348,9 @@ class _Simulation:
         The cluster places them itself, whichever balancer moves bundles otherwise. Where a strategy
         plays Pulsar's own leader, this is not used.
         """
-        if self._strategy is not None and self._strategy.as_leader is not None:
+        if self._leads:
             return {}
-        step = self._step or 0
+        step = self._step
         near = range(max(0, step - _PLACED_STEPS), min(self._trace.steps, step + _PLACED_STEPS))
         return {
             (bundle, source): destination
@@ -394,7 +387,3 @@ def _traffic(view: ClusterView) -> dict[str, float]:
     """As `due.traffic`: messages/s and bytes/s by broker."""
     figures = view.broker.traffic.rate() + view.broker.traffic.throughput()
     return dict(zip(view.brokers, figures.tolist(), strict=True))
-
-
-def _rates(columns: Floats) -> Rates:
-    return Rates(*(np.ascontiguousarray(columns[:, i]) for i in range(4)))

@@ -1,0 +1,109 @@
+"""What brokers measure of their bundles' loads, and the averages that are made of it."""
+
+from typing import Any
+
+import numpy as np
+
+from counterpoise.load.average import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, fold_samples
+from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.view import Masks
+
+RATE_NAMES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
+_TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
+
+
+class Measurements:
+    """The last report of each bundle, by which broker, and the averages of the reports."""
+
+    def __init__(self, owners: Indices, *, sampled_together: bool) -> None:
+        """``owners`` is the broker of each bundle; the caller changes it as bundles move.
+
+        ``sampled_together``: all reports are averaged again whenever there is a new one.
+        """
+        self._owners = owners
+        self._sampled_together = sampled_together
+        self.listed = owners
+        """By bundle: the broker whose last report has it; -1 for none."""
+        shape = len(owners), 4  # each of four figures lies in one piece
+        self._reported = np.zeros(shape, order="F")
+        self._flow = np.zeros(shape, order="F")
+        """What flowed since the last measurement, or since the bundle came; a sum of steps."""
+        self._flowed = np.zeros(len(owners), np.int64)
+        """For how many steps."""
+        self._arrived = np.zeros(len(owners), np.bool_)
+        self._has_begun = False
+        self._counts = [np.zeros(len(owners), np.int64) for _ in _TERMS]
+        self._averages = [np.zeros(shape, order="F") for _ in _TERMS]
+
+    @property
+    def reported(self) -> Rates:
+        """The last report of each bundle."""
+        return _rates(self._reported)
+
+    @property
+    def short_average(self) -> Rates:
+        """The average over few reports."""
+        return _rates(self._averages[0])
+
+    @property
+    def long_average(self) -> Rates:
+        """The average over many reports."""
+        return _rates(self._averages[1])
+
+    @property
+    def samples(self) -> Any:
+        """By bundle: the most samples and the samples of the short average, and of the long one."""
+        count = len(self._owners)
+        columns = [
+            column
+            for limit, counts in zip(_TERMS, self._counts, strict=True)
+            for column in (np.full(count, limit, np.int64), counts)
+        ]
+        return np.stack(columns, axis=1)
+
+    def measure(self, measured: Masks | None, loads: Rates, held_back: float) -> None:
+        """Let these brokers measure the load of their bundles since their last measurement.
+
+        None: all measure, at each step. ``held_back``: for how many steps the clients of a bundle
+        that came had waited.
+        """
+        sample = np.stack([getattr(loads, name) for name in RATE_NAMES]).T
+        if measured is None:
+            self._reported = sample
+            self._sample(slice(None))
+            return
+        if not self._has_begun:  # the first reports
+            self._has_begun = True
+            self.listed = self._owners.copy()
+            measured = np.ones_like(measured)
+        self._flow += sample
+        self._flowed += 1
+        self.listed[(self.listed != self._owners) & measured[self.listed]] = -1
+        mine = np.flatnonzero(measured[self._owners])
+        steps = self._flowed[mine, np.newaxis]
+        waited = held_back * self._arrived[mine]
+        self._reported[mine] = self._flow[mine] / steps * (1 + waited[:, np.newaxis] / steps)
+        self.listed[mine] = self._owners[mine]
+        self._forget_flow(mine)
+        if len(mine):
+            self._sample(np.flatnonzero(self.listed >= 0) if self._sampled_together else mine)
+
+    def brought(self, row: int) -> None:
+        """A bundle came to a broker: its next report is about the time since."""
+        self._forget_flow(row, arrived=True)
+
+    def _sample(self, rows: Any) -> None:
+        """Fold the latest reports of these bundles into their averages."""
+        for term, limit in enumerate(_TERMS):
+            counts, averages = self._counts[term], self._averages[term]
+            folded = fold_samples(counts[rows], averages[rows], self._reported[rows], limit)
+            counts[rows], averages[rows] = folded
+
+    def _forget_flow(self, rows: Any, *, arrived: bool = False) -> None:
+        self._flow[rows] = 0.0
+        self._flowed[rows] = 0
+        self._arrived[rows] = arrived
+
+
+def _rates(columns: Floats) -> Rates:
+    return Rates(*(np.ascontiguousarray(columns[:, i]) for i in range(4)))

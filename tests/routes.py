@@ -20,6 +20,10 @@ NAMES = {
     "expireTimeInSeconds": "1",
     "count": "1",
     "version": "1",
+    "coordinatorId": "0",
+    "mostSigBits": "0",
+    "leastSigBits": "0",
+    "timeout": "1",
 }
 """What most holes are filled with, tenant and namespace apart; any other word is of its kind."""
 _HOLE = re.compile(r"\{(\w+)\}")

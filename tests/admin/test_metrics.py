@@ -16,6 +16,7 @@ from counterpoise import Cluster
 from counterpoise.admin.metrics.reference import GROUPS
 from counterpoise.names.load_managers import EXTENSIBLE
 from tests.admin.conftest import SILENT, Api
+from tests.broker.connection.transactor import ASSIGNMENT, commit_one
 from tests.waiting import found_soon
 
 #: Every selector of the load balancing dashboard that StreamNative publishes for Apache Pulsar.
@@ -32,6 +33,7 @@ OURS = sorted(
     }
 )
 NAMESPACES = "/admin/v2/namespaces"
+IN_TRANSACTIONS = "persistent://public/default/in-transactions"
 PAYLOAD = b"x" * 100
 BURST = 4
 """More messages than a limited topic lets pass in a second."""
@@ -143,10 +145,17 @@ def positive(samples: list[Sample], selector: str) -> bool:
 
 @pytest.fixture(scope="module")
 def extensible() -> Iterator[list[Sample]]:
-    settings = {"exposeConsumerLevelMetricsInPrometheus": True}
+    settings = {
+        "exposeConsumerLevelMetricsInPrometheus": True,
+        "transactionCoordinatorEnabled": True,
+    }
     both = frozenset(f"counterpoise_{kind}_limit_waits_total" for kind in ("publish", "dispatch"))
     with loaded(2, limited, both, loadManagerClassName=EXTENSIBLE, **settings) as (cluster, _):
         cluster.brokers[0].running.background.failures["a task"] += 1
+        for topic in (ASSIGNMENT, IN_TRANSACTIONS):
+            cluster.place(topic, cluster.brokers[0])
+        owner = cluster.brokers[0].service_url
+        commit_one(owner, owner, IN_TRANSACTIONS)
         yield served(cluster)
 
 

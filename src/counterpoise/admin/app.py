@@ -41,6 +41,7 @@ from counterpoise.admin.rest import (
     topic_properties,
     topic_storage,
     topics,
+    transactions,
 )
 from counterpoise.admin.rest.faults import CONTROL, FaultControl
 from counterpoise.admin.rest.faults import routes as fault_routes
@@ -72,6 +73,7 @@ RESOURCES = (
     topic_properties,
     topic_storage,
     topics,
+    transactions,
     lookup,
     broker_stats,
     metrics,

@@ -39,6 +39,9 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
     "TopicTerminatedError": HTTPStatus.PRECONDITION_FAILED,
     "NotAllowedError": HTTPStatus.METHOD_NOT_ALLOWED,
     "IncompatibleSchema": HTTPStatus.CONFLICT,
+    "TransactionCoordinatorNotFound": HTTPStatus.NOT_FOUND,
+    "TransactionNotFound": HTTPStatus.NOT_FOUND,
+    "InvalidTxnStatus": HTTPStatus.CONFLICT,
     "TooManyRequests": HTTPStatus.TOO_MANY_REQUESTS,
 }
 """HTTP status for what the binary protocol calls a ``ServerError``."""

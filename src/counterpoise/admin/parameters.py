@@ -89,6 +89,10 @@ PARAMETERS: Mapping[str, Parameter] = {
     "ledgerId": Parameter("a ledger's number", _number, _INT64),
     "entryId": Parameter("an entry's number within its ledger", _number, _INT64),
     "timestamp": Parameter("milliseconds since 1970", _number, _INT64),
+    "coordinatorId": Parameter("a transaction coordinator's number", _number, _INT64),
+    "mostSigBits": Parameter("the coordinator of a transaction", _number, _INT64),
+    "leastSigBits": Parameter("a transaction's number at its coordinator", _number, _INT64),
+    "timeout": Parameter("for how long a transaction may be open, in ms", _number, _INT64),
     "expireTimeInSeconds": Parameter("an age in seconds", _number, _INT64),
 }
 """Path parameters by name; a route with any other name does not start."""

@@ -10,7 +10,15 @@ from typing import Any, Final
 
 from counterpoise.admin.large_json import IN_A_TURN, each_in_turns, in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
-from counterpoise.broker.face import PersistentTopic, Producer, Subscription, Topic, WorkBudget
+from counterpoise.broker.face import (
+    Log,
+    Marker,
+    PersistentTopic,
+    Producer,
+    Subscription,
+    Topic,
+    WorkBudget,
+)
 
 RANGES_IN_A_TURN: Final = 500
 """How many acknowledged ranges are written before others have their turn."""
@@ -21,6 +29,7 @@ _COMPACTION_FIGURES = (
     "lastCompactionFailedTimestamp",
     "lastCompactionDurationTimeInMills",
 )
+_TRANSACTION_FIGURES = ("ongoingTxnCount", "abortedTxnCount", "committedTxnCount")
 
 NOT_MEASURED: Mapping[str, Any] = {
     "systemTopicBytesInCounter": 0,
@@ -34,9 +43,7 @@ NOT_MEASURED: Mapping[str, Any] = {
     "lastOffloadLedgerId": 0,
     "lastOffloadSuccessTimeStamp": 0,
     "lastOffloadFailureTimeStamp": 0,
-    "ongoingTxnCount": 0,
-    "abortedTxnCount": 0,
-    "committedTxnCount": 0,
+    **dict.fromkeys(_TRANSACTION_FIGURES, 0),
     "replication": {},
     "nonContiguousDeletedMessagesRanges": 0,
     "nonContiguousDeletedMessagesRangesSerializedSize": 0,
@@ -58,6 +65,7 @@ SUMMED_TOPIC_FIGURES = (
     "backlogSize",
     "waitingPublishers",
     "publishRateLimitedTimes",
+    *_TRANSACTION_FIGURES,
 )
 SUMMED_SUBSCRIPTION_FIGURES = (
     "msgRateOut",
@@ -117,8 +125,18 @@ def _stored_json(topic: PersistentTopic) -> JsonObject:
     return {
         "deduplicationStatus": status,
         "compaction": dict(zip(_COMPACTION_FIGURES, figures, strict=True)),
+        **_transactions_json(topic),
         **_lost_json(topic),
     }
+
+
+def _transactions_json(topic: PersistentTopic) -> JsonObject:
+    """How many transactions had messages here; without any, the zeros of `NOT_MEASURED` stand."""
+    if topic.transactions is None:
+        return {}
+    buffer = topic.transactions.buffer
+    ended = buffer.ended_by[Marker.ABORT], buffer.ended_by[Marker.COMMIT]
+    return dict(zip(_TRANSACTION_FIGURES, (len(buffer.open), *ended), strict=True))
 
 
 def _lost_json(topic: PersistentTopic) -> JsonObject:
@@ -171,18 +189,37 @@ async def internal_stats_json(topic: Topic) -> JsonObject:
     """``PersistentTopicInternalStats``: the ledgers and cursors of a topic."""
     if not isinstance(topic, PersistentTopic):
         return {"ledgers": [], "cursors": {}, "entriesAddedCounter": topic.meter_in.messages}
-    log = topic.log
+    log, state = topic.log, _state(topic)
     return {
-        "entriesAddedCounter": topic.meter_in.messages,
+        **log_stats_json(log, topic.meter_in.messages, topic.created, state),
+        "cursors": await in_turns(sorted(topic.subscriptions.items()), _cursor_json),
+        "schemaLedgers": [],
+        "compactedLedger": {
+            "ledgerId": -1,
+            "entries": -1,
+            "size": -1,
+            "offloaded": False,
+            "underReplicated": False,
+        },
+    }
+
+
+def log_stats_json(log: Log[Any], added: int, created: float, state: str) -> JsonObject:
+    """``ManagedLedgerInternalStats`` without the cursors.
+
+    ``added``: entries since the log was opened; ``created``: seconds since 1970.
+    """
+    return {
+        "entriesAddedCounter": added,
         "numberOfEntries": log.end - log.begin,
         "totalSize": log.size,
         "currentLedgerEntries": log.ledgers[-1].entries if log.ledgers else 0,
         "currentLedgerSize": log.ledgers[-1].size if log.ledgers else 0,
-        "lastLedgerCreatedTimestamp": timestamp(topic.created),
+        "lastLedgerCreatedTimestamp": timestamp(created),
         "waitingCursorsCount": 0,
         "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": _position(log.position(log.end - 1)),
-        "state": _state(topic),
+        "state": state,
         "ledgers": [
             {
                 "ledgerId": each.ledger_id,
@@ -194,15 +231,6 @@ async def internal_stats_json(topic: Topic) -> JsonObject:
             }
             for each in log.ledgers
         ],
-        "cursors": await in_turns(sorted(topic.subscriptions.items()), _cursor_json),
-        "schemaLedgers": [],
-        "compactedLedger": {
-            "ledgerId": -1,
-            "entries": -1,
-            "size": -1,
-            "offloaded": False,
-            "underReplicated": False,
-        },
     }
 
 

@@ -28,7 +28,7 @@ from counterpoise.broker.parts import BrokerParts
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open_server_sockets
 from counterpoise.broker.topic.topics import TopicRegistry
-from counterpoise.broker.transactions.coordinators import COORDINATORS
+from counterpoise.broker.transactions.coordinators import COORDINATORS, Coordinators
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.callbacks import StopListening
@@ -77,6 +77,7 @@ class Broker:
     catalog: TopicCatalog
     topics: TopicRegistry
     schemas: SchemaRegistry
+    transactions: Coordinators
     listener: ClientListener
     shedding: LeaderShedding
     load_data: LoadDataExchange | None = None
@@ -120,6 +121,7 @@ class Broker:
         self.catalog, self.schemas = parts.topics.catalog, parts.topics.schemas
         self.topics, self.shedding = parts.topics.loaded, parts.balancing.shedding
         self.load_data, self.upkeep = parts.load.exchange, parts.topics.upkeep
+        self.transactions = parts.topics.coordinators
 
     @property
     def config(self) -> BrokerConfig:
@@ -280,7 +282,7 @@ class Broker:
         try:
             await self._hand_over()
             await self.parts.ownership.election.stop()
-            await self.parts.topics.coordinators.close()
+            await self.transactions.close()
             await self.topics.close()
         except asyncio.CancelledError:
             await self.kill()

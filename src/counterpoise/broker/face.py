@@ -44,33 +44,46 @@ from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.broker.transactions.buffer import Marker
+from counterpoise.broker.transactions.coordinator import Coordinator
+from counterpoise.broker.transactions.coordinator_figures import LATENCIES_MS
+from counterpoise.broker.transactions.coordinators import Coordinators
+from counterpoise.broker.transactions.pending_acks import WHOLE as WHOLE_ENTRY
+from counterpoise.broker.transactions.table import CoordinatedTransaction
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.metadata import BadVersion, MetadataError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.ownership.records import LeaderBroker
 from counterpoise.quota import LimitLevel, RateLimiter
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.gate import Security
-from counterpoise.wire.values import Schema
+from counterpoise.storage.port import Log
+from counterpoise.wire.values import Schema, TransactionId
 
 __all__ = [
     "DOMAINS_OF_MODE",
     "EARLIEST",
+    "LATENCIES_MS",
     "OF_NAMESPACE",
     "ORDERED_BY_LEADER",
     "PARTITIONS_MAX",
     "PER_CLUSTER",
     "STRATEGIES",
+    "WHOLE_ENTRY",
     "BackgroundTasks",
     "BadVersion",
     "BrokerConfig",
     "BrokerError",
     "BrokerFace",
+    "CoordinatedTransaction",
+    "Coordinator",
     "InitialPosition",
     "JsonObject",
     "LimitLevel",
     "LimitSnapshot",
     "LocalBrokerData",
+    "Log",
     "LookupRedirect",
+    "Marker",
     "MetadataError",
     "NotEmpty",
     "NotFound",
@@ -88,6 +101,7 @@ __all__ = [
     "SubscriptionType",
     "TooLarge",
     "Topic",
+    "TransactionId",
     "WorkBudget",
     "bundles_json",
     "earliest_in_backlog",
@@ -125,6 +139,8 @@ class BrokerFace(Protocol):
     """What is done to topics from time to time."""
     schemas: SchemaRegistry
     """The schemas of topics."""
+    transactions: Coordinators
+    """The transaction coordinators that it has."""
     listener: ClientListener
     """Its clients' connections."""
     shedding: LeaderShedding

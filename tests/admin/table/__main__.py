@@ -10,12 +10,11 @@ from pathlib import Path
 
 from bench._real_pulsar import standalone
 
-from counterpoise import Cluster
-from tests.admin.table.compare import keyed, unexplained
+from tests.admin.table.compare import Answer, keyed, unexplained
 from tests.admin.table.known import DIFFERS
 from tests.admin.table.page import PAGE, page
-from tests.admin.table.record import SETTLE_S, VECTORS, play, recorded, session
-from tests.admin.table.session import SESSION
+from tests.admin.table.record import SETTLE_S, VECTORS, play_on_ours, recorded, session
+from tests.admin.table.session import SESSIONS
 from tests.conformance.jars import pulsar_lib
 
 
@@ -35,17 +34,20 @@ def main(words: list[str]) -> int:
 
 
 def _record(lib: Path, folder: Path) -> None:
-    with standalone(lib, folder / "pulsar") as real:
-        urls = real.service_url, real.admin_url
-        with session(*urls, folder, settle_s=SETTLE_S) as made:
-            recorded = {"commands": made.tool.commands(), "answers": made.play(SESSION)}
-    VECTORS.write_text(json.dumps(recorded, indent=1) + "\n")
+    answers: list[Answer] = []
+    for number, (rows, settings) in enumerate(SESSIONS):
+        with standalone(lib, folder / f"pulsar-{number}", settings=settings) as real:
+            urls = real.service_url, real.admin_url
+            with session(*urls, folder, settle_s=SETTLE_S) as made:
+                commands = made.tool.commands()
+                answers += made.play(rows)
+    found = {"commands": commands, "answers": answers}
+    VECTORS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def _compare(folder: Path) -> list[str]:
-    with Cluster(brokers=1) as cluster:
-        ours = keyed(play(cluster.service_url, cluster.admin_url, folder))
-    different, alike = unexplained(keyed(recorded()["answers"]), ours, DIFFERS)
+    theirs, ours = keyed(recorded()["answers"]), play_on_ours(folder)
+    different, alike = unexplained(theirs, ours, DIFFERS)
     return different + alike
 
 

@@ -14,6 +14,8 @@ SCRUBBED = (
     (re.compile(r"(Publish time: )\d+"), r"\1TIME"),
     (re.compile(r"(Message ID: )\d+:"), r"\1LEDGER:"),
     (re.compile(r"\b\d+:(-?\d+):-1\b"), r"LEDGER:\1:-1"),
+    (re.compile(r"\b(openTimestamp|recover\w+Time)=\d+"), r"\1=TIME"),
+    (re.compile(r"Position=\d+:"), "Position=LEDGER:"),
     (re.compile(r"^counterpoise[A-Z]\w*\n", re.MULTILINE), ""),
 )
 """What differs from one cluster to the next within a text, and what stands for it.
@@ -29,7 +31,8 @@ FREE = {
         "publish-time topicCreationTimeStamp lastLedgerCreatedTimestamp createTime "
         "creationDate modificationDate earliestMsgPublishTimeInBacklog "
         "earliestMsgPublishTimeInBacklogs ownerChangeTimestamp lastLedgerSwitchTimestamp "
-        "lastUpdated startTimestamp "
+        "lastUpdated startTimestamp openTimestamp recoverStartTime recoverEndTime "
+        "lastSnapshotTimestamps "
         "lastPublishTimeStamp ledgerCreatedTimestamp lastStatsTimestamp"
     ),
     "how fast": (
@@ -56,6 +59,8 @@ FREE = {
     ),
 }
 """Members whose value no two clusters have in common: only their kind counts."""
+IN_A_LEDGER = ("maxReadPosition", "startPosition", "cumulativeAckPosition")
+"""Positions that are alike up to the number of the ledger."""
 _FREE = {name for names in FREE.values() for name in names.split()}
 
 
@@ -89,6 +94,9 @@ def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[tuple[str, s
             elif name in _FREE:
                 if _kind(theirs[name]) != _kind(ours[name]):
                     yield below, f"{_short(theirs[name])} there, {_short(ours[name])} here"
+            elif name in IN_A_LEDGER:
+                entries = (str(each[name]).partition(":")[2] for each in (theirs, ours))
+                yield from differences(*entries, below)
             else:
                 yield from differences(theirs[name], ours[name], below)
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tests.admin.table.row import NAMESPACE, PARTED, TOPIC
+from tests.admin.table.rows_of_transactions import ON_SOURCE, SOURCE, TARGET
 
 _TIERED = "there is no tiered storage"
 _BOOKIES = "there are no bookies"
@@ -61,6 +62,9 @@ _STATS = {
     f"{_OF_TOPICS}.non-persistent://acme/app/passing": _MORE,
 }
 _CUT = "Pulsar begins a new ledger to truncate the one that is being written"
+_NO_SNAPSHOT = "there are no snapshots: a topic's log says which of its transactions are open"
+_NO_PENDING_LOG = "what is pending is kept with the cursor of the subscription"
+_TRACE = "Pulsar fails with a 500 where there is nothing"
 _SCHEMA_LEDGERS = "schemas are in no ledgers"
 
 DIFFERS: Mapping[str, Mapping[str, str]] = {
@@ -115,6 +119,28 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
     f"namespaces unload -b 0x12345678_0xc0000000 {NAMESPACE}": {"text": _WORDS},
     f"namespaces unload -b 0x80000000_0xc0000000 -d absent:8080 {NAMESPACE}": {"text": _WORDS},
     f"topics stats-internal -m {TOPIC}": {"ledgers.*.metadata": _BOOKIES},
+    **{
+        f"transactions transaction-buffer-stats -t {each}": {"snapshotType": _NO_SNAPSHOT}
+        for each in (SOURCE, f"{SOURCE} -l -s", f"{TARGET} -l", f"{TARGET} -l -s")
+    },
+    f"transactions buffer-snapshot-internal-stats -t {TARGET}": {
+        "worked": _NO_SNAPSHOT,
+        "text": _NO_SNAPSHOT,
+    },
+    **{
+        f"transactions coordinator-internal-stats -c {number}": {
+            "transactionLogStats.managedLedgerInternalStats.cursors": "a coordinator reads its "
+            "log without a cursor"
+        }
+        for number in (0, 1)
+    },
+    f"transactions pending-ack-internal-stats {ON_SOURCE}": {
+        "worked": _NO_PENDING_LOG,
+        "text": _NO_PENDING_LOG,
+    },
+    f"transactions pending-ack-stats {ON_SOURCE}": {"text": _TRACE},
+    "transactions abort-transaction -m 2 -l 0": {"text": _TRACE},
+    "transactions abort-transaction -m 99 -l 0": {"text": _TRACE},
     f"topics unsubscribe -s ghost {TOPIC}": {"worked": _CREATES, "text": _CREATES},
 }
 """Lines of the session whose answer is another one: where (``text`` of what is no JSON, ``worked``

@@ -5,6 +5,8 @@ import re
 import shlex
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +16,7 @@ from tests.admin.conftest import SILENT
 from tests.admin.table.compare import Answer, read
 from tests.admin.table.row import Row
 from tests.apache_tools import AdminTool
+from tests.client.official.driver import Driver, started
 from tests.waiting import answer_within
 
 WRITES = ("set", "rem", "ena", "dis", "del")
@@ -36,6 +39,7 @@ class Session:
         self._settle_s = settle_s
         self._client = pulsar.Client(service_url, logger=SILENT)
         self._open: list[pulsar.Producer | pulsar.Consumer] = []
+        self._clients = ExitStack()
         broker = urlsplit(admin_url).netloc
         self._own = {"SERVICE": service_url, "ADMIN": admin_url, "BROKER": broker, **files}
         self._names = dict(self._own)
@@ -46,6 +50,7 @@ class Session:
 
     def close(self) -> None:
         self._client.close()
+        self._clients.close()
 
     def _one(self, row: Row) -> Answer | None:
         line = row.line
@@ -63,6 +68,28 @@ class Session:
         answer = read(text)
         self._names.update(_kept(answer, row.keep))
         return {"row": row.line, "worked": worked, "answer": answer}
+
+    @cached_property
+    def _java_client(self) -> Driver:
+        """The Java client, which has transactions."""
+        driver = self._clients.enter_context(started("java"))
+        driver("connect", url=self._own["SERVICE"], within_s=20, transactions=True)
+        return driver
+
+    def _java(self, verb: str, *how: str) -> None:
+        """Have the Java client do something; ``name=value`` each, the value as JSON or as it is."""
+        pairs = (each.partition("=") for each in how)
+        self._java_client(verb, **{name: _value(text) for name, _, text in pairs})
+
+    def _have_coordinators(self, count: str) -> None:
+        """At least so many, each used by a client once, without which Pulsar has it not."""
+        self.tool.run("transactions", "scale-transactionCoordinators", "-r", count)
+        assert self._java_client
+
+    def _wait_for(self, wanted: str, *words: str) -> None:
+        """Until what a command prints has this in it."""
+        done = answer_within(lambda: wanted in self.tool.run(*words)[1], 60, 0.1)
+        assert done, f"never {wanted}: {' '.join(words)}"
 
     def _publish(self, topic: str, count: str) -> None:
         producer = self._client.create_producer(topic, "publishes", batching_enabled=False)
@@ -93,6 +120,13 @@ class Session:
     def _disconnect(self) -> None:
         while self._open:
             self._open.pop().close()
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _kept(answer: Any, keep: Mapping[str, str]) -> dict[str, str]:

@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.admin.table.compare import Answer
+from counterpoise import Cluster
+from tests.admin.table.compare import Answer, Keyed, keyed
 from tests.admin.table.play import Session
-from tests.admin.table.session import SESSION
+from tests.admin.table.session import SESSIONS
 from tests.apache_tools import LIB, admin_tool
 
 VECTORS = Path(__file__).with_name("pulsar-4.0.7.json")
 GROUPS = (
     *("brokers", "broker-stats", "namespaces", "topics", "topicPolicies", "resourcegroups"),
-    *("ns-isolation-policy", "clusters", "tenants", "schemas"),
+    *("ns-isolation-policy", "clusters", "tenants", "schemas", "transactions"),
 )
 """The groups of commands that the table is about."""
 SETTLE_S = 0.4
@@ -38,10 +39,16 @@ def session(service_url: str, admin_url: str, folder: Path, **more: float) -> It
             made.close()
 
 
-def play(service_url: str, admin_url: str, folder: Path, **more: float) -> list[Answer]:
-    """Play the whole session on a cluster."""
-    with session(service_url, admin_url, folder, **more) as made:
-        return made.play(SESSION)
+def play_on_ours(folder: Path) -> Keyed:
+    """Play all sessions, each on a cluster of ours."""
+    answers: list[Answer] = []
+    for rows, settings in SESSIONS:
+        with (
+            Cluster(brokers=1, config=settings) as cluster,
+            session(cluster.service_url, cluster.admin_url, folder) as made,
+        ):
+            answers += made.play(rows)
+    return keyed(answers)
 
 
 def _files(folder: Path) -> dict[str, str]:

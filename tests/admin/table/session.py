@@ -1,11 +1,15 @@
-"""The whole session, in the order in which it is played."""
+"""The sessions, each on a cluster of its own, in the order in which they are played."""
+
+from collections.abc import Mapping
 
 from tests.admin.table import rows_of_cluster as cluster
 from tests.admin.table import rows_of_namespaces as namespaces
 from tests.admin.table import rows_of_topic_policies as topic_policies
 from tests.admin.table import rows_of_topics as topics
+from tests.admin.table import rows_of_transactions as transactions
+from tests.admin.table.row import Row
 
-SESSION = [
+EVERYDAY = [
     *cluster.BROKERS,
     *cluster.TENANTS,
     *cluster.CLUSTERS,
@@ -26,3 +30,10 @@ SESSION = [
     *namespaces.DELETED,
     *cluster.SHUTDOWN,
 ]
+
+SESSIONS: tuple[tuple[list[Row], Mapping[str, str]], ...] = (
+    (EVERYDAY, {}),
+    (transactions.TRANSACTIONS, transactions.SETTINGS),
+)
+"""Each with the settings that its cluster has."""
+SESSION = [row for each, _ in SESSIONS for row in each]

@@ -4,11 +4,10 @@ import logging
 
 import pytest
 
-from counterpoise import Cluster
 from tests.admin.table.compare import Keyed, differences, keyed, unexplained
 from tests.admin.table.known import DIFFERS, NOT_HERE
 from tests.admin.table.page import PAGE, page, rows_of
-from tests.admin.table.record import GROUPS, play, recorded
+from tests.admin.table.record import GROUPS, play_on_ours, recorded
 from tests.admin.table.session import SESSION
 from tests.apache_tools import needs_tools
 
@@ -19,9 +18,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Keyed:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with Cluster(brokers=1) as cluster:
-            folder = tmp_path_factory.mktemp("table")
-            return keyed(play(cluster.service_url, cluster.admin_url, folder))
+        return play_on_ours(tmp_path_factory.mktemp("table"))
     finally:
         logging.disable(before)
 

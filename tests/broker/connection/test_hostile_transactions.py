@@ -7,14 +7,13 @@ import pytest
 
 from counterpoise.broker.transactions.table import PARTICIPANTS_MAX
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_extremes import extremes, works
+from tests.broker.connection.transactor import ABORT, COMMIT, Transactor
 from tests.wire import frames
 from tests.wire.frames import Type
 
-COMMIT, ABORT = 0, 1
 HUGE = (1 << 64) - 1
 TRANSACTION_COMMANDS = (
     Type.NEW_TXN,
@@ -41,36 +40,6 @@ def _serves_on(broker: OneBroker, caplog: pytest.LogCaptureFixture, topic: str) 
     assert works(broker.service_url, topic, 0)
     failed = [record.getMessage() for record in caplog.records if record.exc_info]
     assert not failed
-
-
-class Transactor:
-    """One client of a coordinator."""
-
-    def __init__(self, client: RawClient) -> None:
-        self.client = client
-        self._ids = 0
-
-    def ask(self, kind: int, **values: object) -> int | None:
-        """A request; the code of its error, None: it is done."""
-        self._ids += 1
-        self.client.command(Type.Name(kind).lower(), request_id=self._ids, **values)
-        command = self.client.receive()
-        answer = getattr(command, BaseCommand.Type.Name(command.type).lower())
-        assert answer.request_id == self._ids
-        self.answer = answer
-        if command.type == Type.ERROR:
-            return int(answer.error)
-        return int(answer.error) if answer.HasField("error") else None
-
-    def open(self) -> dict[str, int]:
-        """A new transaction of coordinator 0."""
-        assert self.ask(Type.TC_CLIENT_CONNECT_REQUEST, tc_id=0) is None
-        assert self.ask(Type.NEW_TXN, tc_id=0, txn_ttl_seconds=60_000) is None
-        return self.id_of(self.answer.txnid_most_bits, self.answer.txnid_least_bits)
-
-    @staticmethod
-    def id_of(most: int, least: int) -> dict[str, int]:
-        return {"txnid_most_bits": most, "txnid_least_bits": least}
 
 
 @pytest.fixture

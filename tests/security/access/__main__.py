@@ -30,6 +30,7 @@ def main() -> int:
         return 3
     settings = {
         **SETTINGS,
+        "transactionCoordinatorEnabled": True,
         "brokerClientAuthenticationPlugin": PLUGIN,
         "brokerClientAuthenticationParameters": f"token:{token('admin')}",
     }

@@ -61,6 +61,7 @@ BODIES: dict[str, object] = {
     **dict.fromkeys(("deduplication", "encryptionRequired", "schemaValidationEnforced"), False),
     "isAllowAutoUpdateSchema": True,
     "partitions": 3,
+    "replicas": 20,
 }
 """By a path's last word, what Pulsar reads before it looks at who asks."""
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

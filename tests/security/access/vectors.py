@@ -30,6 +30,11 @@ EXPLAINED: dict[str, str] = {
         for word in ("destinations", "throttling", "shedding")
     },
     **{
+        f"GET /admin/v3/transactions/{what}": "as strict, in the words for super users; Pulsar "
+        "asks nothing of those who name a coordinator"
+        for what in ("coordinatorStats", "slowTransactions/{timeout}")
+    },
+    **{
         f"GET {base}/{_ANTI_AFFINITY}": (
             "with authorization Pulsar answers 500 to everybody, super users too: it looks for the "
             "policies of a namespace that the request does not name"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from counterpoise.admin.metrics import balancing, broker, limits, topics
+from counterpoise.admin.metrics import balancing, broker, limits, topics, transactions
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
 from counterpoise.admin.metrics.sample import Labels, MetricSample
 from counterpoise.admin.packed import Packed
@@ -29,7 +29,7 @@ async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
 
 
 def _pieces(of: BrokerFace) -> Iterator[Iterator[MetricSample]]:
-    for part in (broker, balancing, limits):
+    for part in (broker, balancing, transactions, limits):
         yield part.figures(of)
     yield from topics.pieces(of)
 

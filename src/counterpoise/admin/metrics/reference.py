@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from counterpoise.broker.face import LATENCIES_MS
+
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
@@ -188,6 +190,49 @@ GROUPS: Final = (
             "pulsar_sunit_state_chn_owned_su_total": "Bundles that the broker serves",
         },
         _EXTENSIBLE,
+    ),
+    MetricGroup(
+        "Transaction coordinators",
+        ("cluster", "coordinator_id"),
+        {
+            "pulsar_txn_active_count": "Transactions that have not ended",
+            "pulsar_txn_created_total": "Transactions that were opened",
+            "pulsar_txn_committed_total": "Transactions that were committed",
+            "pulsar_txn_aborted_total": "Transactions that were aborted",
+            "pulsar_txn_timeout_total": "Transactions that were aborted because their time was "
+            "over",
+            "pulsar_txn_append_log_total": "Records that the coordinator wrote to its log",
+            **{
+                f"pulsar_txn_execution_latency_le_{most}": "Committed transactions that were open "
+                f"for at most {most} ms, and longer than the bound before"
+                for most in LATENCIES_MS
+            },
+            "pulsar_txn_execution_latency_le_overflow": "Committed transactions that were open "
+            "for longer",
+        },
+        "of each coordinator that a client has used on this broker",
+    ),
+    MetricGroup(
+        "Transactions in topics",
+        _OF_TOPIC,
+        {
+            "pulsar_txn_tb_active_total": "Transactions with messages in the topic that have not "
+            "ended",
+            "pulsar_txn_tb_committed_total": "Transactions that were committed in the topic",
+            "pulsar_txn_tb_aborted_total": "Transactions that were aborted in the topic",
+        },
+        "of topics to which a transaction has published",
+    ),
+    MetricGroup(
+        "Transactions on subscriptions",
+        (*_OF_TOPIC, "subscription", "status"),
+        {
+            "pulsar_txn_tp_committed_count_total": "Transactions that were committed on the "
+            "subscription",
+            "pulsar_txn_tp_aborted_count_total": "Transactions that were aborted on the "
+            "subscription",
+        },
+        "of subscriptions on which a transaction has acknowledged",
     ),
     MetricGroup(
         "Publish limits",

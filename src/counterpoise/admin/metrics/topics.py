@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from counterpoise.admin.metrics import transactions
 from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, samples_of
 from counterpoise.admin.subscription_json import backlog_size
 from counterpoise.broker.face import (
@@ -85,6 +86,7 @@ def _figures(topic: Topic) -> list[tuple[str, float]]:
             ("pulsar_storage_logical_size", topic.log.size),
             ("pulsar_storage_backlog_size", backlog),
             ("counterpoise_storage_lost_entries", sum(each.entries for each in topic.log.lost)),
+            *transactions.topic_figures(topic),
         ]
     return found
 
@@ -117,6 +119,7 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Metric
         ),
     )
     yield from _throttled(subscription, labels)
+    yield from transactions.of_subscription(subscription, labels)
     yield MetricSample("pulsar_out_messages_total", labels, float(meters.out.messages))
     yield MetricSample("pulsar_out_bytes_total", labels, float(meters.out.bytes))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -11,6 +12,7 @@ from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.ports import Acked
+from counterpoise.broker.transactions.buffer import Marker
 from counterpoise.broker.transactions.pending_acks import (
     WHOLE,
     CumulativeAck,
@@ -47,7 +49,10 @@ class SubscriptionTransactions:
         self._subscription = subscription
         self.pending = PendingAcks()
         subscription.acks.withheld = self.pending
-        self._watermarks: dict[int, int] = {}
+        #: By coordinator: all transactions up to this number have ended.
+        self.watermarks: dict[int, int] = {}
+        #: How many transactions with acknowledgements here have ended, by how.
+        self.ended_by: Counter[Marker] = Counter()
         #: Something has ended of which the disk does not know.
         self._unsaved = False
 
@@ -78,7 +83,7 @@ class SubscriptionTransactions:
 
     def _check(self, transaction: TransactionId) -> None:
         self._check_open()
-        if transaction.number <= self._watermarks.get(transaction.coordinator, -1):
+        if transaction.number <= self.watermarks.get(transaction.coordinator, -1):
             raise BrokerError(
                 ServerError.NotAllowedError,
                 f"Transaction {transaction} has ended: acknowledge in a new one",
@@ -155,8 +160,8 @@ class SubscriptionTransactions:
         late.
         """
         coordinator = transaction.coordinator
-        mark = max(low_watermark, self._watermarks.get(coordinator, -1))
-        self._watermarks[coordinator] = mark
+        mark = max(low_watermark, self.watermarks.get(coordinator, -1))
+        self.watermarks[coordinator] = mark
         late = [
             each
             for each in self.pending.transactions
@@ -169,6 +174,8 @@ class SubscriptionTransactions:
             await self._saved(self._subscription.saved())
         for each in late:
             self._abort(each)
+        if known:
+            self.ended_by[Marker.COMMIT if commit else Marker.ABORT] += 1
         if known and commit:
             self.pending.end(transaction)
         elif known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import IntEnum
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
@@ -80,18 +81,21 @@ class TransactionBuffer:
         self._hidden = hidden
         #: By transaction, in the order of their first messages: stretches of indexes.
         self._open: dict[TransactionId, list[tuple[int, int]]] = {}
-        #: Those whose markers are stored.
-        self._ended: dict[TransactionId, None] = {}
+        #: Those whose markers are stored, and which.
+        self._ended: dict[TransactionId, Marker] = {}
         #: Those whose markers are on their way.
         self._ending: set[TransactionId] = set()
-        self._watermarks: dict[int, int] = {}
+        #: By coordinator: all transactions up to this number have ended.
+        self.watermarks: dict[int, int] = {}
+        #: How many transactions the log has ended here, by marker.
+        self.ended_by: Counter[Marker] = Counter()
 
     def stored(self, index: int, entry: EntryOfTransaction) -> list[tuple[int, int]]:
         """Take the next entry of the log; returns the ranges that are hidden from now on."""
         transaction, marker = entry
         if marker is not None:
             messages = self._open.pop(transaction, [])
-            self._remember(transaction)
+            self._remember(transaction, marker)
             hidden = [(index, index)]
             if marker is Marker.ABORT:
                 hidden += messages
@@ -121,14 +125,20 @@ class TransactionBuffer:
         """Whether its marker is stored, if that is still remembered."""
         return transaction in self._ended
 
-    def _remember(self, transaction: TransactionId) -> None:
-        self._ended[transaction] = None
+    def is_aborted(self, transaction: TransactionId) -> bool:
+        """Whether a marker of its abort is stored, if that is still remembered."""
+        return self._ended.get(transaction) is Marker.ABORT
+
+    def _remember(self, transaction: TransactionId, marker: Marker) -> None:
+        if transaction not in self._ended:
+            self.ended_by[marker] += 1
+        self._ended[transaction] = marker
         for oldest in list(islice(self._ended, max(len(self._ended) - ENDED_MAX, 0))):
             del self._ended[oldest]
 
     def is_over(self, transaction: TransactionId) -> bool:
         """Whether the transaction accepts no more messages here."""
-        mark = self._watermarks.get(transaction.coordinator, -1)
+        mark = self.watermarks.get(transaction.coordinator, -1)
         over = transaction in self._ended or transaction in self._ending
         return over or transaction.number <= mark
 
@@ -137,10 +147,15 @@ class TransactionBuffer:
         """The transactions with messages here and no marker."""
         return list(self._open)
 
+    def begins_at(self, transaction: TransactionId) -> int | None:
+        """The index of an open transaction's first message; None if it has none here."""
+        messages = self._open.get(transaction)
+        return None if messages is None else messages[0][0]
+
     def raise_watermark(self, coordinator: int, number: int) -> list[TransactionId]:
         """All transactions up to ``number`` have ended; returns those still open here."""
-        mark = self._watermarks.get(coordinator, -1)
-        self._watermarks[coordinator] = max(mark, number)
+        mark = self.watermarks.get(coordinator, -1)
+        self.watermarks[coordinator] = max(mark, number)
         return [each for each in self._open if each[0] == coordinator and each[1] <= number]
 
     def stable_end(self, end: int) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.transactions.coordinator_figures import CoordinatorFigures
 from counterpoise.broker.transactions.coordinator_log import CoordinatorLog
 from counterpoise.broker.transactions.ports import ParticipantOwner
 from counterpoise.broker.transactions.table import (
@@ -18,7 +19,7 @@ from counterpoise.broker.transactions.table import (
     TransactionState,
 )
 from counterpoise.names.callbacks import MillisecondClock
-from counterpoise.storage.port import StorageError
+from counterpoise.storage.port import Log, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant
 from counterpoise.wire.values import TransactionId
@@ -44,6 +45,7 @@ class Coordinator:
         is_owner: Callable[[], bool],  # whether this broker still serves the coordinator
     ) -> None:
         self.table = table
+        self.figures = CoordinatorFigures()
         self._log = log
         self._participants = participants
         self._background = background
@@ -59,10 +61,17 @@ class Coordinator:
         """Whether it works; otherwise it has to be opened again, here or elsewhere."""
         return not self.closed and self._log.broken is None and self._is_owner()
 
+    @property
+    def log(self) -> Log[Any]:
+        """The log that its records are on."""
+        return self._log.log
+
     async def resume(self) -> None:
         """Read the log, and continue to end what was being ended."""
+        self.figures.recovery_began_ms = self._clock_ms()
         for index, record in await self._log.read():
             self.table.apply(record, index)
+        self.figures.recovery_ended_ms = self._clock_ms()
         for transaction in list(self.table.transactions.values()):
             if transaction.state is not TransactionState.OPEN:
                 self._finish(transaction)
@@ -72,6 +81,7 @@ class Coordinator:
         """Open a transaction."""
         record = self.table.open(self._clock_ms(), timeout_ms, owner)
         await self._write(record)
+        self.figures.created += 1
         self._set_timer()
         return TransactionId(self.table.coordinator, record["txn"])
 
@@ -118,6 +128,7 @@ class Coordinator:
         except StorageError as error:
             # Most likely another broker has it by now: clients look it up again.
             raise not_here(self.table.coordinator, str(error)) from error
+        self.figures.records += 1
 
     def _finish(self, transaction: CoordinatedTransaction) -> asyncio.Task[None]:
         number = transaction.id.number
@@ -141,6 +152,7 @@ class Coordinator:
             ),
         )
         await self._write(self.table.ended(transaction.id))
+        self.figures.ended(self._clock_ms() - transaction.opened_ms, commit=commit)
         self._log.trim(self.table.kept_from(self._log.end))
 
     async def _end_on(
@@ -183,6 +195,7 @@ class Coordinator:
         now_ms = self._clock_ms()
         for each in list(self.table.transactions.values()):
             if each.state is TransactionState.OPEN and each.due_ms <= now_ms:
+                self.figures.timed_out += 1
                 self._background.start(
                     f"aborting transaction {each.id}, whose time is over",
                     self.end(each.id, commit=False),

@@ -1,0 +1,147 @@
+"""Transactions in the JSON of Pulsar's ``Transaction…Stats``; times are ms since 1970."""
+
+from __future__ import annotations
+
+from counterpoise.admin.subscription_json import JsonObject
+from counterpoise.admin.topic_json import log_stats_json
+from counterpoise.broker.face import (
+    WHOLE_ENTRY,
+    CoordinatedTransaction,
+    Coordinator,
+    Marker,
+    PersistentTopic,
+    Subscription,
+    TransactionId,
+)
+
+
+def coordinator_json(coordinator: Coordinator) -> JsonObject:
+    """``TransactionCoordinatorStats``."""
+    table, figures = coordinator.table, coordinator.figures
+    open_ones = table.transactions
+    return {
+        "state": "Ready",
+        "leastSigBits": table.next - 1,
+        # As in Pulsar: 0 where no transaction is open.
+        "lowWaterMark": table.low_watermark if open_ones else 0,
+        "ongoingTxnSize": len(open_ones),
+        "recoverStartTime": figures.recovery_began_ms,
+        "recoverEndTime": figures.recovery_ended_ms,
+    }
+
+
+async def coordinator_log_json(coordinator: Coordinator) -> JsonObject:
+    """``TransactionCoordinatorInternalStats``: the log of a coordinator."""
+    figures = coordinator.figures
+    stats = log_stats_json(
+        coordinator.log, figures.records, figures.recovery_began_ms / 1000, "LedgerOpened"
+    )
+    return {
+        "transactionLogStats": {
+            "managedLedgerName": coordinator.log.name,
+            "managedLedgerInternalStats": {**stats, "cursors": {}},
+        }
+    }
+
+
+def transaction_json(transaction: CoordinatedTransaction) -> JsonObject:
+    """``TransactionMetadata`` without the participants."""
+    owner = transaction.owner
+    return {
+        "txnId": str(transaction.id),
+        "status": transaction.state.name,
+        "openTimestamp": transaction.opened_ms,
+        # As in Pulsar: for how long it may be open, whatever the name says.
+        "timeoutAt": transaction.timeout_ms,
+        **({} if owner is None else {"owner": owner}),
+    }
+
+
+def buffer_json(topic: PersistentTopic, *, low_watermarks: bool) -> JsonObject:
+    """``TransactionBufferStats``; there is no snapshot of a buffer: the topic's log has it all."""
+    end = topic.log.end
+    buffer = None if topic.transactions is None else topic.transactions.buffer
+    # It is read with the log, when the topic is loaded.
+    loaded_ms = int(topic.created * 1000)
+    return {
+        "state": "NoSnapshot" if buffer is None else "Ready",
+        "maxReadPosition": _position(topic, (buffer.stable_end(end) if buffer else end) - 1),
+        "lastSnapshotTimestamps": 0,
+        **({} if not low_watermarks else _marks_json(buffer.watermarks if buffer else {})),
+        "ongoingTxnSize": len(buffer.open) if buffer else 0,
+        "recoverStartTime": loaded_ms,
+        "recoverEndTime": loaded_ms,
+        "totalAbortedTransactions": buffer.ended_by[Marker.ABORT] if buffer else 0,
+    }
+
+
+def in_buffer_json(topic: PersistentTopic, transaction: TransactionId) -> JsonObject:
+    """``TransactionInBufferStats``: where its messages begin while it is open here."""
+    if topic.transactions is None:
+        return {"aborted": False}
+    buffer = topic.transactions.buffer
+    first = buffer.begins_at(transaction)
+    start = {} if first is None else {"startPosition": _position(topic, first)}
+    return {**start, "aborted": buffer.is_aborted(transaction)}
+
+
+def pending_acks_json(subscription: Subscription, *, low_watermarks: bool) -> JsonObject:
+    """``TransactionPendingAckStats``."""
+    of = subscription.transactions
+    # What is pending is read with the cursor, when the subscription is opened.
+    opened_ms = 0 if of is None else int(subscription.created * 1000)
+    return {
+        "state": "None" if of is None else "Ready",
+        **({} if not low_watermarks else _marks_json(of.watermarks if of else {})),
+        "ongoingTxnSize": len(of.pending.transactions) if of else 0,
+        "recoverStartTime": opened_ms,
+        "recoverEndTime": opened_ms,
+    }
+
+
+def in_pending_acks_json(subscription: Subscription, transaction: TransactionId) -> JsonObject:
+    """``TransactionInPendingAckStats``: up to where it acknowledges cumulatively, if it does."""
+    if subscription.transactions is None:
+        return {}
+    cumulative = subscription.transactions.pending.of(transaction).cumulative
+    if cumulative is None:
+        return {}
+    part, log = cumulative.part, subscription.log
+    position = log.position(cumulative.through if part is None else part.at)
+    text = f"{position.ledger_id}:{position.entry_id}"
+    if part is not None:
+        # The first message of the batch that is left.
+        text += f":{(~part.bits & (part.bits + 1)).bit_length() - 1}"
+    return {"cumulativeAckPosition": text}
+
+
+def pending_state(
+    subscription: Subscription, position: tuple[int, int], batch_index: int | None
+) -> str:
+    """What an open transaction has to do with a message (``PositionInPendingAckStats.State``).
+
+    ``batch_index``: of a message within its batch; None: the whole entry.
+    """
+    if subscription.transactions is None:
+        return "PendingAckNotReady"
+    index = subscription.log.index(position)
+    if index <= subscription.acks.mark:
+        return "MarkDelete"
+    bits, size = subscription.transactions.pending.bits(index)
+    if not bits:
+        return "NotInPendingAck"
+    if batch_index is None:
+        return "PendingAck"
+    if batch_index >= (size or 1):
+        return "InvalidPosition"
+    whole = bits == WHOLE_ENTRY
+    return "PendingAck" if whole or bits >> batch_index & 1 else "NotInPendingAck"
+
+
+def _marks_json(marks: dict[int, int]) -> JsonObject:
+    return {"lowWaterMarks": {str(each): mark for each, mark in marks.items()}}
+
+
+def _position(topic: PersistentTopic, index: int) -> str:
+    position = topic.log.position(index)
+    return f"{position.ledger_id}:{position.entry_id}"

@@ -21,6 +21,7 @@ from tests.wire.frames import Type
 
 BASE = "/admin/v3/transactions"
 TARGET, SOURCE = "persistent://public/default/target", "persistent://public/default/source"
+COMMITTED = ("committed_total", "tb_committed_total", "tp_committed_count_total")
 IN_TARGET, ON_SOURCE = "public/default/target", "public/default/source/s"
 
 
@@ -73,6 +74,7 @@ def test_a_transaction_is_shown_wherever_it_took_part(
 ) -> None:
     api = Api(cluster.admin_url)
     coordinator, publishes, consumes = story
+    before = counted(cluster)
     read = [sent(consumes, number) for number in range(4)]
     opened = coordinator.open(600_000)
     one = id_in(opened)
@@ -115,6 +117,8 @@ def test_a_transaction_is_shown_wherever_it_took_part(
     assert readable == text((last[0], last[1] + 1)), "with the marker"
     at = f"{BASE}/positionStatsInPendingAck/{ON_SOURCE}/{read[1][0]}/{read[1][1]}"
     assert api.get(at) == {"state": "MarkDelete"}
+    gained = {name: value - before.get(name, 0) for name, value in counted(cluster).items()}
+    assert {gained[f"pulsar_txn_{name}"] for name in COMMITTED} == {1}
 
 
 def test_an_operator_aborts_a_transaction(

@@ -1,4 +1,7 @@
-"""Installs the wheel as users do, by pip from an index, and uses it: `make release`."""
+"""Installs the wheel as users do, by pip from an index, and uses it: `make release`.
+
+Makes the executable of one file in ``dist/``, too, and starts it, and the wheel by ``uvx``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.release.one_file import Trial, try_executable, try_uvx
 from tests.release.wheel import EXTRAS, ROOT, build
 
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -25,13 +29,19 @@ def main() -> int:
         "--python", action="append", metavar="X", help="3.12, or where it is (default: all found)"
     )
     parser.add_argument("--extra", action="append", choices=EXTRAS, help="default: all of them")
+    parser.add_argument("--only", choices=("wheel", "executable", "uvx"), help="default: all")
     parser.add_argument("--latest", action="store_true", help="newest packages, not those tested")
     args = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="counterpoise-release-") as scratch:
         wheel = build(Path(scratch))
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-        for version in args.python or PYTHONS:
+        for name, trial in (("executable", try_executable), ("uvx", try_uvx)):
+            if args.only in (None, name):
+                said, good = _said(trial, wheel, Path(scratch))
+                print(said, flush=True)
+                failed += not good
+        for version in (args.python or PYTHONS) if args.only in (None, "wheel") else ():
             python = _python(version)
             if python is None:
                 print(f"Python {version}: none here, not tried", flush=True)
@@ -41,6 +51,14 @@ def main() -> int:
                 print(f"Python {version}, {extra or 'nothing more'}: {said}", flush=True)
                 failed += not good
     return int(failed > 0)
+
+
+def _said(trial: Trial, wheel: Path, scratch: Path) -> tuple[str, bool]:
+    try:
+        return trial(wheel, scratch), True
+    except (RuntimeError, subprocess.SubprocessError) as error:
+        output = getattr(error, "stderr", None) or b""
+        return f"{error} {output.decode()[-500:]}", False
 
 
 def _python(version: str) -> str | None:

@@ -114,6 +114,8 @@ class FakeCluster:
     """Ours, or that of Apache Pulsar."""
     load_manager: str | None = None
     leader: str = ""
+    subscriptions: Mapping[str, Any] = field(default_factory=dict)
+    """Of each topic, as `broker-stats/topics` has them."""
     unloading: set[str] = field(default_factory=set)
     """Bundles that their owners release for ever."""
     takes_s: float = 0.0
@@ -301,7 +303,7 @@ class FakeCluster:
         found: dict[str, dict[str, Any]] = {}
         for bundle in broker.report().last_stats:
             namespace, _, span = bundle.rpartition("/")
-            topics = {topic_of(bundle): {"msgRateIn": 1.0}}
+            topics = {topic_of(bundle): {"msgRateIn": 1.0, "subscriptions": self.subscriptions}}
             found.setdefault(namespace, {})[span] = {"persistent": topics}
         return web.json_response(found)
 

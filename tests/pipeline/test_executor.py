@@ -42,6 +42,19 @@ async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
         assert bundle not in dict(uneven.unloads)
 
 
+async def test_what_its_consumers_have_not_acknowledged_is_kept_with_a_move(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+) -> None:
+    consumed = {"consumers": [{}], "type": "Shared", "msgRateOut": 80.0, "unackedMessages": 20}
+    uneven.subscriptions = {"s": consumed}
+    made = await made_of(balancer(http, history), seen(uneven))
+    ended = outcomes(history, made)
+    assert ended
+    assert {one.unacknowledged_s for one in ended if one.carried_out} == {0.25}
+    asked = [url for _, url in uneven.brokers[0].requests if url.endswith("broker-stats/topics")]
+    assert len(asked) == 1, "once for all bundles that leave a broker"
+
+
 async def test_a_destination_that_was_lost_is_seen(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:

@@ -22,6 +22,7 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions,
 from counterpoise.pipeline.collect.where import AddressOf
 from counterpoise.pipeline.collect.words import said
 from counterpoise.pipeline.publish_latencies import LatencyWatch, LatencyWatchOptions
+from counterpoise.pipeline.unacknowledged import Unacknowledged
 
 NO_ANSWER = (*UNREADABLE, ValueError)
 """What may come of asking a broker, a name in its answer that is none included."""
@@ -83,6 +84,9 @@ class Executor:
         self._clock_ms = clock_ms
         self._options = options
         admin = Admin(session, AdminOptions())
+        self._unacknowledged = Unacknowledged(admin)
+        self._unacknowledged_s: dict[str, float | None] = {}
+        """Of the moves under way, by their ids."""
         self._lookup = BundleLookup(admin, where)
         self._latencies = LatencyWatch(admin, where, options.latency)
         self.rise: LatencyRise | None = None
@@ -150,7 +154,8 @@ class Executor:
             status, error = MoveStatus.WITHHELD, str(reason)
         except NO_ANSWER as trouble:
             status, error = MoveStatus.FAILED, said(trouble)
-        return move.ended(status, owner, started, self._clock_ms(), error)
+        outcome = move.ended(status, owner, started, self._clock_ms(), error)
+        return replace(outcome, unacknowledged_s=self._unacknowledged_s.pop(move.id, None))
 
     async def _may(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -183,6 +188,9 @@ class Executor:
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
             if owner:
+                if move.id not in self._unacknowledged_s:
+                    waiting = await self._unacknowledged.seconds(move.bundle, self._where(owner))
+                    self._unacknowledged_s[move.id] = waiting
                 # Asked again: a process that stood still since may have been followed by another.
                 await self._may()
                 await self._unload(move)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, PlanError
+from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, PlanError, Redelivery
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.decide.balancing.round import decide
@@ -62,8 +62,16 @@ def test_a_plan_says_how_many_messages_come_again() -> None:
     made = plan(UNEVEN)
     # A report of the story is of two messages out for each hundred bytes in.
     out = sum(HOT[step.bundle] for step in made.steps) / 50
-    assert made.cost.redelivered == pytest.approx((0.1 * out, out))
-    assert f"about {0.1 * out:,.0f} to {out:,.0f} messages, more" in "\n".join(lines_of(made))
+    assert made.cost.messages_out_per_s == pytest.approx(out)
+    rule = made.took.redelivery.sentence(made.cost.messages_out_per_s)
+    assert rule.startswith(f"about {0.1 * out:,.0f} to {out:,.0f} messages")
+    assert "a rule of thumb" in rule
+    seen = Redelivery(0.25, 2.0, "as at 7 moves seen here").sentence(100.0)
+    assert seen == (
+        "about 25 to 200 messages that consumers have not acknowledged by then are delivered again:"
+        " what they are sent in 0.25 to 2 s (as at 7 moves seen here)"
+    )
+    assert rule in "\n".join(lines_of(made))
 
 
 def test_each_step_says_what_is_measured_beside_the_average_it_rests_on() -> None:

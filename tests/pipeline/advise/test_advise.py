@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from counterpoise.app.main import main
-from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime
+from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, Redelivery
 from counterpoise.decide.advice.planned import advise
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.pipeline.advise.look import (
@@ -27,7 +27,7 @@ from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
 from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
 from counterpoise.pipeline.tables.history import TablesWriter
-from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.journal import UNACKNOWLEDGED, JournalWriter
 from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.tables.states import commit_states, write_state
 from tests.decide.advice.test_planned import UNEVEN, plan, snapshot
@@ -236,6 +236,30 @@ def test_moves_of_a_drain_are_expected_to_take_what_those_of_drains_took() -> No
     assert (drains.seconds, drains.quickest_s, drains.slowest_s) == (4.0, 1.9, 6.5)
     assert drains.basis == "the median of 3 moves of a drain seen here"
     assert move_time_by_hand(seen, ActionKind.REFILL, rounds) is rounds
+
+
+def test_redeliveries_are_expected_as_moves_of_the_kind_had_them_and_by_a_rule_until_then() -> None:
+    def row(start: int, end: int, seconds: float | None) -> dict[str, object]:
+        figures = json.dumps({UNACKNOWLEDGED: seconds})
+        return {"status": "moved", "started_at_ms": start, "ended_at_ms": end, "figures": figures}
+
+    before = {"status": "moved", "started_at_ms": 0, "ended_at_ms": 1, "figures": None}
+    assert move_time([before]).redelivery == Redelivery(), "written before it was measured"
+    rows = [row(0, 1000, 0.2), row(2000, 3000, 0.4), row(9000, 9900, 3.0), row(9100, 9800, None)]
+    alone, beside = move_time(rows), move_time(rows, at_once=4)
+    assert alone.redelivery == Redelivery(0.2, 0.4, "as at 2 moves seen here, one at a time")
+    assert beside.redelivery == Redelivery(3.0, 3.0, "as at one move seen here, beside others")
+    assert move_time(rows, 5.0).redelivery == alone.redelivery, "no time that is given changes it"
+
+    def drained(*seconds: float | None) -> OperatorAction:
+        made = (ActionMove("t/n/1", "a:1", "b:1", "moved", 0, 9, unacknowledged_s=each)
+                for each in seconds)  # fmt: skip
+        return OperatorAction(ActionKind.DRAIN, 0, "ann", moves=tuple(made))
+
+    drain = move_time_by_hand([drained(0.5, None, 0.7)], ActionKind.DRAIN, alone)
+    assert drain.redelivery == Redelivery(0.5, 0.7, "as at 2 moves of a drain seen here")
+    unknown = move_time_by_hand([drained(None)], ActionKind.DRAIN, alone)
+    assert unknown.redelivery == alone.redelivery
 
 
 def test_moves_by_hand_that_moved_nothing_say_nothing_of_how_long_one_takes() -> None:

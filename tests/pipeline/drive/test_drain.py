@@ -427,7 +427,7 @@ async def test_who_is_given_nothing_as_it_does_not_answer_is_named(
     [first, *moves, costs, _] = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{full.names[1]} is given nothing: HTTP 503")
     assert len(moves) == len(plan.moves) == 12
-    assert "messages are delivered again" in costs
+    assert "by then are delivered again" in costs
     assert not [each for each in moves if f"-> {full.names[1]}" in each]
     assert set(_json(emptied, plan, None)["silent"]) == {full.names[1]}  # type: ignore[call-overload]
 

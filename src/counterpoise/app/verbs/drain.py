@@ -17,7 +17,6 @@ from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement
 from counterpoise.app.verbs.rules import latency_watch_of
-from counterpoise.decide.advice.plan import Cost
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
@@ -152,11 +151,10 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction =
     count = len(plan.moves)
     actions = action.trail.actions() if action.trail else ()
     took = move_time_by_hand(actions, ActionKind.DRAIN, move_time(()))
-    out = Cost(messages_out_per_s=_messages_out(drain, plan)).redelivered
+    again = took.redelivery.sentence(_messages_out(drain, plan))
     say(
         f"each takes about {took.seconds:.1f} s, {took.quickest_s:.1f} to {took.slowest_s:.1f} s "
-        f"({took.basis}), in which its clients wait; about {out[0]:,.0f} to {out[1]:,.0f} messages "
-        "are delivered again, more where consumers take more than a second to acknowledge"
+        f"({took.basis}), in which its clients wait; {again}"
     )
     if not execute:
         what = "1 bundle" if count == 1 else f"{count} bundles"

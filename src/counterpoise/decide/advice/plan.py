@@ -51,15 +51,6 @@ class Cost:
     messages_out_per_s: float = 0.0
     """What its consumers are sent; what they have not acknowledged is sent to them again."""
 
-    @property
-    def redelivered(self) -> tuple[float, float]:
-        """A rule of thumb for how many messages are delivered again: at least, at most.
-
-        They are those sent between sending and acknowledging: from a tenth of a second, for which
-        Pulsar's clients batch acknowledgements, to a second.
-        """
-        return 0.1 * self.messages_out_per_s, self.messages_out_per_s
-
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
@@ -118,13 +109,37 @@ class SplitAdvice:
 
 
 @dataclass(frozen=True, slots=True)
+class Redelivery:
+    """For how many seconds of what consumers are sent a move sends it to them again.
+
+    What was sent and not acknowledged when the bundle was unloaded is sent again. Where no move has
+    shown how much that is, it is a rule of thumb: from a tenth of a second, for which Pulsar's
+    clients batch acknowledgements, to a second.
+    """
+
+    least_s: float = 0.1
+    most_s: float = 1.0
+    basis: str = "a rule of thumb, as no move of this cluster is recorded that shows it"
+
+    def sentence(self, messages_out_per_s: float) -> str:
+        """How many messages are delivered again when bundles with this rate are moved."""
+        least, most = (each * messages_out_per_s for each in (self.least_s, self.most_s))
+        return (
+            f"about {least:,.0f} to {most:,.0f} messages that consumers have not acknowledged by "
+            f"then are delivered again: what they are sent in {self.least_s:.2g} to "
+            f"{self.most_s:.2g} s ({self.basis})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class MoveTime:
-    """How long a move takes, and where that figure comes from."""
+    """How long a move takes, how much it delivers again, and where those figures come from."""
 
     seconds: float
     slowest_s: float
     basis: str
     quickest_s: float = 0.0
+    redelivery: Redelivery = Redelivery()
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,9 @@ class MoveOutcome:
     ended_at_ms: int
     """When the new owner was seen, or the attempt was given up."""
     error: str = ""
+    unacknowledged_s: float | None = None
+    """For how many seconds of what they were sent its consumers had not acknowledged it, when it
+    was unloaded: that is sent to them again. None if that is not known."""
 
     @property
     def carried_out(self) -> bool:

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import numpy as np
 
-from counterpoise.decide.advice.plan import MoveTime
+from counterpoise.decide.advice.plan import MoveTime, Redelivery
 from counterpoise.decide.advice.splits import SplitEvidence, hot_bundles
-from counterpoise.decide.balancing.moves import RoundMemory
+from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold, merged
@@ -26,7 +26,7 @@ from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.drive.action_trail import ActionKind, OperatorAction
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.journal import Journal, unacknowledged_of
 from counterpoise.pipeline.tables.reports import newest_poll as newest_landed
 from counterpoise.pipeline.tables.reports import next_slice, read_shard
 from counterpoise.pipeline.tables.states import current_states, read_state
@@ -150,17 +150,17 @@ def move_time(
     former if the history has any.
     """
     if given_s is not None:
-        return MoveTime(given_s, given_s, "as given by --move-seconds", given_s)
-    ended = [(row["started_at_ms"], row["ended_at_ms"]) for row in rows if row["status"] == "moved"]
-    if not ended:
+        known = move_time(rows, at_once=at_once).redelivery
+        return MoveTime(given_s, given_s, "as given by --move-seconds", given_s, known)
+    seen = [
+        _SeenMove(row["started_at_ms"], row["ended_at_ms"], unacknowledged_of(row))
+        for row in rows
+        if row["status"] == MoveStatus.MOVED
+    ]
+    if not seen:
         basis = "no move of this cluster is recorded: a second is taken for granted"
         return MoveTime(DEFAULT_MOVE_S, DEFAULT_MOVE_S, basis, DEFAULT_MOVE_S)
-    took, way = _of_a_kind(ended, beside=at_once > 1)
-    moves = f"{len(took)} moves" if len(took) > 1 else "one move"
-    return MoveTime(
-        median(took) / 1000, max(took) / 1000, f"the median of {moves} seen here{way}",
-        min(took) / 1000,
-    )  # fmt: skip
+    return _figures(*_of_a_kind(seen, beside=at_once > 1))
 
 
 def move_time_by_hand(
@@ -172,31 +172,57 @@ def move_time_by_hand(
     one that may just have started. Without any, the time of other moves is used.
     """
     moves = [move for action in actions if action.kind is kind for move in action.moves]
-    took = [move.ended_ms - move.started_ms for move in moves if move.moved]
-    if not took:
+    seen = [
+        _SeenMove(each.started_ms, each.ended_ms, each.unacknowledged_s)
+        for each in moves
+        if each.moved
+    ]
+    if not seen:
         return otherwise
-    count = f"{len(took)} moves" if len(took) > 1 else "one move"
-    basis = f"the median of {count} of a {kind.value} seen here"
-    return MoveTime(median(took) / 1000, max(took) / 1000, basis, min(took) / 1000)
+    found = _figures(seen, f" of a {kind.value} seen here")
+    if any(each.unacknowledged_s is not None for each in seen):
+        return found
+    return replace(found, redelivery=otherwise.redelivery)
 
 
-def _of_a_kind(spans: Sequence[tuple[int, int]], *, beside: bool) -> tuple[list[int], str]:
-    """Durations in milliseconds of concurrent moves, or of single ones; of all if there are
-    none.
-    """
-    ordered, overlaps = sorted(spans), set[int]()
+class _SeenMove(NamedTuple):
+    """A move that was carried out: its times in milliseconds since 1970, and its redeliveries."""
+
+    started_ms: int
+    ended_ms: int
+    unacknowledged_s: float | None
+
+
+def _figures(seen: Sequence[_SeenMove], kind: str) -> MoveTime:
+    """What these moves took, and for how many seconds of messages they were delivered again."""
+    took = [each.ended_ms - each.started_ms for each in seen]
+    waiting = [each.unacknowledged_s for each in seen if each.unacknowledged_s is not None]
+    again = Redelivery()
+    if waiting:
+        again = Redelivery(min(waiting), max(waiting), f"as at {_counted(waiting)}{kind}")
+    return MoveTime(
+        median(took) / 1000, max(took) / 1000, f"the median of {_counted(took)}{kind}",
+        min(took) / 1000, again,
+    )  # fmt: skip
+
+
+def _counted(moves: Sequence[float]) -> str:
+    return f"{len(moves)} moves" if len(moves) > 1 else "one move"
+
+
+def _of_a_kind(seen: Sequence[_SeenMove], *, beside: bool) -> tuple[list[_SeenMove], str]:
+    """The moves that were concurrent, or single; all if there are none such."""
+    ordered, overlaps = sorted(seen, key=lambda each: each[:2]), set[int]()
     latest = holder = 0
-    for number, (start, end) in enumerate(ordered):
+    for number, (start, end, _) in enumerate(ordered):
         if start < latest:
             overlaps |= {number, holder}
         if end > latest:
             latest, holder = end, number
-    wanted = [
-        end - start for number, (start, end) in enumerate(ordered) if (number in overlaps) is beside
-    ]
+    wanted = [each for number, each in enumerate(ordered) if (number in overlaps) is beside]
     if wanted:
-        return wanted, ", beside others" if beside else ", one at a time"
-    return [end - start for start, end in ordered], ""
+        return wanted, f" seen here, {'beside others' if beside else 'one at a time'}"
+    return ordered, " seen here"
 
 
 def _looked(state: FoldState, memory: RoundMemory, source: str) -> AdviceInputs:

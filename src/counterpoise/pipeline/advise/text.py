@@ -24,12 +24,8 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
             f"{cost.seconds:.1f} s with {plan.at_once} at a time ({plan.took.seconds:.1f} s each, "
             f"{plan.took.quickest_s:.1f} to {plan.took.slowest_s:.1f} s, {plan.took.basis})"
         )
-        least, most = cost.redelivered
-        yield (
-            "      clients wait for at least that long while their bundle moves, and get again "
-            f"what they have not acknowledged by then: about {least:,.0f} to {most:,.0f} messages, "
-            "more where consumers take more than a second to acknowledge"
-        )
+        again = plan.took.redelivery.sentence(cost.messages_out_per_s)
+        yield f"      clients wait for at least that long while their bundle moves; {again}"
     yield from (f"note: {note}" for note in plan.notes)
     yield ""
     yield from _brokers(plan)

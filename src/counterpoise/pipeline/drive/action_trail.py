@@ -53,6 +53,8 @@ class ActionMove:
     error: str = ""
     part: float = 0.0
     """Of the cluster's bytes/s."""
+    unacknowledged_s: float | None = None
+    """As `MoveOutcome.unacknowledged_s`."""
 
     @property
     def moved(self) -> bool:
@@ -85,6 +87,7 @@ class OperatorAction:
         move = ActionMove(
             outcome.bundle, outcome.source, outcome.owner or outcome.destination,
             outcome.status.value, outcome.started_at_ms, outcome.ended_at_ms, outcome.error, part,
+            outcome.unacknowledged_s,
         )  # fmt: skip
         return replace(self, moves=(*self.moves, move))
 

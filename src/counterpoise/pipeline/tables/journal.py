@@ -35,6 +35,9 @@ PART = "partOfLoad"
 BASIS = "basis"
 """Among them: what the move rests on (`MoveBasis`)."""
 
+UNACKNOWLEDGED = "unacknowledgedSeconds"
+"""Among an outcome's figures: `MoveOutcome.unacknowledged_s`."""
+
 _OF_REJECTION = ("subject", "rule", "value", "limit", "setting", "template")
 DECIDED = "counterpoise-round"
 """The application transaction whose version is the poll of the newest round."""
@@ -287,10 +290,18 @@ def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
         "status": outcome.status.value,
         "started_at": outcome.started_at_ms,
         "ended_at": outcome.ended_at_ms,
+        "figures": json.dumps({UNACKNOWLEDGED: outcome.unacknowledged_s}),
     }
 
 
 def outcome_of(row: Mapping[str, Any]) -> MoveOutcome:
     """The move's outcome in a row of the journal."""
-    known = {each.name: row[each.name] for each in fields(MoveOutcome)}
-    return MoveOutcome(**{**known, "status": MoveStatus(row["status"])})
+    known = {each.name: row[each.name] for each in fields(MoveOutcome) if each.name in row}
+    known |= {"status": MoveStatus(row["status"]), "unacknowledged_s": unacknowledged_of(row)}
+    return MoveOutcome(**known)
+
+
+def unacknowledged_of(row: Mapping[str, Any]) -> float | None:
+    """`MoveOutcome.unacknowledged_s` of an outcome's row; None in those written before it was."""
+    waiting = json.loads(row.get("figures") or "{}").get(UNACKNOWLEDGED)
+    return None if waiting is None else float(waiting)

@@ -94,7 +94,7 @@ _END: Final = {
 ROUND: Final = tuple(_ROUND)
 DECISION: Final = (*_MOVE, *_WHY)
 REJECTION: Final = (*_LIMIT, "sentence", "template", "figures")
-OUTCOME: Final = ("id", "bundle", "source", "destination", *_END)
+OUTCOME: Final = ("id", "bundle", "source", "destination", *_END, "figures")
 
 JOURNAL_COLUMNS: Final[Mapping[JournalKind, tuple[str, ...]]] = {
     JournalKind.ROUND: ROUND,

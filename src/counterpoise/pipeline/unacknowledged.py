@@ -1,0 +1,77 @@
+"""What consumers were sent and have not acknowledged: when a bundle moves, it is sent again."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from counterpoise.load.fields import LoadDataError, read_object
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
+from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bundle
+
+WITHIN_S: Final = 2.0
+"""How long a broker may take to answer: a move waits for it."""
+GOOD_FOR_S: Final = 30.0
+"""How long an answer serves the moves of a broker's other bundles."""
+
+
+class Unacknowledged:
+    """Reads it of bundles that are about to be moved, from `broker-stats/topics` of their owner."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._read: dict[str, tuple[float, asyncio.Task[Mapping[str, float]]]] = {}
+
+    async def seconds(self, bundle: str, address: str) -> float | None:
+        """For how many seconds of what they are sent a bundle's consumers have acknowledged none.
+
+        That is the messages that were sent and not acknowledged, by the rate at which they are
+        sent. ``address`` is the owner's web address. None where nothing is sent, or where the owner
+        does not say it in time.
+        """
+        now = asyncio.get_running_loop().time()
+        if address not in self._read or now - self._read[address][0] > GOOD_FOR_S:
+            self._read[address] = now, asyncio.create_task(self._of_broker(address))
+        found = await asyncio.shield(self._read[address][1])
+        return found.get(bundle)
+
+    async def _of_broker(self, address: str) -> Mapping[str, float]:
+        """The seconds of each bundle of a broker; empty if it cannot be read."""
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                body = await fetch_topics(self._admin, address)
+            return await asyncio.to_thread(seconds_by_bundle, body)
+        except (*UNREADABLE, LoadDataError, ValueError, TypeError):
+            return {}
+
+
+def seconds_by_bundle(body: bytes) -> dict[str, float]:
+    """See `Unacknowledged.seconds`: of each bundle in an answer whose consumers are sent something.
+
+    Raises `LoadDataError`, or `ValueError` or `TypeError` for what is no answer.
+    """
+    found = {}
+    for bundle, topics in topics_by_bundle(orjson.loads(body), "broker-stats/topics"):
+        attached = [each for topic in topics.values() for each in _attached(topic)]
+        sent_per_s = sum(float(each.get("msgRateOut", 0.0)) for each in attached)
+        if sent_per_s > 0:
+            found[bundle] = sum(map(_waiting, attached)) / sent_per_s
+    return found
+
+
+def _attached(topic: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The subscriptions of a topic that have consumers."""
+    for name, each in read_object(topic.get("subscriptions", {}), "subscriptions").items():
+        if (subscription := read_object(each, name)).get("consumers"):
+            yield subscription
+
+
+def _waiting(subscription: Mapping[str, Any]) -> float:
+    """The messages that were sent to its consumers and not acknowledged."""
+    if "unackedMessages" in subscription and subscription.get("type") in ("Shared", "Key_Shared"):
+        return float(subscription["unackedMessages"])
+    # Of these a broker counts no messages, but entries, and the one that comes next as well.
+    entries = subscription.get("numberOfEntriesSinceFirstNotAckedMessage", 1) - 1
+    size = max(each.get("avgMessagesPerEntry", 1) for each in subscription["consumers"])
+    return float(max(0, entries) * max(1, size))

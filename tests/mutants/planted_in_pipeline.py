@@ -7,6 +7,8 @@ from tests.mutants.fault import Fault
 _SHARDS = "tests/pipeline/test_fold_of_shards.py"
 _EXECUTOR = "tests/pipeline/test_executor.py"
 _BALANCER = "tests/pipeline/test_balancer.py"
+_KEEPER = "tests/pipeline/watch/test_history_keeper.py"
+_MOVES_OF_A_ROLL = "tests/pipeline/drive/test_roll_moves.py"
 
 IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
@@ -164,5 +166,110 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "    if files is not None:\n",
         "tests/pipeline/spark/test_code.py::"
         "test_a_strategy_comes_with_what_it_imported_from_beside_it",
+    ),
+    Fault(
+        "a notice of an end by itself is one of an end that was asked for",
+        "pipeline/watch/history_keeper.py",
+        "str(error) or type(error).__name__, by_itself=True)",
+        "str(error) or type(error).__name__, by_itself=False)",
+        f"{_KEEPER}::test_whatever_ends_it_is_reported_at_once_and_leaves_nothing_behind",
+    ),
+    Fault(
+        "a fault without words ends a balancer without a reason",
+        "pipeline/watch/history_keeper.py",
+        "str(error) or type(error).__name__,",
+        "str(error),",
+        f"{_KEEPER}::test_whatever_ends_it_is_reported_at_once_and_leaves_nothing_behind",
+    ),
+    Fault(
+        "a stop from before the start ends a balancer",
+        "pipeline/watch/history_keeper.py",
+        ".stops(self._began_ms)",
+        ".stops(0)",
+        f"{_KEEPER}::test_it_goes_on_behind_the_newest_poll_and_heeds_no_order_from_before_its_start",
+    ),
+    Fault(
+        "polls begin again behind a history whose clock was ahead",
+        "pipeline/watch/history_keeper.py",
+        "after_poll=last)",
+        "after_poll=0)",
+        f"{_KEEPER}::test_it_goes_on_behind_the_newest_poll_and_heeds_no_order_from_before_its_start",
+    ),
+    Fault(
+        "a history is compacted by the defaults, whatever the settings",
+        "pipeline/watch/history_keeper.py",
+        "Keeping(writer, settings.keeping, self._log)",
+        "Keeping(writer, KeepingOptions(), self._log)",
+        f"{_KEEPER}::test_files_are_compacted_as_the_settings_say",
+    ),
+    Fault(
+        "a single look that saw nothing is a success",
+        "pipeline/watch/watcher.py",
+        "                        raise NothingSeenError(reason)\n",
+        "                        pass\n",
+        f"{_KEEPER}::test_a_single_look_ends_without_a_notice_and_shows_its_credentials",
+    ),
+    Fault(
+        "a heartbeat that is being renewed stays behind its writer",
+        "pipeline/tables/heartbeat.py",
+        "            if not self._is_withdrawn:\n",
+        "            if True:\n",
+        "tests/pipeline/tables/test_heartbeat.py::test_a_heartbeat_is_withdrawn_though_it_is_renewed_while_the_writer_ends",
+    ),
+    Fault(
+        "a rolling restart does not move bundles to what was restarted first",
+        "pipeline/drive/roll.py",
+        "                first_to=restarted,\n",
+        "                first_to=frozenset(),\n",
+        f"{_MOVES_OF_A_ROLL}::test_a_bundle_goes_to_a_restarted_broker_that_can_carry_it_or_that_has_to",
+    ),
+    Fault(
+        "a bundle that moved once already moves a third time",
+        "pipeline/drive/roll.py",
+        "                last_move_of=frozenset(await self._moved(state)),\n",
+        "                last_move_of=restarted,\n",
+        f"{_MOVES_OF_A_ROLL}::test_a_bundle_goes_to_a_restarted_broker_that_can_carry_it_or_that_has_to",
+    ),
+    Fault(
+        "a move that failed counts as one of a rolling restart's two",
+        "pipeline/drive/roll.py",
+        "for m in a.moves if m.moved]",
+        "for m in a.moves]",
+        f"{_MOVES_OF_A_ROLL}::test_the_last_broker_is_filled_with_what_policies_allow_and_what_moved_less_than_twice",
+    ),
+    Fault(
+        "the last broker is filled without the policies of other brokers' bundles",
+        "pipeline/drive/roll.py",
+        "self._reader.read(broker, all_groups=True)",
+        "self._reader.read(broker)",
+        f"{_MOVES_OF_A_ROLL}::test_the_last_broker_is_filled_with_what_policies_allow_and_what_moved_less_than_twice",
+    ),
+    Fault(
+        "the last broker is filled though the cluster is not well",
+        "pipeline/drive/roll.py",
+        "        await self._all_well(state)\n        label, moved",
+        "        label, moved",
+        f"{_MOVES_OF_A_ROLL}::test_the_last_broker_is_filled_once_the_cluster_is_well",
+    ),
+    Fault(
+        "a pause does not hold the filling of the last broker",
+        "pipeline/drive/roll.py",
+        "            action.held,\n            self._reader.where,\n        )  # fmt: skip",
+        "            where=self._reader.where,\n        )  # fmt: skip",
+        f"{_MOVES_OF_A_ROLL}::test_a_pause_holds_the_filling_of_the_last_broker_back",
+    ),
+    Fault(
+        "a command goes on though its rolling restart was given up",
+        "pipeline/drive/roll.py",
+        "                tasks[0].result()  # raises: it is not ours any more, or cannot be kept\n",
+        "                pass\n",
+        "tests/pipeline/drive/test_roll.py::test_it_shows_that_it_is_alive_while_a_command_runs_and_ends_with_the_order",
+    ),
+    Fault(
+        "a drain that a fault ended is under way for ever",
+        "pipeline/drive/drain.py",
+        "        finally:\n            await asyncio.to_thread(log.close, self._clock_ms())\n",
+        "        except DrainRefusedError:\n            raise\n",
+        "tests/pipeline/drive/test_action_trail.py::test_a_drain_that_a_fault_ends_is_no_longer_under_way",
     ),
 )

@@ -42,6 +42,8 @@ class FakeBroker:
     asked: list[str] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     """The method of each request, and its path with the query as it came."""
+    shown: set[str] = field(default_factory=set)
+    """The credentials that came with them."""
     usurps: set[str] = field(default_factory=set)
     """Bundles that it serves as well, though another owns them."""
     blocked: asyncio.Event | None = None
@@ -367,6 +369,7 @@ async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
     broker = request.app[_BROKER]
     broker.asked.append(request.path)
     broker.requests.append((request.method, request.raw_path))
+    broker.shown.add(request.headers.get("Authorization", ""))
     if broker.away and request.transport is not None:
         request.transport.close()
     if broker.stuck is not None:

@@ -3,19 +3,27 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import aiohttp
 
 from counterpoise.decide.balancing.drain import DrainRules
+from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.decide.balancing.restarts import RestartStage
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import ActionTrail
+from counterpoise.pipeline.drive.action_trail import (
+    ActionKind,
+    ActionMove,
+    ActionTrail,
+    OperatorAction,
+)
 from counterpoise.pipeline.drive.drain import DrainOptions
 from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions
-from counterpoise.pipeline.drive.roll_state import RollState
+from counterpoise.pipeline.drive.roll_state import RolledBroker, RollState
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watchdog.watchdog import guard
@@ -70,17 +78,18 @@ class Roller:
     machines: Machines
     logged: list[str] = field(default_factory=list)
     watchdog: WatchdogOptions = field(default_factory=WatchdogOptions)
+    clock_ms: Callable[[], int] = wall_clock_ms
 
     def roll(self, options: RollOptions = QUICK) -> RollingRestart:
         addresses = tuple(f"http://{name}" for name in self.cluster.names)
         return RollingRestart(
             self.http,
-            SnapshotReader(self.http, addresses, wall_clock_ms),
+            SnapshotReader(self.http, addresses, self.clock_ms),
             guard(self.http, addresses, self.logged.append, options=self.watchdog),
             self.trail,
             self.machines,
             DrainRules(),
-            wall_clock_ms,
+            self.clock_ms,
             self.logged.append,
             options,
         )
@@ -95,6 +104,25 @@ class Roller:
         assert state is not None
         each = self.roll(options)
         return await each.run(await each.take_over(replace(state, seen_ms=0)))
+
+    async def from_here(
+        self,
+        *restarted: str,
+        moved: Mapping[str, Sequence[MoveStatus]] = MappingProxyType({}),
+        options: RollOptions = QUICK,
+    ) -> None:
+        """Go on with a rolling restart that has restarted these, and tried these moves."""
+        each = self.roll(options)
+        state = await each.begin(tuple(self.cluster.names), "me", "")
+        for name in restarted:
+            state = state.with_broker(RolledBroker(name, RestartStage.RESTARTED))
+        for bundle, statuses in moved.items():
+            moves = tuple(ActionMove(bundle, "a:1", "b:1", it.value, 1, 2) for it in statuses)
+            by_it = OperatorAction(
+                ActionKind.DRAIN, 1, "me", state.label, moves=moves, id=bundle[-8:]
+            )
+            self.trail.keep(by_it)
+        await each.run(state)
 
     def moves(self) -> Counter[str]:
         return Counter(bundle for bundle, _ in self.cluster.unloads)

@@ -265,6 +265,23 @@ async def test_a_drain_is_kept_with_each_of_its_moves(
     assert [move.bundle for move in moved_by_hand([action])]
 
 
+async def test_a_drain_that_a_fault_ends_is_no_longer_under_way(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+) -> None:
+    drain = draining(uneven, http, trail, QUICK)
+    plan = await drain.plan()
+
+    async def full(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Executor, "pause_before", full)
+        with pytest.raises(ZeroDivisionError):
+            await drain.carry_out(plan)
+    [action] = trail.actions()
+    assert action.ended_ms
+
+
 async def test_moves_of_a_second_attempt_are_kept_with_what_they_carry(
     uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
 ) -> None:

@@ -248,6 +248,21 @@ async def test_how_long_each_move_took_is_logged(
     assert f"moved {bundle_name(1)} after 1.5 s, " in sentence
 
 
+async def test_what_comes_to_a_broker_while_it_is_drained_leaves_it_too(
+    full: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    late = bundle_name(50)
+
+    def log(_: str) -> None:
+        if late not in full.owners:
+            full.carry(full.brokers[0], late, 1000.0)
+
+    found = await drained(drain(full, http, log=log))
+    assert not found.left
+    assert late in {one.bundle for one in found.outcomes}
+    assert full.names[0] not in full.owners.values()
+
+
 async def test_an_unload_that_works_the_second_time_leaves_nothing(
     full: FakeCluster, http: aiohttp.ClientSession
 ) -> None:

@@ -12,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.app.main import main
+from counterpoise.decide.balancing.restarts import RestartStage
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive import roll as roll_module
 from counterpoise.pipeline.drive.action_trail import ActionKind, cordoned
 from counterpoise.pipeline.drive.roll import RollStoppedError
 from counterpoise.pipeline.drive.roll_state import RollState, write_roll
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from tests.pipeline.drive.roller import IMPATIENT, QUICK, Roller, roller_of
+from tests.pipeline.drive.test_approved import LogLines
 from tests.pipeline.drive.test_restart_command import has_ended
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster
 from tests.pipeline.test_collect_managers import with_own_topics
-from tests.waiting import until
+from tests.waiting import pause, until
 
 
 @pytest.fixture
@@ -41,7 +44,13 @@ def sheds_not(cluster: FakeCluster) -> None:
 async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_last(
     roller: Roller,
 ) -> None:
+    begun: list[RollState | None] = []
+    roller.logged = LogLines("moved ", lambda: begun.append(roller.trail.roll()))
     ended = await roller.whole()
+    assert {each.stage for state in begun if state for each in state.brokers} == {
+        RestartStage.DRAINING,
+        RestartStage.WAITING,
+    }
     assert sorted(roller.machines.restarted) == sorted(roller.cluster.names)
     assert roller.machines.restarted[-1] == roller.cluster.leader
     assert roller.machines.not_empty == []
@@ -52,14 +61,57 @@ async def test_each_broker_is_empty_when_it_is_restarted_and_the_leader_is_the_l
     assert min(Counter(roller.cluster.owners.values()).values()) >= 3
     actions = roller.trail.actions()
     assert cordoned(actions) == {}
+    kept = [move for each in actions for move in each.moves]
+    assert Counter((each.bundle, each.destination) for each in kept) == Counter(
+        roller.cluster.unloads
+    )
+    assert [each.part for each in kept] == pytest.approx([1 / 16] * len(kept))
     assert {(each.who, each.why) for each in actions} == {("me", ended.label)}
     assert all(each.ended_ms for each in actions)
+    last = roller.machines.restarted[-1]
+    [fill] = [each for each in actions if each.kind is ActionKind.MOVE]
+    assert (fill.broker, {move.destination for move in fill.moves}) == (last, {last})
     drains = [each for each in actions if each.kind is ActionKind.DRAIN]
     for number, drain in enumerate(drains[1:], 1):
         back = {each.broker for each in drains[:number]}
         assert {move.destination for move in drain.moves} <= back, "where they need not move again"
     begun = [f"{name}, {n} of 4: waiting" for n, name in enumerate(roller.machines.restarted, 1)]
     assert [each for each in roller.logged if " of 4: " in each] == begun
+
+
+async def test_it_shows_that_it_is_alive_while_a_command_runs_and_ends_with_the_order(
+    roller: Roller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once it has ended, nothing is written any more."""
+    monkeypatch.setattr(roll_module, "SILENT_AFTER_MS", 30)
+    ended = await roller.whole()
+    for _ in range(5):
+        await pause()
+    assert roller.trail.roll() == ended
+    begun, never = asyncio.Event(), asyncio.Event()
+
+    async def restart(_: str) -> None:
+        begun.set()
+        await never.wait()
+
+    monkeypatch.setattr(roller.machines, "restart", restart)
+    running = asyncio.create_task(roller.whole())
+    await begun.wait()
+    seen = set[int]()
+
+    def beats() -> bool:
+        state = roller.trail.roll()
+        assert state is not None
+        seen.add(state.seen_ms)
+        return len(seen) > 3
+
+    await until(beats)
+    state = roller.trail.roll()
+    assert state is not None
+    assert {each.stage for each in state.brokers} == {RestartStage.RESTARTING, RestartStage.WAITING}
+    write_roll(roller.trail.place, replace(state, abandoned=True, ended_ms=1))
+    with pytest.raises(RollStoppedError, match="was given up"):
+        await asyncio.wait_for(running, 20)
 
 
 @settings(max_examples=5, deadline=None)
@@ -101,6 +153,8 @@ async def test_failure_domains_are_restarted_one_after_the_other(roller: Roller)
     domains = f'{{"east": {{"brokers": ["{a}", "{d}"]}}, "west": {{"brokers": ["{b}", "{c}"]}}}}'
     for each in roller.cluster.brokers:
         each.answers["/admin/v2/clusters/fake/failureDomains"] = (200, domains.encode())
+    # Who leads is asked of whoever says it.
+    roller.cluster.brokers[1].answers["/admin/v2/brokers/leaderBroker"] = (500, b"")
     assert await roller.roll().plan() == (*sorted([b, c]), d, a)
 
 
@@ -120,7 +174,7 @@ async def test_brokers_of_the_wanted_version_are_left_out_and_another_version_st
 async def test_a_broker_that_does_not_come_back_stops_it_until_it_does(roller: Roller) -> None:
     roller.machines.stays_away = True
     with pytest.raises(RollStoppedError, match=r"is not back after 0.5 s: .* does not answer"):
-        await roller.whole(IMPATIENT)
+        await roller.whole(replace(QUICK, back_within_s=0.5))
     [stopped] = roller.machines.restarted
     roller.machines.stays_away = False
     next(each for each in roller.cluster.brokers if each.name == stopped).away = False
@@ -234,29 +288,6 @@ async def test_outside_its_window_no_broker_is_begun(roller: Roller) -> None:
     window = ((minute + 120) % 1440, (minute + 180) % 1440)
     with pytest.raises(RollStoppedError, match=r"UTC only \(--window\)"):
         await roller.whole(replace(IMPATIENT, window=window))
-    assert roller.machines.restarted == []
-
-
-async def test_a_bundle_that_can_go_nowhere_stops_it_before_the_broker_is_stopped(
-    roller: Roller,
-) -> None:
-    [first, *_] = await roller.roll().plan()
-    only = f'{{"p": {{"namespaces": ["public/.*"], "primary": ["{first}"], "secondary": []}}}}'
-    for each in roller.cluster.brokers:
-        path = "/admin/v2/clusters/fake/namespaceIsolationPolicies"
-        each.answers[path] = (200, only.encode())
-    with pytest.raises(RollStoppedError, match="is not restarted"):
-        await roller.whole()
-    assert roller.machines.restarted == []
-    await roller.whole(replace(QUICK, drain=replace(QUICK.drain, partial=True)))
-    assert first in roller.machines.not_empty, "as was asked for"
-
-
-async def test_a_broker_on_which_bundles_are_left_is_not_restarted(roller: Roller) -> None:
-    roller.cluster.refuse_unload = 503
-    given_up = r"since 4 bundles are left on it \(.*: given up after attempt 1: unload: HTTP 503"
-    with pytest.raises(RollStoppedError, match=given_up):
-        await roller.whole(replace(QUICK, drain=replace(QUICK.drain, attempts=1)))
     assert roller.machines.restarted == []
 
 

@@ -4,18 +4,15 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
 import pytest
 
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind, NoticeSeverity
 from counterpoise.pipeline.notify.webhook import NotifyOptions
-from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.watch.history_keeper import WatchSettings
 from counterpoise.pipeline.watch.watcher import ClusterWatcher
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.notify.hook_server import hooked
 from tests.pipeline.test_rounds import FAILED, MADE, MOVED, TWO, Script, Story, ended
 from tests.pipeline.watchdog.test_alerts import Script as WatchdogScript
 from tests.pipeline.watchdog.test_alerts import unowned
@@ -106,30 +103,6 @@ def test_what_holds_moves_is_notified_of_at_its_begin_and_its_end() -> None:
         NoticeSeverity.INFO if each.is_over else NoticeSeverity.WARNING for each in kept
     ]
     assert [each.sentence for each in kept[:2]] == ["nothing is moved: x", "nothing is moved: z"]
-
-
-async def test_a_watcher_that_ends_by_itself_says_why(cluster: FakeCluster, tmp_path: Path) -> None:
-    """And one that was asked to says that."""
-    await cluster.add_broker()
-    stop = asyncio.Event()
-
-    async def end(_: object) -> None:
-        stop.set()
-
-    async def fail(_: object) -> None:
-        raise SupersededError("another balancer has taken it over")
-
-    async with hooked() as server:
-        settings = WatchSettings(
-            (cluster.admin_url,), str(tmp_path), 0.01, notify=NotifyOptions(server.url)
-        )
-        await ClusterWatcher(settings, lambda _: None, end).run(stop)
-        with pytest.raises(SupersededError):
-            await ClusterWatcher(settings, lambda _: None, fail).run(asyncio.Event())
-    asked, by_itself = (orjson.loads(body) for body in server.bodies)
-    assert (asked["kind"], asked["severity"]) == ("stop", "info")
-    assert (by_itself["kind"], by_itself["severity"]) == ("stop", "critical")
-    assert by_itself["sentence"].endswith("another balancer has taken it over")
 
 
 async def test_a_webhook_that_is_not_there_stops_no_watcher(

@@ -1,10 +1,12 @@
 """A second writer does not start by mistake; one whose heartbeat is old is taken over from."""
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -194,3 +196,32 @@ async def test_a_heartbeat_that_an_earlier_writer_wrote_late_ends_no_other(
                 assert not lost.is_set()
         writer.expect_held()
     assert not lost.is_set()
+
+
+@pytest.mark.parametrize("fault", [False, True])
+async def test_a_heartbeat_is_withdrawn_though_it_is_renewed_while_the_writer_ends(
+    location: Location, monkeypatch: pytest.MonkeyPatch, fault: bool
+) -> None:
+    """The store takes it late; whether a fault ends the writer or not."""
+    beats, late, go_on, over = 0, asyncio.Event(), threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def beat(*of: object) -> None:
+        nonlocal beats
+        beats += 1
+        if beats == 2:
+            loop.call_soon_threadsafe(late.set)
+            go_on.wait(20)
+        write_plain(*of)  # type: ignore[arg-type]
+        if beats == 2:
+            over.set()
+
+    monkeypatch.setattr(heartbeat, "write_plain", beat)
+    with contextlib.suppress(ZeroDivisionError):
+        async with asyncio.timeout(30), writing(location, lambda: None, QUICK):
+            await late.wait()
+            loop.call_later(0.1, go_on.set)
+            if fault:
+                raise ZeroDivisionError
+    assert await asyncio.to_thread(over.wait, 20)
+    assert read_plain(location, "writer") is None

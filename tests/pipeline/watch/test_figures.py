@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.pipeline.notify.webhook import NoticeFate
 from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import PREFIX, Metrics
 from tests.load.story import Loads, poll
@@ -72,6 +73,7 @@ def test_what_is_known_of_a_cluster_is_the_last_that_each_of_its_brokers_said(
         assert figure(metrics, "brokers") == len(loads)
         assert figure(metrics, "cluster_reachable") == bool(said)
         assert figure(metrics, "polls_total") == number + 1
+        assert figure(metrics, "last_poll_timestamp_seconds") == 5
         for broker in BROKERS:
             shown = figure(metrics, "broker_bytes_per_second", broker=broker)
             assert shown == loads.get(broker)
@@ -89,12 +91,15 @@ def said_of(*polls: dict[str, Loads | None]) -> list[str]:
 
 
 def test_an_imbalance_is_compared_with_the_one_that_was_said_last() -> None:
-    """It grows by less than a tenth at each poll, and by more since it was said."""
+    """It grows by less than a tenth at most polls, and by more since it was said."""
     said = said_of(
-        *({"b1:80": {BUNDLES[0]: load}, "b2:80": {BUNDLES[1]: 100.0}} for load in (100, 115, 130))
+        *(
+            {"b1:80": {BUNDLES[0]: load}, "b2:80": {BUNDLES[1]: 100.0}}
+            for load in (100, 115, 130, 160, 175)
+        )
     )
     assert [each.partition(":")[0] for each in said] == [
-        "imbalance 0.00", "imbalance 0.13 (it was 0.00)",
+        "imbalance 0.00", "imbalance 0.13 (it was 0.00)", "imbalance 0.23 (it was 0.13)",
     ]  # fmt: skip
 
 
@@ -120,6 +125,7 @@ def test_a_look_is_late_after_three_of_them_and_ten_seconds() -> None:
 def test_rounds_decisions_and_moves_are_counted_each_by_its_own_label() -> None:
     metrics = Metrics(lambda: 5_000, 5.0)
     assert {figure(metrics, "moves_total", status=each.value) for each in MoveStatus} == {0.0}
+    assert {figure(metrics, "notices_total", fate=each.value) for each in NoticeFate} == {0.0}
     reason = TWO.moves[0].decision.reason
     rules = Counter(each.rule for each in MADE.rejections)
     metrics.decided(MADE)

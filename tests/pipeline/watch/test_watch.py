@@ -126,6 +126,7 @@ async def test_polls_are_kept_and_figures_served(
         await next_poll()
         await next_poll()
         async with http.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.content_type == "text/plain"
             figures = dict(
                 line.rsplit(" ", 1) for line in (await answer.text()).splitlines() if line[0] != "#"
             )
@@ -200,6 +201,8 @@ def test_health_says_since_when_nothing_was_seen() -> None:
 async def test_a_port_that_is_taken_is_a_sentence(http: aiohttp.ClientSession) -> None:
     metrics = Metrics(wall_clock_ms, 5.0)
     async with serving(metrics, ("127.0.0.1", 0)) as port:
+        async with http.get(f"http://127.0.0.1:{port}/health") as answer:
+            assert (answer.status, await answer.text()) == (503, f"{metrics.health()}\n")
         with pytest.raises(CannotListenError, match=f"--metrics 127.0.0.1:{port}: "):
             async with serving(metrics, ("127.0.0.1", port)):
                 pass

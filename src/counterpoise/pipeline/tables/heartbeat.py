@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import socket
+import threading
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
@@ -109,6 +110,8 @@ class _Heart:
         self._options = options
         self._writer = uuid.uuid4().hex
         self._started = psutil.Process().create_time()
+        self._writing = threading.Lock()
+        self._is_withdrawn = False
 
     async def wait_for_others(self) -> None:
         """Return when no other writer is alive; raises `HistoryInUseError`."""
@@ -139,7 +142,10 @@ class _Heart:
             wall_clock_ms(),
             self._options.lasts_s,
         )
-        write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
+        # A thread that renews it as the writer ends would write it again behind `withdraw`.
+        with self._writing:
+            if not self._is_withdrawn:
+                write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
 
     async def keep(self, writer: TablesWriter, lost: Notify) -> None:
         """Renew it until another writer has taken the history over, and then call `lost`."""
@@ -161,8 +167,10 @@ class _Heart:
 
     def withdraw(self) -> None:
         """Remove it, unless it is another writer's by now."""
-        if not self._is_anothers(_parsed(read_plain(self._location, NAME))):
-            delete_plain(self._location, NAME)
+        with self._writing:
+            self._is_withdrawn = True
+            if not self._is_anothers(_parsed(read_plain(self._location, NAME))):
+                delete_plain(self._location, NAME)
 
     def _is_anothers(self, found: Heartbeat | None) -> bool:
         return found is not None and found.writer != self._writer

@@ -12,6 +12,7 @@ from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.due import traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
+from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.watchdog.judge import SLOW_BROKER
 from counterpoise.decide.watchdog.observation import WatchdogFinding
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -76,6 +77,20 @@ async def test_a_round_that_was_cut_off_is_finished_and_not_repeated(
         MoveStatus.ALREADY_THERE,
     }
     assert history.is_complete(made.poll_id)
+
+
+async def test_a_balancer_that_a_fault_interrupted_finishes_its_round(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    history: JournalWriter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, state = balancer(http, history), seen(uneven)
+    cut_off(history, "before any move", monkeypatch)
+    with pytest.raises(CutOffError):
+        await one.step(state)
+    monkeypatch.undo()
+    assert len((await made_of(one, state)).moves) == len(uneven.unloads)
 
 
 def cut_off(history: JournalWriter, where: str, patch: pytest.MonkeyPatch) -> None:
@@ -192,6 +207,7 @@ async def test_what_a_round_waits_for_is_said_once(
     logged.clear()
     for number in (0.5, 0.7):
         assert await every_poll.step(seen_as(before, number)) is None
+        assert every_poll.not_yet(seen_as(before, number)) == "", "it is not the clock"
     assert logged == [
         "the next round waits for reports that were measured after the last moves "
         "(loadBalancerReportUpdateMinIntervalMillis)"
@@ -202,6 +218,13 @@ async def test_what_a_round_waits_for_is_said_once(
     [said] = logged
     assert said.startswith("the next round waits for new measurements of 127.0.0.1:")
     assert "statsUpdateFrequencyInSecs" in said
+    for number in range(20, 30):
+        uneven.carry(uneven.brokers[0], bundle_name(number), 90_000.0)
+    before = loads(uneven)
+    assert (await made_of(every_poll, seen(uneven, 4))).moves
+    logged.clear()
+    assert await every_poll.step(seen_as(before, 5)) is None
+    assert logged == [said], "it was over in between"
 
 
 async def test_who_had_no_traffic_and_got_none_is_not_waited_for(
@@ -322,20 +345,29 @@ async def test_no_round_moves_anything_to_a_broker_that_serves_no_lookups(
     assert blocked.name not in uneven.owners.values()
 
 
+@pytest.mark.parametrize(("interval_ms", "rounds"), [(60_000, 1), (1, 2)])
 async def test_a_round_whose_state_is_gone_is_seen_through_all_the_same(
     uneven: FakeCluster,
     http: aiohttp.ClientSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    interval_ms: int,
+    rounds: int,
 ) -> None:
-    """Its bundles are unloaded, and the fold comes to a later poll without ever meeting it."""
+    """Its bundles are unloaded, and the fold comes to a later poll without ever meeting it.
+
+    That poll's own round follows at once, where one is due.
+    """
     first = journal_of(tmp_path)
     cut_off(first, "after one outcome", monkeypatch)
     with pytest.raises(CutOffError):
         await balancer(http, first).step(seen(uneven, 1))
     asked, later = len(uneven.unloads), journal_of(tmp_path)
-    await balancer(http, later).step(seen(uneven, 1.01))
-    [begun] = kept(tmp_path, JournalKind.ROUND)
+    by, state = strategy(interval_ms=interval_ms, stats_s=0), seen(uneven, 3)
+    again = await balancer(http, later, by=by).step(state)
+    assert (again.poll_id if again else 0) == (newest_poll(state) if rounds == 2 else 0)
+    begun, *others = kept(tmp_path, JournalKind.ROUND)
+    assert len(others) == rounds - 1
     made = later.round(begun["poll_id"])
     assert made is not None
     assert {one.status for one in outcomes(later, made)} <= {
@@ -343,7 +375,8 @@ async def test_a_round_whose_state_is_gone_is_seen_through_all_the_same(
         MoveStatus.ALREADY_THERE,
     }
     assert later.is_complete(made.poll_id)
-    assert len(made.moves) == len(set(uneven.unloads)) == len(uneven.unloads) >= asked
+    moves = [*made.moves, *(again.moves if again else ())]
+    assert len(moves) == len(set(uneven.unloads)) == len(uneven.unloads) >= asked
 
 
 async def test_what_is_past_is_not_decided_once_more(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -19,9 +20,12 @@ from counterpoise.names.properties import Properties
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.drive.action_trail import ActionTrail
+from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies
 from counterpoise.pipeline.tables.journal import JournalWriter
+from counterpoise.pipeline.tables.location import open_location
 from tests.decide.balancing.test_round import strategy
 from tests.pipeline.drive.test_drain import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
@@ -49,11 +53,12 @@ def balancer(
     history: JournalWriter,
     logged: LogLines,
     by: Strategy | None = None,
+    trail: ActionTrail | None = None,
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
     policies = RoundPolicies(http, urls)
     by = by or strategy(interval_ms=1)
-    return Balancer(by, history, executor, logged.append, policies=policies)
+    return Balancer(by, history, executor, logged.append, policies=policies, trail=trail)
 
 
 async def test_a_round_heeds_the_policies_of_its_moment(
@@ -85,6 +90,23 @@ async def test_no_round_is_made_while_policies_cannot_be_read(
     uneven.brokers[1].answers[path] = (404, b"")
     assert await one.step(seen(uneven, 3)) is not None, "another broker answers"
     assert logged[1] == "rounds are made again: policies can be read"
+
+
+async def test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter, tmp_path: Path
+) -> None:
+    logged, trail = LogLines(), ActionTrail(open_location(tmp_path))
+    one = balancer(http, [uneven.admin_url], history, logged, trail=trail)
+    roll = new_roll(tuple(uneven.names), 1, "ann", "")
+    write_roll(trail.place, roll)
+    assert await one.step(seen(uneven, 0)) is None
+    write_roll(trail.place, replace(roll, ended_ms=1))
+    answer(uneven, POLICIES, 500, b"no metadata")
+    assert await one.step(seen(uneven, 1)) is None
+    answer(uneven, POLICIES, 200, b"{}")
+    assert await one.step(seen(uneven, 2)) is not None
+    again = [said for said in logged if said.startswith("rounds are made again")]
+    assert again == ["rounds are made again: policies can be read"]
 
 
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(

@@ -14,7 +14,7 @@ from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
-from counterpoise.decide.balancing.round import decide
+from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.load.fold import Batch, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -140,11 +140,12 @@ def test_what_was_moved_by_hand_is_what_went_anywhere_since_but_for_refills() ->
 
 
 def balancing(
-    http: aiohttp.ClientSession, trail: ActionTrail, at: Path, logged: LogLines, **rules: int
-) -> Balancer:
+    http: aiohttp.ClientSession, trail: ActionTrail, at: Path, logged: LogLines,
+    by: Strategy | None = None, **rules: int,
+) -> Balancer:  # fmt: skip
     executor = Executor(http, lambda: START + 1000, DO_IT)
     return Balancer(
-        strategy(), journal_of(at), executor, logged.append,
+        by or strategy(), journal_of(at), executor, logged.append,
         rules=ApprovalRules(**rules), trail=trail,
     )  # fmt: skip
 
@@ -238,6 +239,23 @@ async def test_what_was_moved_by_hand_has_its_grace_period_and_counts_in_the_hou
     assert busiest not in {move.bundle for move in made.moves}
     assert len(uneven.unloads) == 1, "one of the two of this hour was moved by hand"
     assert "2 moves an hour are allowed" in logged
+
+
+@pytest.mark.parametrize(
+    ("grace_minutes", "began", "ended", "is_left_alone"),
+    [(30, 40, 20, True), (1440, 300, 300, True), (10, 20, 20, False)],
+)
+async def test_the_grace_period_of_a_move_by_hand_lasts_from_its_end_however_long_it_is(
+    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path,
+    grace_minutes: int, began: int, ended: int, is_left_alone: bool,
+) -> None:  # fmt: skip
+    busiest = decide(seen(uneven), RoundMemory(), strategy()).moves[0].bundle
+    moved = outcome(busiest, uneven.names[2], uneven.names[0], ended_ms=START - 60_000 * ended)
+    moved = replace(moved, started_at_ms=START - 60_000 * began)
+    NewAction(trail, ActionKind.MOVE, "bob").begin(START - 60_000 * began).ended(moved)
+    by = strategy(grace_minutes=grace_minutes)
+    made = await made_of(balancing(http, trail, tmp_path, LogLines(), by), seen(uneven))
+    assert (busiest not in {move.bundle for move in made.moves}) == is_left_alone
 
 
 def draining(

@@ -11,6 +11,8 @@ import pytest
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.tables.history import take_over
+from counterpoise.pipeline.tables.reports import land
+from tests.load.story import START, poll
 from tests.pipeline.drive.test_approved import (
     DO_IT,
     LogLines,
@@ -99,3 +101,11 @@ async def test_nothing_more_is_moved_once_another_has_taken_the_history_over(
     with pytest.raises(SupersededError):
         await carried_out(uneven, http, writer, plan, logged=taken)
     assert len(uneven.unloads) == 1
+
+
+async def test_a_plan_is_carried_out_behind_a_history_whose_clock_was_ahead(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
+    land(writer, poll((wall_clock_ms() - START) // 5000 + 100, {"b1:80": {}}))
+    assert not (await carried_out(uneven, http, writer, plan)).left

@@ -17,7 +17,7 @@ from counterpoise.decide.balancing.moves import (
 from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import strategy
@@ -188,11 +188,12 @@ async def test_a_bundle_is_not_unloaded_long_after_it_was_asked_whether_it_may_b
     assert uneven.unloads == []
 
 
+@pytest.mark.parametrize("creates", [True, False])
 async def test_a_destination_that_another_lookup_would_lose_takes_the_bundle(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter, creates: bool
 ) -> None:
     """Pulsar's leader keeps a destination for one lookup only: the next one finds it gone."""
-    uneven.lose_successors = True
+    uneven.lose_successors, uneven.creates = True, creates
     made = await made_of(balancer(http, history), seen(uneven))
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.MOVED}
 
@@ -306,7 +307,33 @@ async def test_who_owns_a_system_bundle_is_asked_without_giving_it_an_owner(
     assert await lookup.owner(bundle, first.name, [first.name], takes=True) == first.name
     cluster.owners[bundle] = ""
     assert await lookup.owner(bundle, first.name, [first.name], takes=True) == ""
+    cluster.unloading.add(bundle)
+    with pytest.raises(RefusedError, match="is being unloaded"):
+        await lookup.owner(bundle, first.name, [first.name])
     assert cluster.lookups == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (b'{"httpUrl": "", "httpUrlTls": "https://b2:443"}', "b2:443"),
+        (b'{"brokerUrl": "pulsar://b2:6650"}', "does not say where the web service of"),
+        (b"[]", "the answer cannot be read"),
+        (b"{", "the answer cannot be read"),
+    ],
+)
+async def test_an_owner_is_known_by_the_address_of_its_web_service(
+    cluster: FakeCluster, http: aiohttp.ClientSession, answer: bytes, found: str
+) -> None:
+    first = await cluster.add_broker()
+    bundle = wide_bundle(1)
+    first.answers[f"/lookup/v2/topic/persistent/{name_in(bundle)[13:]}"] = (200, answer)
+    lookup = BundleLookup(Admin(http, AdminOptions()), "http://{}".format)
+    if found.startswith("b2"):
+        assert await lookup.named_by(first.name, bundle) == found
+        return
+    with pytest.raises(RefusedError, match=found):
+        await lookup.named_by(first.name, bundle)
 
 
 async def test_a_decision_on_old_news_is_not_carried_out(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
+import numpy as np
 import pulsar
 import pytest
 
@@ -15,7 +16,9 @@ from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.load.fold import Batch, FoldState, fold
+from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -23,7 +26,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies
+from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies, facts_of
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from tests.decide.balancing.test_round import strategy
@@ -176,6 +179,29 @@ async def test_of_several_clusters_it_is_the_one_that_lists_the_broker(
     answer(uneven, f"/admin/v2/brokers/{CLUSTER}", 200, b"[]")
     with pytest.raises(CannotSeeError, match=r"of which cluster it is \(far: HTTP 500"):
         await policies.read(seen(uneven))
+
+
+def test_what_brokers_report_of_themselves_is_what_filters_go_by() -> None:
+    said = {name: np.array(value) for name, value in {
+        "broker": ["a:1", "b:1"], "load_manager": ["", "x.Extensible"],
+        "broker_version": ["4.0.7", ""], "persistent_topics": [True, False],
+        "non_persistent_topics": [False, True], "topics": [3, 4],
+    }.items()}  # fmt: skip
+    assert facts_of(said) == {
+        "a:1": BrokerFacts(MODULAR, "4.0.7", True, False, 3),
+        "b:1": BrokerFacts("x.Extensible", None, False, True, 4),
+    }
+
+
+async def test_of_many_brokers_three_are_asked_before_policies_cannot_be_read(
+    uneven: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    for _ in range(2):
+        await uneven.add_broker()
+    answer(uneven, POLICIES, 500, b"no metadata")
+    with pytest.raises(CannotSeeError, match="no metadata"):
+        await RoundPolicies(http, [uneven.admin_url]).read(seen(uneven))
+    assert sum(POLICIES in each.asked for each in uneven.brokers) == 3
 
 
 def put(url: str, value: object) -> None:

@@ -125,10 +125,20 @@ async def test_what_failed_before_moves_were_stopped_is_kept_and_not_tried_again
     assert sorted(story.kept()) == [FAILED, MOVED]
 
 
-async def test_only_what_was_moved_counts_for_the_hour_and_from_its_end() -> None:
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ApprovalRules(moves_an_hour=1),
+        ApprovalRules(part_an_hour=1.2 * max(move.part for move in MADE.moves)),
+        ApprovalRules(unavailable_an_hour_s=4.0),
+    ],
+)
+async def test_only_what_was_moved_counts_for_the_hour_and_from_its_end(
+    rules: ApprovalRules,
+) -> None:
     """One move an hour; one that was gone is none, the second one ends 2.5 s after its poll."""
     script = Script(m0=[MoveStatus.GONE], m1=[MOVED], m2=[MOVED], m3=[MOVED])
-    story = Story(script, rules=ApprovalRules(moves_an_hour=1))
+    story = Story(script, rules=rules)
     ends_ms = TWO.poll_id + 2500
     at_ms = (TWO.poll_id, TWO.poll_id, ends_ms + HOUR_MS - 1, ends_ms + HOUR_MS)
     found = []

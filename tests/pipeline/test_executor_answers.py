@@ -12,9 +12,11 @@ import aiohttp
 import pytest
 
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, move_id
+from counterpoise.decide.balancing.publish_latency import LatencyLimit
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline import executor as module
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.quota import SECOND_NS
 from tests.load.story import START
 from tests.pipeline.fake_cluster import bundle_name
@@ -78,6 +80,7 @@ class Cluster:
 
         clock: Callable[[], int] = lambda: START + late_ms + now_ns() // 1_000_000  # noqa: E731
         session = cast("aiohttp.ClientSession", self)
+        options = replace(options, latency=LatencyWatchOptions(LatencyLimit(times=0.0)))
         await Executor(session, clock, options, self.held).carry_out([made], [TO, OTHER], done)
         (outcome,) = outcomes
         return outcome

@@ -119,7 +119,8 @@ class Executor:
             async with turns.one() as stop:
                 outcome = await self._carry_out(move, brokers, stop)
                 if outcome.status is not MoveStatus.WITHHELD:
-                    turns.pace = turns.pace.after(failed=outcome.status is MoveStatus.FAILED)
+                    failed = outcome.status is MoveStatus.FAILED
+                    turns.pace = turns.pace.after(failed=failed, seconds=outcome.seconds)
                 await done(outcome)
 
         async with self._latencies.watching(self._touched(moves), stop):

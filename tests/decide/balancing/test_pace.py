@@ -22,6 +22,22 @@ def test_it_stops_when_most_of_the_last_moves_failed_and_never_exceeds_its_limit
     assert not MovePace(most, most, 0, pace.failed).stop
 
 
+@given(st.integers(1, 32), st.lists(st.floats(0.1, 30.0), max_size=40))
+def test_moves_that_take_far_longer_side_by_side_than_alone_are_given_fewer_at_once(
+    most: int, took_s: list[float]
+) -> None:
+    pace = MovePace.of(most)
+    assert pace.at_once == 1, "so that it is known what one takes alone"
+    for number, seconds in enumerate(took_s):
+        before, pace = pace, pace.after(failed=False, seconds=seconds)
+        quickest_s = min(took_s[:number], default=float("inf"))
+        if seconds >= 0.5 and seconds >= 3 * quickest_s:
+            assert pace.at_once == max(1, before.at_once // 2)
+        else:
+            assert pace.at_once == min(most, before.at_once + 1)
+    assert not pace.stop, "they did not fail"
+
+
 def test_it_says_how_many_failed() -> None:
     pace = MovePace.of(4)
     for failed in (True, False, True, False, True):

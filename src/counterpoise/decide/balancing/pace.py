@@ -1,12 +1,14 @@
 """How many bundles may be on their way at once, by what became of those before them.
 
 A cluster that fails at moves is given fewer at once, and none any more when most of them fail: each
-failed move may have left clients waiting. Additive increase, multiplicative decrease, as TCP does
-(Chiu and Jain 1989).
+failed move may have left clients waiting. So is one whose moves take far longer side by side than
+one alone: the longest gap counts for clients, and not when the last bundle has moved. The first is
+therefore alone. Additive increase, multiplicative decrease, as TCP does (Chiu and Jain 1989).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,6 +16,10 @@ LOOKED_BACK: Final = 5
 """So many moves that ended last are looked at."""
 FAILED_MOST: Final = 3
 """When so many of them failed, a balancer begins no further one."""
+SLOW_TIMES: Final = 3.0
+"""A move was slow that took so many times as long as the quickest so far, …"""
+SLOW_S: Final = 0.5
+"""… and at least so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +34,26 @@ class MovePace:
     """When so many of the last ones failed, no further one may begin; 0: they always may."""
     failed: tuple[bool, ...] = ()
     """Of the moves that ended last, the oldest first: whether each failed."""
+    quickest_s: float = math.inf
+    """Of the moves that succeeded."""
     stopped: str = ""
     """Why no further one may begin, whatever became of the last ones."""
 
     @staticmethod
     def of(most: int, failed_most: int = FAILED_MOST) -> MovePace:
         """The pace before the first move."""
-        return MovePace(most, most, failed_most)
+        return MovePace(most, 1, failed_most)
 
-    def after(self, *, failed: bool) -> MovePace:
-        """The pace when one more move has ended."""
-        at_once = max(1, self.at_once // 2) if failed else min(self.most, self.at_once + 1)
-        return replace(self, at_once=at_once, failed=(*self.failed, failed)[-LOOKED_BACK:])
+    def after(self, *, failed: bool, seconds: float = 0.0) -> MovePace:
+        """The pace when one more move has ended, which took so long."""
+        was_slow = seconds >= max(SLOW_S, SLOW_TIMES * self.quickest_s)
+        fewer, more = max(1, self.at_once // 2), min(self.most, self.at_once + 1)
+        return replace(
+            self,
+            at_once=fewer if failed or was_slow else more,
+            failed=(*self.failed, failed)[-LOOKED_BACK:],
+            quickest_s=self.quickest_s if failed else min(self.quickest_s, seconds),
+        )
 
     @property
     def stop(self) -> str:

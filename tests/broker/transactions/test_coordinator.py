@@ -14,6 +14,7 @@ from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant
+from tests.quota.jumping import JumpingLoop, now_ns, on_jumping_loop, pass_time
 from tests.waiting import until
 
 
@@ -30,37 +31,57 @@ class Participants:
         self.log: CoordinatorLog | None = None
         #: What the disk had of the transaction when it was ended.
         self.stored: list[object] = []
+        #: When each request came, in tenths of a second of a jumping loop.
+        self.at: list[int] = []
+        self.cancelled = 0
 
     async def end(self, request: EndOnParticipant) -> None:
         if self.log is not None:
             self.stored = [record.get("is") for _, record in await self.log.read()]
+        if isinstance(asyncio.get_running_loop(), JumpingLoop):
+            self.at.append(now_ns() // 10**8)
         if self.failures:
             self.failures -= 1
             raise BrokerError(ServerError.ServiceNotReady, "it is on its way")
         number = request.transaction.number
         self.asked.append((number, request.commit, request.topic, request.subscription))
-        await self.free.wait()
+        try:
+            await self.free.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
 
 
 class Place:
     """Where a coordinator is served, again and again, of one store."""
 
     def __init__(self) -> None:
-        self.store = MemoryLedgerStore()
+        self.store = MemoryLedgerStore(ledger_entries=4)
         self.now_ms = 0
+        self.is_owner = True
         self.background = BackgroundTasks()
 
     async def open(self, participants: Participants) -> Coordinator:
         log = await CoordinatorLog.open(self.store, 0, "a broker", LocalLedgerIds())
         participants.log = log
         made = Coordinator(
-            CoordinatorTable(0), log, participants, self.background, self.clock_ms, lambda: True
+            CoordinatorTable(0),
+            log,
+            participants,
+            self.background,
+            self.clock_ms,
+            lambda: self.is_owner,
         )
         await made.resume()
         return made
 
+    def serves(self) -> bool:
+        return self.is_owner
+
     def clock_ms(self) -> int:
-        return self.now_ms
+        """As it was set, and what has passed since on a jumping loop."""
+        jumps = isinstance(asyncio.get_running_loop(), JumpingLoop)
+        return self.now_ms + (now_ns() // 10**6 if jumps else 0)
 
 
 async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue() -> None:
@@ -89,9 +110,11 @@ async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue()
     with pytest.raises(BrokerError) as refusal:
         await first.open(1, None)
     assert refusal.value.code is ServerError.TransactionCoordinatorNotFound
-    third = await place.open(Participants())
+    idle = Participants()
+    third = await place.open(idle)
     assert third.table.transactions[2].state is TransactionState.OPEN
     assert await third.open(60_000, None) == (0, 3)
+    assert idle.asked == [], "what has ended is not ended again"
     for each in (first, second, third):
         await each.close()
     await place.background.stop()
@@ -110,4 +133,77 @@ async def test_a_second_end_does_not_overtake_the_decision_of_the_first() -> Non
         await coordinator.end(transaction, commit=True)
     assert refusal.value.code is ServerError.TransactionNotFound
     await coordinator.close()
+    await place.background.stop()
+
+
+async def test_what_a_client_decided_is_done_though_it_goes_away_and_its_records_go() -> None:
+    place, held = Place(), Participants(held=True)
+    coordinator = await place.open(held)
+    for _ in range(4):
+        held.free.clear()
+        asked = len(held.asked)
+        transaction = await coordinator.open(60_000, None)
+        await coordinator.add(transaction, ("t",))
+        ending = asyncio.create_task(coordinator.end(transaction, commit=True))
+        await until(lambda asked=asked: len(held.asked) > asked)  # type: ignore[misc]
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
+        held.free.set()
+        await until(lambda: not coordinator.table.transactions)
+    assert len(held.asked) == 4, "each was asked once"
+    assert held.log is not None
+    await until(lambda: held.log and held.log.log.begin > 0, "ledgers without a transaction go")
+    await coordinator.close()
+    await place.background.stop()
+
+
+@on_jumping_loop
+async def test_what_its_client_forgets_is_aborted_when_its_time_is_over_and_nothing_else() -> None:
+    place, held = Place(), Participants(held=True)
+    coordinator = await place.open(held)
+    for number, timeout_ms in enumerate((9_000, 3_000, 6_000, 1_000)):
+        transaction = await coordinator.open(timeout_ms, None)
+        await coordinator.add(transaction, (f"t{number}",))
+    committing = asyncio.create_task(coordinator.end(transaction, commit=True))
+    await pass_time(20)
+    assert [(topic, commit) for _, commit, topic, _ in held.asked] == [
+        ("t3", True), ("t1", False), ("t2", False), ("t0", False),
+    ]  # fmt: skip
+    assert held.at == [0, 30, 60, 90]
+    held.free.set()
+    await committing
+    await coordinator.close()
+    await place.background.stop()
+
+
+@on_jumping_loop
+async def test_a_participant_that_is_on_its_way_is_asked_again_ten_seconds_apart_at_most() -> None:
+    place, participants = Place(), Participants()
+    participants.failures = 9
+    coordinator = await place.open(participants)
+    transaction = await coordinator.open(600_000, None)
+    await coordinator.add(transaction, ("t",))
+    await coordinator.end(transaction, commit=False)
+    assert participants.at == [0, 1, 3, 7, 15, 31, 63, 127, 227, 327]
+    await coordinator.close()
+    await place.background.stop()
+
+
+async def test_a_coordinator_that_has_gone_elsewhere_writes_and_asks_nothing_more() -> None:
+    place, held = Place(), Participants(held=True)
+    coordinator = await place.open(held)
+    transaction = await coordinator.open(60_000, None)
+    await coordinator.add(transaction, ("t",))
+    ending = asyncio.create_task(coordinator.end(transaction, commit=True))
+    await until(lambda: held.asked)
+    place.is_owner = False
+    assert held.log is not None
+    before = await held.log.read()
+    with pytest.raises(BrokerError) as refusal:
+        await coordinator.open(60_000, None)
+    assert refusal.value.code is ServerError.TransactionCoordinatorNotFound
+    assert await held.log.read() == before
+    await coordinator.close()
+    await asyncio.gather(ending, return_exceptions=True)
+    assert held.cancelled == 1
     await place.background.stop()

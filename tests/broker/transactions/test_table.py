@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.transactions import table as module
 from counterpoise.broker.transactions.table import (
     PARTICIPANTS_MAX,
     CoordinatorTable,
@@ -160,3 +161,16 @@ def test_a_transaction_has_so_many_participants_at_most() -> None:
     with pytest.raises(BrokerError, match=str(PARTICIPANTS_MAX)):
         table.add(transaction, (), (("one", "more"),))
     assert table.find(transaction).state is TransactionState.OPEN
+
+
+def test_a_coordinator_has_so_many_open_transactions_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "OPEN_MAX", 2)
+    table = CoordinatorTable(0)
+    for index in range(2):
+        table.apply(table.open(0, 1, None), index)
+    with pytest.raises(BrokerError, match="2 open transactions"):
+        table.open(0, 1, None)
+    table.apply(table.ended(TransactionId(0, 0)), 2)
+    assert table.open(0, 1, None)["txn"] == 2

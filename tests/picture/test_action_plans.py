@@ -9,6 +9,7 @@ from tests.picture.pictures import picture_of
 
 BIG = "public/default/0x00000000_0x80000000"
 SMALL = "public/default/0x80000000_0xffffffff"
+OTHER = "public/other/0x00000000_0xffffffff"
 OWN = "pulsar/a:1/0x00000000_0xffffffff"
 PICTURE = picture_of(
     {"a:1": {BIG: 900.0, SMALL: 300.0, OWN: 0.0}, "b:1": {}, "c:1": {}, "d:1": {}},
@@ -36,6 +37,11 @@ def test_a_move_that_makes_it_worse_says_so() -> None:
     picture = picture_of({"a:1": {BIG: 500.0}, "b:1": {SMALL: 500.0}})
     [warning] = plan_transfer(picture, BIG, "b:1").warnings
     assert warning == "the cluster becomes less even: 0.00 becomes 1.00"
+    picture = picture_of({"a:1": {BIG: 500.0, SMALL: 10.0}, "b:1": {OTHER: 500.0}})
+    assert plan_transfer(picture, SMALL, "b:1").warnings == (), "the brokers change places"
+    picture = picture_of({"a:1": {BIG: 500.0, SMALL: 20.0}, "b:1": {OTHER: 510.0}})
+    [warning] = plan_transfer(picture, SMALL, "b:1").warnings
+    assert warning == "the cluster becomes less even: 0.01 becomes 0.03"
 
 
 @pytest.mark.parametrize(
@@ -83,5 +89,7 @@ def test_what_is_too_small_cannot_be_split() -> None:
     tiny = "public/default/0x00000000_0x00000001"
     picture = picture_of({"a:1": {tiny: 1.0}})
     assert plan_split(picture, tiny).refused == "its range is too small to be cut"
+    least = "public/default/0x00000000_0x00000002"
+    assert not plan_split(picture_of({"a:1": {least: 1.0}}), least).refused
     odd = picture_of({"a:1": {"odd": 1.0}})
     assert "odd" in plan_split(odd, "odd").refused

@@ -1,7 +1,5 @@
 """What is remembered: every change of an owner, once; loads, within bounds."""
 
-from itertools import pairwise
-
 from counterpoise.picture import observed as module
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.observed import (
@@ -60,8 +58,8 @@ def test_a_bundle_that_no_broker_reports_is_away_until_it_is_reported() -> None:
 
 def test_what_stays_away_is_at_last_no_longer_on_its_way() -> None:
     empty: Carried = {"a:1": {}}
-    gone = observed(at(1, {"a:1": {ONE: 1.0}}), at(2, empty), at(300, empty))
-    assert gone.away
+    gone = observed(at(1, {"a:1": {ONE: 1.0}}), at(2, empty), at(602, empty))
+    assert gone.away, "ten minutes are not over"
     assert gone.after(at(603, empty)).away == {}
 
 
@@ -76,6 +74,13 @@ def test_a_split_is_recorded_as_one_change() -> None:
         (HALVES[1], ChangeKind.CAME, "", "a:1"),
     ]
     assert past.away == {}
+
+
+def test_a_bundle_beside_one_that_left_is_no_part_of_it() -> None:
+    beside = "public/default/0x80000000_0xc0000000", "public/default/0x00000000_0x40000000"
+    for left, came in ((HALVES[1], beside[1]), (HALVES[0], HALVES[1]), (ONE, beside[0])):
+        past = observed(at(1, {"a:1": {left: 1.0}}), at(2, {"a:1": {came: 1.0}}))
+        assert fates(past)[0] == (left, ChangeKind.LEFT, "a:1", "")
 
 
 def test_a_cluster_out_of_reach_changes_nothing() -> None:
@@ -105,8 +110,14 @@ def test_nothing_grows_for_ever() -> None:
         past = past.after(at(10 * i + 10, {here: {ONE: 1.0}, there: {}}))
     assert len(past.samples) == SAMPLES_MOST
     assert len(past.changes) == CHANGES_MOST
-    assert all(b.at_ms - a.at_ms >= SAMPLE_EVERY_MS for a, b in pairwise(past.samples))
+    assert past.samples[-1].at_ms == past.changes[-1].at_ms == 10_000_000, "the latest are kept"
     assert len({id(each.names) for each in past.samples}) == 1
+
+
+def test_loads_are_sampled_every_five_seconds_at_most() -> None:
+    past = observed(*(at(second, {"a:1": {ONE: 1.0}}) for second in range(1, 14)))
+    assert [each.at_ms for each in past.samples] == [1_000, 6_000, 11_000]
+    assert SAMPLE_EVERY_MS == 5_000
 
 
 def test_of_a_huge_cluster_fewer_moments_are_kept(monkeypatch) -> None:  # type: ignore[no-untyped-def]

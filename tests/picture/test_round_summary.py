@@ -1,5 +1,7 @@
 """Rounds for a person: every sentence, before and after, and nothing twice."""
 
+from dataclasses import replace
+
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.picture.round_summary import (
     REASONS_MOST,
@@ -51,7 +53,9 @@ def test_rounds_that_say_the_same_are_one_with_the_newest_figures() -> None:
     found = with_round(found, summarize_round(made(20, (), (stays("b:1"),)), {}))
     found = with_round(found, summarize_round(made(21, (move(),)), {}))
     found = with_round(found, summarize_round(made(22, (move(),)), {}))
-    assert [each.rounds for each in found] == [5, 1, 1, 1]
+    found = with_round(found, summarize_round(made(23), {}))
+    found = with_round(found, summarize_round(replace(made(24), strategy="AvgShedder"), {}))
+    assert [each.rounds for each in found] == [5, 1, 1, 1, 1, 1]
 
 
 def test_what_was_said_of_one_bundle_is_found() -> None:
@@ -70,6 +74,7 @@ def test_neither_rounds_nor_reasons_grow_without_bound() -> None:
     for poll in range(ROUNDS_MOST + 50):
         found = with_round(found, summarize_round(made(poll, (move(poll),)), {}))
     assert len(found) == ROUNDS_MOST
+    assert found[-1].at_ms == ROUNDS_MOST + 49, "the latest are kept"
 
 
 def test_a_sentence_names_its_subject_and_its_setting_once() -> None:

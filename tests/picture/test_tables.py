@@ -1,5 +1,10 @@
 """The picture in rows: everything that the picture shows, searchable, a page at a time."""
 
+from dataclasses import replace
+
+import numpy as np
+
+from counterpoise.load.usage import RESOURCES
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.tables import broker_lines, broker_page, bundle_page
 from tests.picture.pictures import picture_of
@@ -51,3 +56,19 @@ def test_bundles_are_found_by_name_and_by_owner() -> None:
     assert [row.bundle for row in bundle_page(PICTURE, "0X0000000A_").rows] == [BUNDLES[10]]
     assert bundle_page(PICTURE, "default a:1").count == 10
     assert bundle_page(PICTURE, "nothing of the kind").rows == ()
+
+
+def test_a_page_that_is_just_full_is_the_last() -> None:
+    assert bundle_page(PICTURE, page=9, rows=25).page == 1
+    assert broker_page(PICTURE, page=9, rows=2).page == 1
+
+
+def test_a_broker_shows_its_most_used_resource_and_stands_by_its_bytes() -> None:
+    carried = {"a:1": {BUNDLES[0]: 100.0}, "b:1": {BUNDLES[1]: 200.0}}
+    picture = picture_of(carried)
+    columns = picture.view.broker
+    usage = np.array([[10, 20, 30, 80, 50], [10, 20, 90, 80, 50]], np.float32)
+    view = replace(picture.view, broker=replace(columns, usage=usage))
+    rows = broker_lines(ClusterPicture(1_000, view))
+    assert [(row.broker, row.usage) for row in rows] == [("b:1", 90.0), ("a:1", 80.0)]
+    assert [row.resource for row in rows] == [RESOURCES[2], RESOURCES[3]]

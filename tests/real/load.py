@@ -17,6 +17,7 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import pulsar
 
@@ -89,6 +90,7 @@ class Load:
         ]  # fmt: skip
         self.sent = self.failed = 0
         self._took_ms = array("f")
+        self._ended_at = array("d")
         self.acknowledged = Flags()
         self.received = Flags()
         self.redelivered = 0
@@ -115,6 +117,7 @@ class Load:
 
     def _count(self, number: int, began: float, result: pulsar.Result, _: pulsar.MessageId) -> None:
         self._took_ms.append(1000 * (time.monotonic() - began))
+        self._ended_at.append(time.time())
         if result == pulsar.Result.Ok:
             self.acknowledged.raise_at(number)
         else:
@@ -129,7 +132,14 @@ class Load:
             self.redelivered += self.received.raise_at(int(message.data().split(b"-")[1]))
             self._consumer.acknowledge(message)
 
-    def end(self) -> dict[str, int]:
+    def slowest(self) -> list[tuple[float, float]]:
+        """When the slowest thousandth of publishes began, seconds since 1970, and how long each
+        took, ms."""
+        bound = quantile(self._took_ms, 0.999)
+        ends = zip(self._ended_at, self._took_ms, strict=True)
+        return [(end - took / 1000, took) for end, took in ends if took >= bound]
+
+    def end(self) -> dict[str, Any]:
         """Wait for what is under way, and count."""
         for producer in self._producers:
             producer.flush()
@@ -145,6 +155,7 @@ class Load:
             "redelivered": self.redelivered,
             "lost": self.received.missing_of(self.acknowledged),
             "slowest_thousandth_ms": round(quantile(self._took_ms, 0.999)),
+            "slowest": self.slowest(),
         }
 
 

@@ -125,4 +125,10 @@ def counted(made: Started) -> dict[str, int]:
     """What became of the messages, once the load has ended."""
     made.end()
     found: dict[str, int] = json.loads(made.text.splitlines()[-1])
+    found.pop("slowest", None)
     return found
+
+
+def slowest(made: Started) -> list[tuple[float, float]]:
+    """The slowest thousandth of publishes of a load that has ended (`load.py`)."""
+    return [(at_s, took_ms) for at_s, took_ms in json.loads(made.text.splitlines()[-1])["slowest"]]

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from bench._real_pulsar import Children, RealPulsar, cluster
 
+from tests.real.load import quantile
 from tests.real.observer import Cluster, call
-from tests.real.parts import Started, counted, load, settings
+from tests.real.parts import Started, counted, load, settings, slowest
 from tests.real.story import Story, one_owner_each
 
 BROKERS = 5
@@ -25,6 +26,10 @@ BETWEEN_S = 10
 STATISTICS_S = 10
 MOVES_MOST = 2
 LONGEST_S = 1800
+STARTS_S = 20
+"""For so long a broker that starts keeps the processors of a small machine busy."""
+Spans = list[tuple[float, float]]
+"""When each broker stopped: from when to when, seconds since 1970."""
 PART = 0.5
 """Of the undrained restart's 99.9th percentile."""
 
@@ -61,33 +66,50 @@ def roll(lib: Path, home: Path, manager: str) -> int:
 
 
 def _measured(
-    story: Story, pulsar: RealPulsar, restart: Callable[[Story, RealPulsar], None]
+    story: Story, pulsar: RealPulsar, restart: Callable[[Story, RealPulsar, Spans], None]
 ) -> float:
     """Restart the brokers under load; gives the 99.9th percentile of publishing, ms."""
     namespace = story.real.namespace
     url = f"{pulsar.web_urls[0]}/admin/v2/namespaces/{namespace}"
     call(url, {"bundles": {"numBundles": 24}}, "PUT")
+    stops: Spans = []
     with load(pulsar.service_url, story.home, namespace=namespace) as made:
         story.wait(3 * STATISTICS_S)
         began = time.monotonic()
-        restart(story, pulsar)
+        restart(story, pulsar, stops)
         took = time.monotonic() - began
         story.check("each bundle has one owner", story.until(lambda: _one_owner_each(story), 60))
         found = counted(made)
+    _say_when(namespace, slowest(made), stops)
     story.check(f"{namespace}: nothing is lost, nothing failed",
                 not found["lost"] and not found["failed"], f"{found}, {took:.0f} s")  # fmt: skip
     return found["slowest_thousandth_ms"]
 
 
-def _undrained(story: Story, pulsar: RealPulsar) -> None:
+def _say_when(namespace: str, publishes: list[tuple[float, float]], stops: Spans) -> None:
+    """Print what brokers did when the slowest publishes began."""
+    when: dict[str, list[float]] = {"a broker stopped": [], "it started": [], "else": []}
+    for at_s, took_ms in publishes:
+        stopping = any(began - 1 <= at_s <= ended for began, ended in stops)
+        starting = any(ended < at_s <= ended + STARTS_S for _, ended in stops)
+        when["a broker stopped" if stopping else "it started" if starting else "else"].append(
+            took_ms
+        )
+    figures = ", ".join(
+        f"{what} {len(took)} (median {quantile(took, 0.5):.0f} ms)" for what, took in when.items()
+    )
+    print(f"{namespace}: of the slowest thousandth, {len(publishes)}, began when: {figures}")
+
+
+def _undrained(story: Story, pulsar: RealPulsar, stops: Spans) -> None:
     for index in range(BROKERS):
-        _restart(pulsar, index)
+        _restart(pulsar, index, stops)
         back = story.until(lambda i=index: _serves(pulsar.web_urls[i]), 90)
         story.check(f"broker {index + 1} of {BROKERS} is back", back)
         story.wait(BETWEEN_S)
 
 
-def _rolled(story: Story, pulsar: RealPulsar) -> None:
+def _rolled(story: Story, pulsar: RealPulsar, stops: Spans) -> None:
     asked = story.home / "asked"
     asked.mkdir()
     script = story.home / "ask.py"
@@ -99,12 +121,12 @@ def _rolled(story: Story, pulsar: RealPulsar) -> None:
     restarted: list[str] = []
     for until in ("2 of 5: waiting", "moved "):
         killed = story.begin(*words)
-        came = _serve(asked, pulsar, restarted, killed, until)
+        came = _serve(asked, pulsar, (restarted, stops), killed, until)
         story.check(f"it comes to {until!r}", came, killed.text.splitlines()[-1:])
         killed.process.kill()
         killed.process.wait()
     ended = story.begin(*words)
-    done = _serve(asked, pulsar, restarted, ended, "5 of 5 brokers restarted")
+    done = _serve(asked, pulsar, (restarted, stops), ended, "5 of 5 brokers restarted")
     story.check("it ends", done and ended.process.wait(60) == 0, ended.text.splitlines()[-3:])
     story.check("each broker was restarted", {*restarted} == {*story.real.brokers}, restarted)
     moved: Counter[str] = Counter()
@@ -117,7 +139,11 @@ def _rolled(story: Story, pulsar: RealPulsar) -> None:
 
 
 def _serve(
-    asked: Path, pulsar: RealPulsar, restarted: list[str], roller: Started, until: str
+    asked: Path,
+    pulsar: RealPulsar,
+    did: tuple[list[str], Spans],
+    roller: Started,
+    until: str,
 ) -> bool:
     """Restart the brokers that files in a folder ask for, until the roller says these words.
 
@@ -129,8 +155,8 @@ def _serve(
             broker = file.name.removesuffix(".asked")
             file.unlink()
             index = next(i for i, url in enumerate(pulsar.web_urls) if broker in url)
-            _restart(pulsar, index)
-            restarted.append(broker)
+            _restart(pulsar, index, did[1])
+            did[0].append(broker)
             (asked / f"{broker}.done").touch()
         if roller.process.poll() is not None:
             break
@@ -138,10 +164,11 @@ def _serve(
     return until in roller.text
 
 
-def _restart(pulsar: RealPulsar, index: int) -> None:
-    children = pulsar.children
+def _restart(pulsar: RealPulsar, index: int, stops: Spans) -> None:
+    children, began_s = pulsar.children, time.time()
     assert isinstance(children, Children)
     children.stop(f"broker{index}", signal.SIGTERM)
+    stops.append((began_s, time.time()))
     children.start_broker(index)
 
 

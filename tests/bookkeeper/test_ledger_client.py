@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from random import Random
+from typing import cast
 
 import pytest
 
@@ -185,6 +186,10 @@ async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbeh
     reader = await client.read_open(writer)
     assert await reader.read(0, 9) == [b"%d" % number for number in range(10)]
     await writer.close()
+    for _ in range(4):
+        later = await client.create({}, Confirmed())
+        ensemble = (await metadata(cluster, later)).segments[0].ensemble
+        assert gone not in ensemble, "no new ledger has it for a while"
     await client.close()
 
 
@@ -231,6 +236,21 @@ async def test_a_cluster_with_too_few_bookies_is_named(cluster: FakeCluster) -> 
     with pytest.raises(BookKeeperError, match="managedLedgerDefaultEnsembleSize"):
         await client.create({}, Confirmed())
     await client.close()
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 2), (3, 2, 3), (2, 2, 0)])
+def test_sizes_that_contradict_each_other_are_refused(sizes: tuple[int, int, int]) -> None:
+    ensemble, write, ack = sizes
+    with pytest.raises(ValueError, match=f"ensemble {ensemble}, write quorum {write} and ack"):
+        LedgerClientOptions(ensemble_size=ensemble, write_quorum=write, ack_quorum=ack)
+
+
+async def test_a_client_reads_no_open_ledger_of_another_writer(client: BookieLedgerClient) -> None:
+    class Elsewhere:
+        ledger = 7
+
+    with pytest.raises(BookKeeperError, match="ledger 7 is not written by this client"):
+        await client.read_open(cast("LedgerWriter", Elsewhere()))
 
 
 async def test_racks_are_named_in_the_log(

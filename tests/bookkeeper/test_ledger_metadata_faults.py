@@ -196,15 +196,39 @@ async def test_a_ledger_whose_creation_is_not_answered_is_no_ledger(
 
 
 async def test_an_entry_that_no_bookie_takes_is_refused_and_the_ledger_goes_on(
-    client: BookieLedgerClient,
+    store: MisbehavingStore,
 ) -> None:
+    options = LedgerClientOptions(bookies=replace(PATIENT, frame_max=1000))
+    client = await BookieLedgerClient.open(store, options, Random(1))
     heard = Confirmed()
     writer = await client.create({}, heard)
-    with pytest.raises(EntryTooLarge, match="nettyMaxFrameSizeBytes"):
-        writer.add(bytes(PATIENT.frame_max))
-    assert writer.add(b"0") == 0
+    with pytest.raises(EntryTooLarge, match="873 bytes; bookies take 872"):
+        writer.add(bytes(873))
+    assert writer.add(bytes(872)) == 0
     await heard.until(0)
     await writer.close()
+    await client.close()
+
+
+async def test_a_store_that_is_away_is_an_error_of_bookkeepers_and_of_its_time(
+    store: MisbehavingStore,
+) -> None:
+    """Whatever is asked for; and once the store is back, the same client goes on."""
+    options = LedgerClientOptions(bookies=PATIENT, metadata_s=0.01)
+    client = await BookieLedgerClient.open(store, options, Random(1))
+    writer, _ = await written(client, b"0")
+    store.fails = lambda _, __: True
+    for asked in (
+        lambda: client.create({}, Confirmed()),
+        lambda: client.recover(writer.ledger),
+        lambda: client.delete(writer.ledger),
+        writer.close,
+    ):
+        with pytest.raises(BookKeeperError):
+            await asked()
+    store.fails = lambda _, __: False
+    assert (await client.recover(writer.ledger)).last_entry == 0
+    await client.close()
 
 
 async def test_ids_are_those_that_java_takes(cluster: FakeCluster) -> None:

@@ -28,14 +28,23 @@ def test_moves_that_take_far_longer_side_by_side_than_alone_are_given_fewer_at_o
 ) -> None:
     pace = MovePace.of(most)
     assert pace.at_once == 1, "so that it is known what one takes alone"
-    for number, seconds in enumerate(took_s):
+    alone_s = 0.0
+    for seconds in took_s:
         before, pace = pace, pace.after(failed=False, seconds=seconds)
-        quickest_s = min(took_s[:number], default=float("inf"))
-        if seconds >= 0.5 and seconds >= 3 * quickest_s:
+        if before.at_once == 1:
+            alone_s = seconds
+        if before.at_once > 1 and seconds >= 0.5 and seconds >= 3 * alone_s:
             assert pace.at_once == max(1, before.at_once // 2)
         else:
             assert pace.at_once == min(most, before.at_once + 1)
     assert not pace.stop, "they did not fail"
+
+
+def test_after_an_empty_bundle_those_with_clients_move_side_by_side_again() -> None:
+    pace = MovePace.of(4)
+    for seconds in (0.02, *[0.7] * 12):
+        pace = pace.after(failed=False, seconds=seconds)
+    assert pace.at_once == 4
 
 
 def test_it_says_how_many_failed() -> None:

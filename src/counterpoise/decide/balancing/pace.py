@@ -17,7 +17,7 @@ LOOKED_BACK: Final = 5
 FAILED_MOST: Final = 3
 """When so many of them failed, a balancer begins no further one."""
 SLOW_TIMES: Final = 3.0
-"""A move was slow that took so many times as long as the quickest so far, …"""
+"""A move was slow that took so many times as long as the last one that was alone, …"""
 SLOW_S: Final = 0.5
 """… and at least so many seconds."""
 
@@ -34,8 +34,8 @@ class MovePace:
     """When so many of the last ones failed, no further one may begin; 0: they always may."""
     failed: tuple[bool, ...] = ()
     """Of the moves that ended last, the oldest first: whether each failed."""
-    quickest_s: float = math.inf
-    """Of the moves that succeeded."""
+    alone_s: float = math.inf
+    """How long the last move took that was alone."""
     stopped: str = ""
     """Why no further one may begin, whatever became of the last ones."""
 
@@ -46,13 +46,14 @@ class MovePace:
 
     def after(self, *, failed: bool, seconds: float = 0.0) -> MovePace:
         """The pace when one more move has ended, which took so long."""
-        was_slow = seconds >= max(SLOW_S, SLOW_TIMES * self.quickest_s)
+        was_alone = self.at_once == 1
+        was_slow = not was_alone and seconds >= max(SLOW_S, SLOW_TIMES * self.alone_s)
         fewer, more = max(1, self.at_once // 2), min(self.most, self.at_once + 1)
         return replace(
             self,
             at_once=fewer if failed or was_slow else more,
             failed=(*self.failed, failed)[-LOOKED_BACK:],
-            quickest_s=self.quickest_s if failed else min(self.quickest_s, seconds),
+            alone_s=seconds if was_alone and not failed else self.alone_s,
         )
 
     @property

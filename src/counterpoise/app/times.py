@@ -52,7 +52,9 @@ def moment_ms(text: str, otherwise: int) -> int:
 
 
 def moment_or_ago_ms(text: str, now_ms: int) -> int:
-    """As `moment_ms`, or relative to now: ``-30d``, ``-6h``; raises `UserError`."""
+    """Parse a time as `moment_ms` does, or one relative to now (``-30d``, ``-6h``); raises
+    `UserError`.
+    """
     if not text.startswith("-"):
         return moment_ms(text, now_ms)
     number, unit = text[1:-1], text[-1:]

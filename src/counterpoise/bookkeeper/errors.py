@@ -48,8 +48,8 @@ class BadStoredEntry(BookKeeperError):
 class EntryUnreadable(BookKeeperError):
     """No bookie of the write set returned the entry.
 
-    ``lost``: every one of them responded that it has none, or returned a damaged one. Otherwise
-    some bookie could not be asked, and may still have it.
+    ``lost``: every one of them answered that it does not have the entry, or returned a damaged
+    copy. Otherwise some bookie could not be asked, and may have it.
     """
 
     def __init__(self, ledger: int, entry: int, reasons: Sequence[str], *, lost: bool) -> None:

@@ -81,9 +81,10 @@ class UnreferencedCounts:
 async def orphan_rows(
     cluster: LedgerCluster, now_ms: int, grace_ms: float, counts: UnreferencedCounts
 ) -> AsyncIterator[Sequence[OrphanRow]]:
-    """A row for each ledger of Pulsar's that nothing refers to.
+    """A row for each of Pulsar's ledgers that nothing refers to.
 
-    Raises `NotThisCluster` where the store has no topics: then every ledger would look like one.
+    Raises `NotThisCluster` if the store has no topics, because every ledger would then look like an
+    orphan.
     """
     await check_managed_ledgers(cluster.store)
     references = await read_references(cluster)

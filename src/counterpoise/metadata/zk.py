@@ -94,7 +94,7 @@ class ZooKeeperStore:
     ) -> ZooKeeperStore:
         """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`.
 
-        With ``read_only`` the chroot is not created, and changes of the tree are not notified.
+        With ``read_only`` the chroot is not created, and there are no notifications of changes.
         """
         store = cls(
             address,

@@ -155,7 +155,9 @@ class NamespaceBundles:
 
     @staticmethod
     def from_text(namespace: NamespaceName, boundaries: Sequence[str]) -> NamespaceBundles:
-        """Bundles of boundaries a person or the metadata store wrote: any order, repeats merged."""
+        """The bundles between boundaries that a person or the metadata store wrote; in any
+        order, duplicates are merged.
+        """
         return NamespaceBundles(namespace, tuple(sorted(set(map(parse_boundary, boundaries)))))
 
     @property

@@ -74,7 +74,9 @@ class NamespaceName:
 
     @property
     def bound_broker(self) -> str | None:
-        """The broker id that alone may own this namespace (heartbeat, SLA), or None."""
+        """The id of the only broker that may own this namespace (heartbeat, SLA monitor); None
+        for others.
+        """
         return self.local if self.is_heartbeat or self.is_sla_monitor else None
 
 

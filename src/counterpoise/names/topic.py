@@ -91,10 +91,7 @@ class TopicName:
 
     @property
     def partition_index(self) -> int:
-        """Which partition this is, -1 for a topic that is none.
-
-        As in Pulsar, ``x-partition-01`` and ``x-partition--1`` are ordinary names.
-        """
+        """The index of this partition; -1 for a topic that is no partition."""
         _, mark, index = self.local_name.rpartition(PARTITION_SUFFIX)
         if not mark or not (index.isascii() and index.isdigit()):
             return -1
@@ -103,7 +100,9 @@ class TopicName:
 
     @property
     def partitioned_name(self) -> TopicName:
-        """The partitioned topic this is a partition of; itself when it is none."""
+        """The partitioned topic that this is a partition of; the topic itself if it is no
+        partition.
+        """
         if self.partition_index < 0:
             return self
         return self._with_local_name(self.local_name.rpartition(PARTITION_SUFFIX)[0])

@@ -92,7 +92,7 @@ class BundleState(Protocol):
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals a new one, so that it need not be kept."""
+        """Whether this state equals the initial one, so that it need not be kept."""
 
 
 S = TypeVar("S", bound=BundleState)

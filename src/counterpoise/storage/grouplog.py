@@ -120,7 +120,10 @@ class GroupLog(ABC, Generic[C]):
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C]
     ) -> None:
-        """Queue a run of entries for the next group; refuse them if this log takes no more."""
+        """Queue entries for the next group; if the log takes no more, they are reported as failed.
+
+        ``messages``: how many messages each entry holds.
+        """
         if self._error is not None:
             raise self._error
         group = self._gathering

@@ -21,7 +21,10 @@ class IndexedLedger:
 
 
 class LedgerIndex:
-    """The ledgers of one log in order. The last one grows, the first ones are trimmed."""
+    """The ledgers of one log, and the running number (index) of each entry over all of them.
+
+    The last ledger grows, and the first ones are trimmed.
+    """
 
     __slots__ = ("_all", "_bases", "_ids", "last")
 
@@ -77,7 +80,9 @@ class LedgerIndex:
         return self._all[max(bisect_right(self._bases, index) - 1, 0)]
 
     def position(self, index: int) -> Position:
-        """Position of ``index``; ``begin - 1`` is entry -1 of the first ledger."""
+        """The position (ledger and entry id) of the entry with this index; ``begin - 1``, before
+        the first kept entry, is entry -1 of the first ledger.
+        """
         span = self.holding(index)
         return Position(span.ledger_id, index - span.base)
 

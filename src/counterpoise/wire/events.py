@@ -170,7 +170,9 @@ class CloseProducer:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Attach a consumer to a subscription of a topic, made first if it is new."""
+    """Attach a consumer to a subscription of a topic; creates the subscription if it does not
+    exist.
+    """
 
     request_id: int
     consumer_id: int

@@ -45,7 +45,7 @@ async def update(request: web.Request) -> None:
 
 @routes.delete(PATH, access.topic("DELETE_METADATA"), query={"key": text(), **AUTHORITATIVE})
 async def remove(request: web.Request) -> None:
-    """Remove a topic's property; without a name, all of them."""
+    """Remove one property of a topic, or all of them if the request names none."""
     key = request.query.get("key")
     await _change(
         request,

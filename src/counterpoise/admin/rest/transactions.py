@@ -148,7 +148,9 @@ async def buffer_stats(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/transactionBufferInternalStats/{_TOPIC}", access.KNOWN, _METADATA)
 async def buffer_log(request: web.Request) -> web.Response:
-    """404: a topic's own log says all about its transactions, so that there is no snapshot."""
+    """Always 404: a topic's transactions are in its own log, so there is no snapshot log to
+    show.
+    """
     await _topic(request)
     raise not_found("Transaction buffer Snapshot for the topic does not exist")
 

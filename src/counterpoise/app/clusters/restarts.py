@@ -7,10 +7,10 @@ from counterpoise.names.callbacks import Clock
 
 
 class RestartSchedule:
-    """The restarts that are due, by the server's name.
+    """The restarts that are to come, by the server's name.
 
-    A server that ran steadily is restarted at once; otherwise after a pause, which doubles with
-    each start that did not last.
+    A server that ran steadily is restarted at once; any other after a pause that doubles with each
+    start that did not last.
     """
 
     def __init__(self, clock: Clock) -> None:

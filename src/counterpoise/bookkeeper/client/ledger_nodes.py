@@ -59,7 +59,7 @@ class LedgerNodes:
     async def create(self, wanted: LedgerMetadata) -> VersionedMetadata:
         """Write the metadata of a new ledger, with an id chosen here.
 
-        Raises `MetadataError`: there may be a ledger without entries then that nothing refers to.
+        Raises `MetadataError`; an empty ledger that nothing refers to may then be left behind.
         """
         for _ in range(_ROUNDS):
             ledger = await self._ids.take()

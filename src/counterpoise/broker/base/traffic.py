@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes of the binary protocol since the broker started, over all connections."""
+    """Bytes sent and received by the binary protocol since the broker started, on all
+    connections.
+    """
 
     bytes_in: int = 0
     bytes_out: int = 0

@@ -70,7 +70,7 @@ class RecordsLink(Protocol):
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Publish a value or a tombstone; raises `PeerError`."""
+        """Publish a value for a bundle, or a tombstone if it is None; raises `PeerError`."""
 
     def drop(self, why: str) -> None:
         """Close the connection; `keep` makes another."""

@@ -44,7 +44,9 @@ class GatedConnection(Protocol):
         """Close at once without writing."""
 
     def settle(self) -> None:
-        """Account for entries that were served outside a reading turn."""
+        """Count, for publish limits, entries that were served while the connection was not
+        reading.
+        """
 
 
 class Interceptor(Protocol):

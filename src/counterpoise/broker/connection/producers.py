@@ -295,7 +295,9 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
-        """Entries of a closed producer are stored or lost."""
+        """Called when ``count`` pending entries of a closed producer have been stored or lost:
+        they occupy the publish buffer no longer.
+        """
         left = self._left.get(producer)
         if left is not None:
             self._share.settle(left.settle(count))

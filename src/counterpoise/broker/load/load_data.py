@@ -130,7 +130,7 @@ def worth_publishing(
 
 
 class LastReport(Protocol):
-    """Provides this broker's last measurement."""
+    """Provides the load that this broker measured last."""
 
     def last(self) -> LocalBrokerData:
         """The last measurement."""

@@ -17,7 +17,7 @@ ORDERED_BY_LEADER: Final = "X-Counterpoise-Ordered-By"
 
 @dataclass(frozen=True, slots=True)
 class UnloadOrder:
-    """An order to unload a bundle."""
+    """A request from the leader to a bundle's owner to unload the bundle."""
 
     bundle: BundleName
     destination: str | None

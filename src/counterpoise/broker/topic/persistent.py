@@ -238,7 +238,7 @@ class PersistentTopic(TransactionalTopic):
             subscription.pass_over([lost])
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """The log failed, which calls this: these entries get no receipt, and the topic closes."""
+        """The log has failed and calls this: these entries get no receipt; the topic closes."""
         if self.closing:
             return
         self.closing = True

@@ -60,7 +60,7 @@ class Coordinators:
         return self._options().open_max
 
     def find(self, number: int) -> Coordinator:
-        """A coordinator open on this broker; raises `BrokerError`
+        """The coordinator with this number, if it is open on this broker; raises `BrokerError`
         TransactionCoordinatorNotFound.
         """
         known = self.open.get(number)

@@ -131,7 +131,7 @@ class MoveOutcome:
 
     @property
     def carried_out(self) -> bool:
-        """Whether the cluster was asked to move the bundle."""
+        """Whether the cluster was asked to move the bundle, with success or not."""
         return self.status in (
             MoveStatus.MOVED,
             MoveStatus.ELSEWHERE,
@@ -352,7 +352,7 @@ class Round:
 
 
 def imbalance(loads: Collection[float]) -> float:
-    """The largest ÷ the mean - 1: 0 when all are equal, or when there is no load at all."""
+    """The largest ÷ the mean, minus 1: 0 when all are equal, or when there is no load at all."""
     mean = sum(loads) / len(loads) if loads else 0.0
     return max(loads) / mean - 1 if mean > 0 else 0.0
 

@@ -24,7 +24,9 @@ SLOW_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class MovePace:
-    """The pace of one round's moves."""
+    """How many bundles may be moved at the same time in one round; rises and falls with
+    outcomes.
+    """
 
     most: int
     """How many may be under way when none fails."""

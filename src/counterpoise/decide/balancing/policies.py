@@ -29,7 +29,11 @@ CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]],
 def count_namespaces(
     group: str, held: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
 ) -> Mapping[str, int]:
-    """By namespaces, as the modular load manager counts."""
+    """How many namespaces of an anti-affinity group each broker serves, as the modular load manager
+    counts.
+
+    ``held``: bundles by broker and namespace; ``groups``: the group of each namespace.
+    """
     served = {
         broker: {name for name, bundles in namespaces.items() if bundles > 0}
         for broker, namespaces in held.items()

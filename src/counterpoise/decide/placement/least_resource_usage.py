@@ -27,7 +27,9 @@ _MARGIN = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
 
 @dataclass(frozen=True, slots=True)
 class UsageMemory(JsonMapping):
-    """Remembered usage of each broker, as a share (0.85, not 85)."""
+    """The smoothed usage of each broker that is kept from call to call, as a fraction (0.85, not
+    85).
+    """
 
     usage: Mapping[str, float] = field(default_factory=dict)
 

@@ -90,7 +90,7 @@ class _Gap:
 
     @property
     def exceeded(self) -> bool:
-        """Whether this threshold is enabled and exceeded."""
+        """Whether the threshold for this difference is enabled and exceeded."""
         return self.limit > 0 and self.difference > self.limit
 
 

@@ -161,7 +161,7 @@ class ChannelBundle:
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals a new one, so that it need not be kept."""
+        """Whether this state equals the initial one, so that it need not be kept."""
         return (
             self.phase is ChannelPhase.RESTING
             and self.topics is OpenTopics.NONE

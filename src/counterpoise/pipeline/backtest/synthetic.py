@@ -200,7 +200,9 @@ class _Made:
         self.hottest = int(np.argsort(weight)[count // 2])
 
     def wandering(self, minute: float) -> Floats:
-        """What bundles carry of their mean: three waves of their own; dominating ones carry it."""
+        """By bundle: its load at a minute ÷ its mean load. Three slow waves of its own; 1 for
+        the bundles that dominate.
+        """
         waves = np.sin(2 * np.pi * (minute / self.period + self.start)).sum(axis=0)
         found: Floats = np.exp(WANDERS * waves * self.small)
         rest = self.base[self.small]

@@ -107,7 +107,7 @@ class Source(Protocol):
     """Where a trace comes from; a value, so that it can be sent to where it is played."""
 
     def open(self) -> LoadTrace:
-        """The trace; built once per process."""
+        """The trace, which is built once in each process."""
 
 
 class DerivedTrace:

@@ -102,7 +102,7 @@ class ChangedTrace(DerivedTrace):
         )
 
     def loads(self, step: int) -> Rates:
-        """The load of each bundle."""
+        """The load of each bundle at a step, with the changes applied."""
         loads = self._whole.loads(step)
         return Rates(*(getattr(loads, name) * self._load for name in _RATES))
 

@@ -142,7 +142,9 @@ class _Turns:
 
     @asynccontextmanager
     async def one(self, late: Callable[[], object]) -> AsyncIterator[None]:
-        """Hold a place; `late` is called if it is given up before the work ends."""
+        """Hold a place while the block runs; `late` is called if the place is freed before the
+        block ends.
+        """
         await self._free.acquire()
         has = True
 

@@ -27,7 +27,7 @@ def refusal(status: int, body: str) -> str:
 
 
 def elsewhere(status: int, headers: Mapping[str, str]) -> str:
-    """A redirect by a broker that was asked for its own figures."""
+    """The sentence for a broker that redirects a request for its own figures to another address."""
     where = line(headers.get("Location", "nowhere"))
     return f"HTTP {status}: it sends us to {where}, and its figures are asked of it alone"
 

@@ -97,7 +97,9 @@ class ClusterBoundaries:
 
 
 class KnownBundles:
-    """The bundles of a history's namespaces, each read once."""
+    """The bundles of the namespaces that occur in an import, each namespace read once from the
+    cluster.
+    """
 
     def __init__(self, source: BundleBoundaries | None, default: int = DEFAULT_BUNDLES) -> None:
         self._source = source

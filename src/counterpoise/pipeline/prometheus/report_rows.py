@@ -31,7 +31,9 @@ _COUNTS: Final = ("topics", "producers", "consumers")
 
 @dataclass(slots=True)
 class PieceFacts:
-    """Counts for the operator, summed over pieces."""
+    """What an import tells the operator it found, as counts: of one piece of its time, or added
+    up.
+    """
 
     moments: int = 0
     empty_moments: int = 0

@@ -164,7 +164,9 @@ class TablesWriter(TablesReader):
             handle.cleanup_metadata()
 
     def transaction(self, table: str, name: str) -> int | None:
-        """The version of an application transaction of a table."""
+        """The version of Delta's application transaction ``name`` on a table; None if there is
+        none.
+        """
         with self._locks[table]:
             self._expect_going_on()
             if (table, name) not in self._transactions:

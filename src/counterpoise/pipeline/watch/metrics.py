@@ -90,7 +90,7 @@ class Metrics:
             self.refused.labels(each.rule).inc()
 
     def ended(self, outcome: MoveOutcome) -> None:
-        """An outcome is in the history."""
+        """Count the outcome of a move, once it has been stored in the history."""
         self.outcomes.labels(outcome.status.value).inc()
         if outcome.carried_out:
             self.move_seconds.observe(outcome.seconds)

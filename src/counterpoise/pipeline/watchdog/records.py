@@ -61,7 +61,9 @@ def written(data: bytes) -> Written | None:
 
 
 def holds_after(before: Written | None, record: Written) -> bool:
-    """Whether a record is the bundle's once it comes behind the one that was."""
+    """Whether brokers accept a bundle's new record after its former one, by the channel's rules
+    for versions and states.
+    """
     if before is not None:
         if before.version != _MOST and before.version >= record.version:
             return False

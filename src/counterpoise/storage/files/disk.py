@@ -19,7 +19,7 @@ class LedgerDisk:
     """The operating system's files. Every method blocks and may raise `OSError`."""
 
     def open(self, path: str | Path, flags: int) -> int:
-        """A file descriptor; new files are readable by everyone."""
+        """Open a file and return its descriptor; a file that it creates can be read by everyone."""
         return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def close(self, descriptor: int) -> None:

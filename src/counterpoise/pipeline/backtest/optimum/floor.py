@@ -31,7 +31,10 @@ def least_fullest(load: Floats, size: Floats) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """A trace in windows: mean loads as parts of the mean broker's, and other bounds on a play."""
+    """A trace cut into windows of time, with what bounds every strategy's result.
+
+    Loads are means over a window, as parts of the mean broker's load.
+    """
 
     load: Floats
     """By window and bundle."""

@@ -19,9 +19,8 @@ from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import (
     ActionTrail,
-    OperatorAction,
     as_past_moves,
-    cordoned,
+    cordons,
     moved_by_hand,
 )
 from counterpoise.pipeline.executor import Executor
@@ -155,7 +154,7 @@ class Balancer:
         actions = await asyncio.to_thread(self._trail.actions) if self._trail else []
         within_ms = max(HOUR_MS, self._strategy.balance.leave_alone_ms)
         by_hand = moved_by_hand(actions, poll_id - within_ms)
-        self._cordon(cordoned(actions))
+        self._cordon(cordons(actions))
         slow = self._watchdog.slow if self._watchdog else frozenset()
         balanced = without_brokers(state, self._cordoned | slow)
         if newest_poll(balanced) != poll_id:
@@ -186,15 +185,10 @@ class Balancer:
             self._log(f"rounds are made again: {self._over}")
         self._over = over if reason else ""
 
-    def _cordon(self, drains: Mapping[str, OperatorAction]) -> None:
+    def _cordon(self, drains: Mapping[str, str]) -> None:
         """Exclude drained brokers from balancing, and log each once."""
         for broker in sorted(drains.keys() - self._cordoned):
-            drain = drains[broker]
-            why = f": {drain.why}" if drain.why else ""
-            self._log(
-                f"{broker} is cordoned: {drain.who} drained it{why}; it gets nothing until "
-                f"`counterpoise refill {broker}`, or `counterpoise drain {broker} --release`"
-            )
+            self._log(f"{broker} is cordoned: {drains[broker]}")
         for broker in sorted(self._cordoned - drains.keys()):
             self._log(f"{broker} is not cordoned any more")
         self._cordoned = frozenset(drains)

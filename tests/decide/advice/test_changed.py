@@ -78,6 +78,15 @@ def test_no_step_fits_whose_broker_does_not_answer() -> None:
         )
 
 
+def test_no_step_fits_whose_destination_is_cordoned() -> None:
+    made, now = plan(UNEVEN), seen(UNEVEN)
+    first = made.steps[0]
+    left = checked(made, replace(now, cordoned={first.source: "ann drained it"}))
+    assert first.bundle not in left.changed
+    found = checked(made, replace(now, cordoned={first.destination: "ann drained it"}))
+    assert found.changed[first.bundle] == f"{first.destination} is cordoned: ann drained it"
+
+
 def loads_of(**brokers: dict[int, float]) -> dict[str, Loads | None]:
     return {
         f"{broker}:80": {bundle_name(number): load for number, load in bundles.items()}

@@ -66,10 +66,10 @@ def test_a_plan_says_how_many_messages_come_again() -> None:
     rule = made.took.redelivery.sentence(made.cost.messages_out_per_s)
     assert rule.startswith(f"about {0.1 * out:,.0f} to {out:,.0f} messages")
     assert "a rule of thumb" in rule
-    seen = Redelivery(0.25, 2.0, "as at 7 moves seen here").sentence(100.0)
+    seen = Redelivery(0.25, 2.0, "measured at 7 moves seen here").sentence(100.0)
     assert seen == (
         "about 25 to 200 messages that consumers have not acknowledged by then are delivered again:"
-        " what they are sent in 0.25 to 2 s (as at 7 moves seen here)"
+        " what they are sent in 0.25 to 2 s (measured at 7 moves seen here)"
     )
     assert rule in "\n".join(lines_of(made))
 

@@ -69,6 +69,22 @@ def test_who_does_not_answer_is_among_the_reasons_why_a_bundle_stays() -> None:
     assert not plan.moves
 
 
+def test_a_cordoned_broker_is_given_nothing_and_is_among_the_reasons() -> None:
+    order = "ann drained it"
+    three = snapshot({"b1": bundles("x", 5.0, 5.0), "b2": bundles("y", 9.0), "b3": []})
+    assert "b3" in {move.destination for move in drained(three).moves}
+    held = replace(three, cordoned={"b1": "itself", "b3": order})
+    assert {move.destination for move in drained(held).moves} == {"b2"}
+    assert not EmptyBroker("b1").refusal(held)
+    both = replace(three, cordoned={"b2": order, "b3": order})
+    assert EmptyBroker("b1").refusal(both) == (
+        "b1 cannot be emptied: b2 is cordoned: ann drained it; b3 is cordoned: ann drained it"
+    )
+    policy = IsolationPolicy(("t/n",), primary=("b3",))
+    isolated = replace(snapshot(LOADS, isolation={"p": policy}), cordoned={"b3": order})
+    assert drained(isolated).rejections[0].sentence.endswith("; b3 is cordoned: ann drained it")
+
+
 def test_a_bundle_that_another_still_reports_has_no_broker_to_be_better_than() -> None:
     """It was given away a moment ago, to the one that is to be emptied now."""
     seen = snapshot({"b1": [], "b2": bundles("x", 5.0)})

@@ -25,7 +25,12 @@ from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.plots import steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
-from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
+from counterpoise.pipeline.drive.action_trail import (
+    ActionKind,
+    ActionMove,
+    ActionTrail,
+    OperatorAction,
+)
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import UNACKNOWLEDGED, JournalWriter
 from counterpoise.pipeline.tables.reports import land
@@ -114,6 +119,21 @@ async def test_the_topic_that_makes_a_bundle_hot_is_named(
     assert "partition: " + hot in text
     assert "persistent://public/default/big is 100% of it" in text
     assert not any("broker-stats/topics" in path for path in uneven.brokers[0].asked)
+
+
+async def test_a_cordoned_broker_takes_no_part_in_a_plan(
+    uneven: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer, empty = writer_of(tmp_path), uneven.names[2]
+    words = ["--admin-url", uneven.admin_url, "--history", str(tmp_path), "--json", *SET]
+    assert await run(words) == 0
+    free = json.loads(capsys.readouterr().out)
+    assert empty in {step["destination"] for step in free["steps"]}
+    ActionTrail(writer.location).begin(ActionKind.DRAIN, 0, who="ann", why="disks", broker=empty)
+    assert await run(words) == 0
+    held = json.loads(capsys.readouterr().out)
+    assert {step["destination"] for step in held["steps"]} == {uneven.names[1]}
+    assert held["notes"][0].startswith(f"{empty} is cordoned: ann drained it: disks; it gets")
 
 
 async def test_topics_that_cannot_be_asked_for_are_a_note(
@@ -247,8 +267,10 @@ def test_redeliveries_are_expected_as_moves_of_the_kind_had_them_and_by_a_rule_u
     assert move_time([before]).redelivery == Redelivery(), "written before it was measured"
     rows = [row(0, 1000, 0.2), row(2000, 3000, 0.4), row(9000, 9900, 3.0), row(9100, 9800, None)]
     alone, beside = move_time(rows), move_time(rows, at_once=4)
-    assert alone.redelivery == Redelivery(0.2, 0.4, "as at 2 moves seen here, one at a time")
-    assert beside.redelivery == Redelivery(3.0, 3.0, "as at one move seen here, beside others")
+    assert alone.redelivery == Redelivery(0.2, 0.4, "measured at 2 moves seen here, one at a time")
+    assert beside.redelivery == Redelivery(
+        3.0, 3.0, "measured at one move seen here, beside others"
+    )
     assert move_time(rows, 5.0).redelivery == alone.redelivery, "no time that is given changes it"
 
     def drained(*seconds: float | None) -> OperatorAction:
@@ -257,9 +279,14 @@ def test_redeliveries_are_expected_as_moves_of_the_kind_had_them_and_by_a_rule_u
         return OperatorAction(ActionKind.DRAIN, 0, "ann", moves=tuple(made))
 
     drain = move_time_by_hand([drained(0.5, None, 0.7)], ActionKind.DRAIN, alone)
-    assert drain.redelivery == Redelivery(0.5, 0.7, "as at 2 moves of a drain seen here")
+    assert drain.redelivery == Redelivery(0.5, 0.7, "measured at 2 moves of a drain seen here")
     unknown = move_time_by_hand([drained(None)], ActionKind.DRAIN, alone)
     assert unknown.redelivery == alone.redelivery
+    refill = move_time_by_hand(
+        [drained(0.5)], ActionKind.REFILL, move_time([], by_hand=[drained(0.5)])
+    )
+    assert refill.redelivery.basis == "measured at one move by hand seen here"
+    assert refill.basis == "the median of one move by hand seen here"
 
 
 def test_moves_by_hand_that_moved_nothing_say_nothing_of_how_long_one_takes() -> None:

@@ -142,7 +142,9 @@ async def test_apaches_broker_is_emptied_without_being_asked_for_all_that_it_own
     assert not [path for path in asked if "ownedNamespaces" in path]
 
 
-async def test_a_drain_may_begin_a_history(full: FakeCluster, tmp_path: Path) -> None:
+async def test_a_drain_may_begin_a_history_and_the_next_one_goes_by_it(
+    full: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A broker's preStop hook drains it whether or not a balancer has run there before."""
     broker, history = full.names[0], tmp_path / "new"
     own = b'{"loadBalancerSheddingEnabled": "false"}'
@@ -153,6 +155,16 @@ async def test_a_drain_may_begin_a_history(full: FakeCluster, tmp_path: Path) ->
     assert await asyncio.to_thread(main, [*words, "--execute"]) == 0
     assert broker not in full.owners.values()
     assert [*cordoned(ActionTrail(open_location(str(history))).actions())] == [broker]
+    said = capsys.readouterr()
+    assert said.err.count("nothing is kept in") == 1
+    assert "no move of this cluster is recorded" in said.out
+    words[1] = full.names[1]
+    assert await asyncio.to_thread(main, words) == 0
+    text = capsys.readouterr().out
+    assert f"{broker} is cordoned: " in text
+    assert f"-> {full.names[2]}" in text
+    assert f"-> {broker}" not in text
+    assert "moves of a drain seen here" in text
 
 
 async def test_a_broker_that_serves_no_lookups_gets_nothing(

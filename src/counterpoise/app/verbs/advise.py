@@ -14,7 +14,7 @@ from counterpoise.app.client import client_session
 from counterpoise.app.cluster_strategy import strategy_of
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
-from counterpoise.app.histories import open_history
+from counterpoise.app.histories import open_history, trail_of
 from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.progress import while_waiting
 from counterpoise.decide.advice.plan import AdvisedPlan
@@ -31,6 +31,7 @@ from counterpoise.pipeline.advise.look import (
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.action_trail import cordons
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
 from counterpoise.pipeline.tables.schema import JournalKind
@@ -50,7 +51,9 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     history = open_history(args.history) if args.history else None
     strategy, conf, note = await strategy_of(args, addresses)
     splitting = settings_from(SplitOptions, conf)
-    options = LookOptions(args.looks, args.interval, splitting)
+    trail = trail_of(args.history) if args.history else None
+    by_hand = trail.actions() if trail else ()
+    options = LookOptions(args.looks, args.interval, splitting, cordons(by_hand))
     async with client_session(args) as session:
         looking = _look(session, addresses, history, options)
         looked = await while_waiting(looking, "reading the cluster")
@@ -58,7 +61,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     return advise(
         looked.snapshot,
         strategy,
-        move_time(rows, args.move_seconds, at_once=args.at_once),
+        move_time(rows, args.move_seconds, at_once=args.at_once, by_hand=by_hand),
         wall_clock_ms(),
         looked.memory,
         advise_splits(looked.splits, splitting),

@@ -37,6 +37,9 @@ from counterpoise.pipeline.drive.drain import (
     sentence,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.journal import Journal
+from counterpoise.pipeline.tables.schema import JournalKind
 
 EXIT_LEFT = 1
 READING = "reading the cluster"
@@ -64,7 +67,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         drain = BrokerDrain(
             session, reader, args.broker, rules, wall_clock_ms, log, options, action
         )
-        return await _drain(drain, args)
+        return await _drain(drain, args, action)
 
 
 def drain_action(args: argparse.Namespace) -> NewAction:
@@ -105,10 +108,10 @@ async def drain_rules(
     )
 
 
-async def _drain(drain: BrokerDrain, args: argparse.Namespace) -> int:
+async def _drain(drain: BrokerDrain, args: argparse.Namespace, action: NewAction) -> int:
     plan = await while_waiting(drain.plan(), READING)
     if not args.json:
-        _show(drain, plan, execute=args.execute, action=drain_action(args))
+        _show(drain, plan, execute=args.execute, action=action)
     drained = await drain.carry_out(plan) if args.execute else None
     if args.json:
         sys.stdout.write(json.dumps(_json(drain, plan, drained), indent=2) + "\n")
@@ -139,6 +142,9 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction =
         say(other)
     for broker, why in sorted(silent.items()):
         say(f"{broker} is given nothing: {why}")
+    for other, why in sorted(drain.snapshot.cordoned.items() if drain.snapshot else ()):
+        if other != drain.goal.broker:
+            say(f"{other} is cordoned: {why}")
     for move in plan.moves:
         say(sentence(move))
     for each in plan.rejections:
@@ -150,7 +156,10 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction =
         )
     count = len(plan.moves)
     actions = action.trail.actions() if action.trail else ()
-    took = move_time_by_hand(actions, ActionKind.DRAIN, move_time(()))
+    journal = Journal(TablesReader(action.trail.place)) if action.trail else None
+    rows = journal.rows(JournalKind.OUTCOME) if journal else ()
+    others = move_time(rows, at_once=drain.at_once, by_hand=actions)
+    took = move_time_by_hand(actions, ActionKind.DRAIN, others)
     again = took.redelivery.sentence(_messages_out(drain, plan))
     say(
         f"each takes about {took.seconds:.1f} s, {took.quickest_s:.1f} to {took.slowest_s:.1f} s "

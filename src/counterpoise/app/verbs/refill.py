@@ -88,13 +88,15 @@ async def _plan(
     journal = Journal(TablesReader(location)) if location else None
     moved = journal.moved_since(now_ms - HOUR_MS) if journal else ()
     rows = journal.rows(JournalKind.OUTCOME) if journal else []
+    trail = trail_of(args.history, may_be_new=True)
+    by_hand = trail.actions() if trail else ()
     return advise(
         replace(snapshot, connections=connections_of(reader.state), source=", ".join(addresses)),
         goal,
         move_time_by_hand(
-            trail.actions() if (trail := trail_of(args.history, may_be_new=True)) else (),
+            by_hand,
             ActionKind.REFILL,
-            move_time(rows, at_once=AdviceOptions().at_once),
+            move_time(rows, at_once=AdviceOptions().at_once, by_hand=by_hand),
         ),
         now_ms,
         options=AdviceOptions(rounds=1, rules=rules, moved_before=moved),
@@ -125,6 +127,7 @@ async def _carry_out(
         execute=True,
         valid_for_s=VALID_FOR_S,
         partial=args.partial,
+        fills=args.broker,
         rules=rules_of(args),
         latency=latency_watch_of(args),
     )

@@ -78,6 +78,8 @@ def _reason(step: PlanStep, has: Sequence[str], now: ClusterSnapshot) -> str:
             return f"{broker} does not answer: {now.silent[broker]}"
         if broker not in now.owned:
             return f"{broker} is no broker of the cluster any more"
+    if step.destination in now.cordoned:
+        return f"{step.destination} is cordoned: {now.cordoned[step.destination]}"
     if not has:
         return "no broker owns it any more: it was unloaded, or split"
     if has != [step.source]:

@@ -123,11 +123,12 @@ class Redelivery:
 
     def sentence(self, messages_out_per_s: float) -> str:
         """How many messages are delivered again when bundles with this rate are moved."""
-        least, most = (each * messages_out_per_s for each in (self.least_s, self.most_s))
+        ends = f"{self.least_s:.2g}", f"{self.most_s:.2g}"
+        messages = [f"{each * messages_out_per_s:,.0f}" for each in (self.least_s, self.most_s)]
         return (
-            f"about {least:,.0f} to {most:,.0f} messages that consumers have not acknowledged by "
-            f"then are delivered again: what they are sent in {self.least_s:.2g} to "
-            f"{self.most_s:.2g} s ({self.basis})"
+            f"about {' to '.join(dict.fromkeys(messages))} messages that consumers have not "
+            "acknowledged by then are delivered again: what they are sent in "
+            f"{' to '.join(dict.fromkeys(ends))} s ({self.basis})"
         )
 
 

@@ -74,8 +74,10 @@ class EmptyBroker:
             return f"{broker} is no broker of this cluster: it has {', '.join(known) or 'none'}"
         if why := snapshot.silent.get(broker):
             return f"{broker} does not list the bundles that it owns: {why}"
-        if len(snapshot.owned) < 2:
+        if not snapshot.owned.keys() - snapshot.cordoned.keys() - {broker}:
             alone = "no other broker answers" if snapshot.silent else "it is the only broker"
+            if snapshot.cordoned:
+                alone = "; ".join(_cordons(snapshot, broker))
             return f"{broker} cannot be emptied: {alone}"
         return ""
 
@@ -110,7 +112,7 @@ class EmptyBroker:
                 chosen = select_modular(bundle, around, chooser, remembered, self.rules.filters)
             remembered = chosen.placement.memory
             if chosen.broker is None:
-                stuck.append(_stuck(bundle, chosen, snapshot.silent))
+                stuck.append(_stuck(bundle, chosen, snapshot, self.broker))
                 continue
             decision = Decision(
                 DecisionKind.TRANSFER, bundle, self.broker, chosen.broker, "drain",
@@ -158,13 +160,19 @@ def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
     )
 
 
+def _cordons(snapshot: ClusterSnapshot, broker: str) -> list[str]:
+    """A sentence for each broker that is cordoned, but for the one that is drained."""
+    others = sorted(snapshot.cordoned.keys() - {broker})
+    return [f"{each} is cordoned: {snapshot.cordoned[each]}" for each in others]
+
+
 def _of_others(snapshot: ClusterSnapshot, broker: str) -> PlacementPolicies:
-    """The policies of all brokers except the one that is drained."""
-    policies = owned_policies(snapshot)
+    """The policies of all brokers that may be given bundles of the one that is drained."""
+    policies, out = owned_policies(snapshot), {broker, *snapshot.cordoned}
     return replace(
         policies,
-        facts={each: known for each, known in policies.facts.items() if each != broker},
-        held={each: held for each, held in policies.held.items() if each != broker},
+        facts={each: known for each, known in policies.facts.items() if each not in out},
+        held={each: held for each, held in policies.held.items() if each not in out},
     )
 
 
@@ -192,9 +200,12 @@ def _why(chosen: Selection[Any]) -> str:
     return "; ".join((chosen.placement.reason, *against[:NAMED], *chosen.notes))
 
 
-def _stuck(bundle: str, chosen: Selection[Any], silent: Mapping[str, str]) -> Rejection:
+def _stuck(
+    bundle: str, chosen: Selection[Any], snapshot: ClusterSnapshot, broker: str
+) -> Rejection:
     reasons = [each.sentence for outcome in chosen.outcomes for each in outcome.dropped]
-    reasons += [f"{broker} does not answer" for broker in sorted(silent)]
+    reasons += [f"{silent} does not answer" for silent in sorted(snapshot.silent)]
+    reasons += _cordons(snapshot, broker)
     reasons += [each.sentence for each in chosen.placement.rejections]
     why = "; ".join(dict.fromkeys(reasons)) or chosen.placement.reason
     return Rejection(bundle, "nowhere-to-go", None, None, "", "{why}", {"why": why})

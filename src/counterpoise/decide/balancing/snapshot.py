@@ -39,6 +39,8 @@ class ClusterSnapshot:
     """The reports that it was made of."""
     newest: Rates | None = None
     """What each bundle carried when it was measured last, where there is no `state`."""
+    cordoned: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that are given nothing by an operator's order, and who gave it."""
 
     @property
     def measured(self) -> Rates | None:

@@ -14,7 +14,7 @@ from counterpoise.decide.advice.splits import SplitEvidence, hot_bundles
 from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.load.fold import Batch, FoldState, fold, merged
+from counterpoise.load.fold import Batch, FoldState, fold, merged, without_brokers
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.advise.topics import topics_of
@@ -60,6 +60,8 @@ class LookOptions:
     looks: int = 1
     every_s: float = 5.0
     splitting: SplitOptions = field(default_factory=SplitOptions)
+    cordoned: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that take no part, and why."""
 
 
 async def look_at_cluster(
@@ -88,6 +90,7 @@ async def look_at_cluster(
         state = fold(state, Batch.of(rows))
     if reason:
         raise NothingToAdviseOnError(reason)
+    state = without_brokers(state, options.cordoned)
     if reader is not None:
         memory = Journal(reader).memory_before(newest_poll(state))
     admin = Admin(session, AdminOptions())
@@ -106,6 +109,7 @@ async def look_at_cluster(
     )
     sheds = await sheds_by_itself(admin, addresses)
     notes = (*looked.notes, *unknown, *([sheds] if sheds else []))
+    notes = (*_cordons(options), *notes)
     return replace(
         looked,
         snapshot=replace(looked.snapshot, policies=policies),
@@ -117,13 +121,18 @@ async def look_at_cluster(
 def look_at_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
     """Read the last poll of the history; raises `NothingToAdviseOnError`."""
     state, address = state_of(reader), reader.location.address
+    state = without_brokers(state, options.cordoned)
     memory = Journal(reader).memory_before(newest_poll(state) + 1)
     if not len(state.brokers["broker"]):
         raise NothingToAdviseOnError(
             f"{address} has no load of any broker: counterpoise watch records one"
         )
     looked = _looked(state, memory, address)
-    return replace(looked, notes=(*looked.notes, NO_POLICIES))
+    return replace(looked, notes=(*_cordons(options), *looked.notes, NO_POLICIES))
+
+
+def _cordons(options: LookOptions) -> list[str]:
+    return [f"{each} is cordoned: {why}" for each, why in sorted(options.cordoned.items())]
 
 
 def state_of(reader: TablesReader) -> FoldState:
@@ -142,21 +151,28 @@ def state_of(reader: TablesReader) -> FoldState:
 
 
 def move_time(
-    rows: Iterable[Mapping[str, Any]], given_s: float | None = None, *, at_once: int = 1
+    rows: Iterable[Mapping[str, Any]],
+    given_s: float | None = None,
+    *,
+    at_once: int = 1,
+    by_hand: Iterable[OperatorAction] = (),
 ) -> MoveTime:
     """How long a move takes, by the history's outcomes, unless the operator gives a time.
 
     Concurrent moves take longer than single ones, so a plan whose moves run `at_once` uses the
-    former if the history has any.
+    former if the history has any. Where it has no rounds, those count that operators made
+    ``by_hand``.
     """
     if given_s is not None:
-        known = move_time(rows, at_once=at_once).redelivery
+        known = move_time(rows, at_once=at_once, by_hand=by_hand).redelivery
         return MoveTime(given_s, given_s, "as given by --move-seconds", given_s, known)
     seen = [
         _SeenMove(row["started_at_ms"], row["ended_at_ms"], unacknowledged_of(row))
         for row in rows
         if row["status"] == MoveStatus.MOVED
     ]
+    if not seen and (made := _made_by_hand(by_hand)):
+        return _figures(made, " by hand seen here")
     if not seen:
         basis = "no move of this cluster is recorded: a second is taken for granted"
         return MoveTime(DEFAULT_MOVE_S, DEFAULT_MOVE_S, basis, DEFAULT_MOVE_S)
@@ -171,12 +187,7 @@ def move_time_by_hand(
     They take longer than a round's: a drain moves many bundles of one broker, and a refill moves to
     one that may just have started. Without any, the time of other moves is used.
     """
-    moves = [move for action in actions if action.kind is kind for move in action.moves]
-    seen = [
-        _SeenMove(each.started_ms, each.ended_ms, each.unacknowledged_s)
-        for each in moves
-        if each.moved
-    ]
+    seen = _made_by_hand(each for each in actions if each.kind is kind)
     if not seen:
         return otherwise
     found = _figures(seen, f" of a {kind.value} seen here")
@@ -193,13 +204,22 @@ class _SeenMove(NamedTuple):
     unacknowledged_s: float | None
 
 
+def _made_by_hand(actions: Iterable[OperatorAction]) -> list[_SeenMove]:
+    return [
+        _SeenMove(each.started_ms, each.ended_ms, each.unacknowledged_s)
+        for action in actions
+        for each in action.moves
+        if each.moved
+    ]
+
+
 def _figures(seen: Sequence[_SeenMove], kind: str) -> MoveTime:
     """What these moves took, and for how many seconds of messages they were delivered again."""
     took = [each.ended_ms - each.started_ms for each in seen]
     waiting = [each.unacknowledged_s for each in seen if each.unacknowledged_s is not None]
     again = Redelivery()
     if waiting:
-        again = Redelivery(min(waiting), max(waiting), f"as at {_counted(waiting)}{kind}")
+        again = Redelivery(min(waiting), max(waiting), f"measured at {_counted(waiting)}{kind}")
     return MoveTime(
         median(took) / 1000, max(took) / 1000, f"the median of {_counted(took)}{kind}",
         min(took) / 1000, again,

@@ -180,6 +180,15 @@ def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
     return found
 
 
+def cordons(actions: Iterable[OperatorAction]) -> dict[str, str]:
+    """Of each broker that is cordoned, who drained it, and how that is ended."""
+    return {
+        broker: f"{drain.who} drained it{f': {drain.why}' if drain.why else ''}; it gets nothing "
+        f"until `counterpoise refill {broker}`, or `counterpoise drain {broker} --release`"
+        for broker, drain in sorted(cordoned(actions).items())
+    }
+
+
 def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[ActionMove]:
     """The moves that ended since, in order of their ends.
 

@@ -5,6 +5,7 @@ former round did. A step that does not fit any more refuses the plan, unless ``-
 """
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import aiohttp
@@ -19,6 +20,7 @@ from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.names.options import from_conf
 from counterpoise.pipeline.collect.settings import sheds_by_itself
+from counterpoise.pipeline.drive.action_trail import ActionTrail, cordons
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
@@ -54,6 +56,8 @@ class ApprovedOptions:
     """When publish latency stops the moves."""
     balance: BalanceOptions | None = None
     """How often brokers measure; None: as the cluster's own settings say."""
+    fills: Collection[str] = ()
+    """Brokers that are given bundles though they are cordoned."""
     look_every_s: float = 5.0
     """Between two looks at brokers whose next measurement a round waits for."""
 
@@ -176,7 +180,11 @@ class ApprovedPlan:
         reading = await self._reader.look()
         await asyncio.to_thread(land, self._writer, reading.rows)
         seen = reading.snapshot
-        now = replace(seen, view=replace(seen.view, now_ms=self._clock_ms()))
+        actions = await asyncio.to_thread(ActionTrail(self._writer.location).actions)
+        known = cordons(actions).items()
+        held = {each: why for each, why in known if each not in self._options.fills}
+        view = replace(seen.view, now_ms=self._clock_ms())
+        now = replace(seen, view=view, cordoned=held)
         return reading, check(self._plan, now, round(self._options.valid_for_s * 1000))
 
     def _refuse(self, checked: PlanCheck) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 
@@ -16,6 +16,7 @@ from counterpoise.pipeline.drive.action_trail import (
     ActionLog,
     ActionRefusedError,
     NewAction,
+    cordons,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -71,6 +72,7 @@ class BrokerDrain:
     ) -> None:
         """`action` records the drain, its operator and reason."""
         self._action = action
+        self.at_once = options.at_once
         self._reader = reader
         self.goal = EmptyBroker(broker, rules)
         self.snapshot: ClusterSnapshot | None = None
@@ -100,7 +102,10 @@ class BrokerDrain:
 
         A rejection names a bundle that no broker may have, and why.
         """
-        self.snapshot = snapshot = await self._reader.read(self.goal.broker)
+        trail = self._action.trail
+        actions = await asyncio.to_thread(trail.actions) if trail else ()
+        snapshot = await self._reader.read(self.goal.broker)
+        self.snapshot = snapshot = replace(snapshot, cordoned=cordons(actions))
         if reason := self.goal.refusal(snapshot):
             raise DrainRefusedError(reason)
         return self.goal.plan(snapshot, RoundMemory())

@@ -45,6 +45,7 @@ class Cluster:
         self.source_says = ""
         self.reasons: list[str] = []
         monkeypatch.setattr(module, "BundleLookup", lambda *_: self)
+        monkeypatch.setattr(module, "Unacknowledged", lambda *_: self)
 
     def _next(self) -> str:
         found = self._owners.pop(0) if len(self._owners) > 1 else self._owners[0]
@@ -54,6 +55,9 @@ class Cluster:
 
     async def owner(self, *_: object, **__: object) -> str:
         return self._next()
+
+    async def seconds(self, *_: object) -> None:
+        """What its consumers have not acknowledged is not known."""
 
     async def named_by(self, *_: object) -> str:
         return self.source_says or self._next()

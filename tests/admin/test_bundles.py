@@ -141,6 +141,9 @@ def test_positions_of_topics_on_the_ring(api: Api, namespace: str) -> None:
     ]
     one = api.get(f"{path}?topics=persistent://{namespace}/b")["topicHashPositions"]
     assert list(one) == [f"persistent://{namespace}/b"]
+    assert api("PUT", f"/admin/v2/persistent/{namespace}/p/partitions", 2).status == 204
+    some = api.get(f"{path}?topics=persistent://{namespace}/p")["topicHashPositions"]
+    assert sorted(some) == [f"persistent://{namespace}/p-partition-{n}" for n in range(2)]
 
 
 def test_owned_bundles_of_a_broker(

@@ -213,8 +213,16 @@ def test_permissions_are_kept(api: Api, namespace: str) -> None:
     assert api("DELETE", f"{topic}/permissions/reader").status == 204
     assert api("DELETE", f"{topic}/permissions/reader").status == 204
     assert api("DELETE", f"{topic}-other/permissions/reader").status == 412
+    assert api("POST", f"{topic}/permissions/reader", ["produce"]).status == 204
+    assert api("POST", f"{base}/permissions/subscription/s", ["reader"]).status == 204
+    assert api("POST", f"{base}/permissions/writer", ["sinks", "consume", "produce"]).status == 204
+    both = {"reader": ["consume"], "writer": ["produce", "consume", "sinks"]}
+    assert api.get(f"{base}/permissions") == both, "in Pulsar's order"
+    assert api("POST", f"{base}/permissions/writer", ["produce"]).status == 204
     assert api("DELETE", f"{base}/permissions/reader").status == 204
-    assert api.get(f"{base}/permissions") == {}
+    assert api.get(f"{base}/permissions") == {"writer": ["produce"]}, "and no others than those"
+    assert api.get(f"{topic}/permissions") == {"reader": ["produce"], "writer": ["produce"]}
+    assert api.get(f"{base}/permissions/subscription") == {"s": ["reader"]}
     assert api("POST", f"{base}/permissions/reader", ["everything"]).status == 400
 
 

@@ -8,7 +8,8 @@ from counterpoise.admin.rest import partitioned_topics
 from counterpoise.app.clusters.embedded import Cluster
 from tests.admin.conftest import Api
 
-COUNT = 30
+COUNT = 66
+"""More than are created at once."""
 
 
 @pytest.mark.parametrize("what", ["partitioned-stats", "partitioned-internalStats"])

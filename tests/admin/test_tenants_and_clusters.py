@@ -123,6 +123,10 @@ def test_isolation_policies(api: Api, cluster: Cluster) -> None:
     assert api("DELETE", f"{ISOLATION}/p2").status == 204
     for field in ("namespaces", "primary", "secondary"):
         assert api("POST", f"{ISOLATION}/bad", {**POLICY, field: ["("]}).status == 412, field
+    for name in ("min_limit", "usage_threshold"):
+        failover = {"policy_type": "min_available", "parameters": {name: "many"}}
+        wrong = {**POLICY, "auto_failover_policy": failover}
+        assert api("POST", f"{ISOLATION}/bad", wrong).status == 412, name
     assert api("DELETE", f"{ISOLATION}/p1").status == 204
     assert api.get(ISOLATION) == {}
 
@@ -131,8 +135,9 @@ def test_failure_domains_do_not_share_brokers(api: Api) -> None:
     path = f"{CLUSTERS}/standalone/failureDomains"
     assert api("POST", f"{path}/rack1", {"brokers": ["a:1", "b:1"]}).status == 204
     assert api("POST", f"{path}/rack2", {"brokers": ["b:1"]}).status == 409
-    assert api("POST", f"{path}/rack1", {"brokers": ["a:1", "b:1"]}).status == 204
+    assert api("POST", f"{path}/rack1", {"brokers": ["b:1", "a:1", "b:1"]}).status == 204
     assert api.get(path) == {"rack1": {"brokers": ["a:1", "b:1"]}}
+    assert api("DELETE", f"{path}/rack2").status == 404
     assert api("DELETE", f"{path}/rack1").status == 204
     assert api("GET", f"{path}/rack1").status == 404
 

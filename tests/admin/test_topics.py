@@ -151,12 +151,16 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
     api: Api, namespace: str, connect: Connect
 ) -> None:
     at = f"{TOPICS}/{namespace}/many"
-    assert api("PUT", f"{at}/partitions", 2).status == 204
+    with_properties = {"partitions": 2, "properties": {"of": "a test"}}
+    assert api("PUT", f"{at}/partitions", with_properties).status == 204
     assert api("PUT", f"{at}/partitions", 2).status == 409
     assert api("PUT", at).status == 409
-    assert api.get(f"{at}/partitions") == {"partitions": 2, "deleted": False}
+    assert api.get(f"{at}/partitions") == {**with_properties, "deleted": False}
     assert api("POST", f"{at}/partitions", 1).status == 422
-    assert api("POST", f"{at}/partitions", 4).status == 204
+    for _ in range(2):
+        assert api("POST", f"{at}/partitions", 4).status == 204, "also as many as there are"
+    assert api.get(f"{at}/partitions") == {**with_properties, "partitions": 4, "deleted": False}
+    assert api("POST", f"{at}/maxConsumers", 7).status == 204
     partitions = [f"persistent://{namespace}/many-partition-{index}" for index in range(4)]
     assert api.get(f"{TOPICS}/{namespace}") == partitions
     assert api.get(f"{TOPICS}/{namespace}/partitioned") == [f"persistent://{namespace}/many"]
@@ -176,6 +180,8 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
     client.close()
     assert api("DELETE", f"{at}/partitions?force=true").status == 204
     assert api.get(f"{TOPICS}/{namespace}") == []
+    assert api("PUT", f"{at}/partitions", 1).status == 204
+    assert not api("GET", f"{at}/maxConsumers").value, "its policies went with the topic before"
 
 
 def test_partition_count_of_an_ordinary_topic_is_zero(api: Api, namespace: str) -> None:

@@ -370,4 +370,11 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "            pass\n",
         "tests/pipeline/tables/test_durable.py::test_a_write_that_fails_leaves_what_was_there_and_nothing_else",
     ),
+    Fault(
+        "a state that is divided again has another shard's bundles",
+        "pipeline/tables/states.py",
+        "np.equal(shard_of(digests, shards), shard)",
+        "np.equal(shard_of(digests, shards), (shard + 1) % shards)",
+        "tests/pipeline/tables/test_reports.py::test_shards_fold_to_what_the_whole_folds_to",
+    ),
 )

@@ -90,6 +90,16 @@ def test_shards_fold_to_what_the_whole_folds_to(tmp_path: Path, bundles: int, sh
     divided = resharded(writer, 2)
     assert divided is not None
     assert_same(merged([read_state(location, file) for file in divided.files]), merged([whole]))
+    # And each part goes on with its own: a row in another's would be there twice from then on.
+    more = a_poll(3, bundles)
+    land(writer, more)
+    part = next_slice(writer, after)
+    assert part is not None
+    states = [
+        fold(read_state(location, file), read_shard(location, part, shard, 2))
+        for shard, file in enumerate(divided.files)
+    ]
+    assert_same(merged(states), merged([fold(whole, Batch.of(more))]))
 
 
 def test_a_history_from_before_a_column_goes_on_with_it(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ STOPPED = 0.9
 INTERVAL_S = 3
 PHASE_S = 45
 """The load changes so often: there is always something to move."""
-SLOW_S = 180
-AT_FIRST_S = 60
+SLOW_S = 120
+AT_FIRST_S = 45
 """For so long all brokers are well, and nothing is found."""
 
 

@@ -105,6 +105,8 @@ def test_what_stops_moves_and_what_does_not() -> None:
         "publish latency of b rose from 10.0 ms to 50.0 ms while bundles moved: no further move is "
         "begun (--stop-at-latency x2)"
     )
+    quick = latency_rise(means(0.0, 0.0), means(*4 * [30.0]), LIMIT)
+    assert quick == LatencyRise("b", 0.0, 30.0, LIMIT), "it counts whole milliseconds"
     assert since(40.0, 50.0, 60.0) is None, "not for long enough"
     assert since(40.0, 10.0, 90.0, 90.0, 90.0) is None, "not at every look"
     assert since(29.0, 29.0, 29.0, 29.0) is None, "more than twice, and less than 20 ms more"

@@ -31,8 +31,8 @@ _COUNTS: Final = ("topics", "producers", "consumers")
 
 @dataclass(slots=True)
 class PieceFacts:
-    """What an import tells the operator it found, as counts: of one piece of its time, or added
-    up.
+    """Counts of what an import found, which it reports to the operator: of one piece of its time,
+    or added up.
     """
 
     moments: int = 0

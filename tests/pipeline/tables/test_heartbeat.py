@@ -199,29 +199,30 @@ async def test_a_heartbeat_that_an_earlier_writer_wrote_late_ends_no_other(
 
 
 @pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("stands", ["wall_clock_ms", "write_plain"])
 async def test_a_heartbeat_is_withdrawn_though_it_is_renewed_while_the_writer_ends(
-    location: Location, monkeypatch: pytest.MonkeyPatch, fault: bool
+    location: Location, monkeypatch: pytest.MonkeyPatch, stands: str, fault: bool
 ) -> None:
-    """The store takes it late; whether a fault ends the writer or not."""
-    beats, late, go_on, over = 0, asyncio.Event(), threading.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
+    """Its thread stands before it writes, or in it; whether a fault ends the writer or not."""
+    calls, late, go_on = 0, asyncio.Event(), threading.Event()
+    loop, real = asyncio.get_running_loop(), getattr(heartbeat, stands)
 
-    def beat(*of: object) -> None:
-        nonlocal beats
-        beats += 1
-        if beats == 2:
+    def standing(*of: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
             loop.call_soon_threadsafe(late.set)
             go_on.wait(20)
-        write_plain(*of)  # type: ignore[arg-type]
-        if beats == 2:
-            over.set()
+        return real(*of)
 
-    monkeypatch.setattr(heartbeat, "write_plain", beat)
+    monkeypatch.setattr(heartbeat, stands, standing)
     with contextlib.suppress(ZeroDivisionError):
         async with asyncio.timeout(30), writing(location, lambda: None, QUICK):
             await late.wait()
-            loop.call_later(0.1, go_on.set)
+            if stands == "write_plain":
+                loop.call_later(0.1, go_on.set)
             if fault:
                 raise ZeroDivisionError
-    assert await asyncio.to_thread(over.wait, 20)
+    go_on.set()
+    await loop.shutdown_default_executor()
     assert read_plain(location, "writer") is None

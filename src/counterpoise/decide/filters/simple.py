@@ -16,7 +16,7 @@ _OTHER_MANAGER = Rule(
 )
 _MORE_BUNDLES = Rule(
     "even_distribution",
-    "{subject} has {value} bundles of the namespace, others {limit} ({setting})",
+    "{subject} has {value} of the namespace's bundles, others {limit} ({setting})",
     "loadBalancerDistributeBundlesEvenlyEnabled",
 )
 _DRAINING = Rule("draining", "{subject} is being emptied")
@@ -100,7 +100,7 @@ def fewest_of_namespace(
             return None
         return _MORE_BUNDLES.refuses(broker, count, least)
 
-    return applied(name, brokers, judge, f"{least} bundles of the namespace is the fewest")
+    return applied(name, brokers, judge, f"{least} of the namespace's bundles is the fewest")
 
 
 def not_draining(brokers: Sequence[str], draining: Collection[str]) -> FilterOutcome:

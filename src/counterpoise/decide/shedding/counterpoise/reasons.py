@@ -76,7 +76,8 @@ def why_nothing(
             1.0,
             "",
             "{subject} alone is forecast to carry {value:.2f} times the mean broker's load. No "
-            "move brings its broker to the mean: split the bundle",
+            "move brings its broker to the mean: split the bundle, or give its busiest topic more "
+            "partitions where that is most of it",
         )
     if not bought.steps:
         yield _nothing(view, cluster, found, bought)

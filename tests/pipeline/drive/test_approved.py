@@ -21,6 +21,7 @@ from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail
 from counterpoise.pipeline.drive.approved import (
     ApprovedOptions,
     ApprovedPlan,
@@ -217,6 +218,17 @@ async def test_a_plan_that_would_make_things_worse_by_now_is_refused(
     uneven.carry(target, bundle_name(99), 900_000.0)
     with pytest.raises(PlanRefusedError, match="by the loads of now it would leave an imbalance"):
         await carried_out(uneven, http, writer_of(tmp_path), plan)
+    assert uneven.unloads == []
+
+
+async def test_a_destination_that_was_drained_since_refuses_the_plan(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
+    broker = plan.steps[0].destination
+    ActionTrail(writer.location).begin(ActionKind.DRAIN, 0, who="ann", why="disks", broker=broker)
+    with pytest.raises(PlanRefusedError, match=f"{broker} is cordoned: ann drained it: disks"):
+        await carried_out(uneven, http, writer, plan)
     assert uneven.unloads == []
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from counterpoise.app.main import main
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail, cordoned
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
@@ -56,6 +57,16 @@ async def test_it_is_shown_then_done_and_kept(
     said = capsys.readouterr()
     assert "nothing is moved" in said.out
     assert "nothing is kept" not in said.err
+
+
+async def test_a_drained_broker_is_filled_and_takes_part_again(
+    grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trail = ActionTrail(open_location(str(tmp_path)))
+    trail.begin(ActionKind.DRAIN, 0, who="ann", broker=grown.names[2])
+    assert await refill(grown, "--execute", "--history", str(tmp_path)) == 0
+    assert "4 of 4 moved and verified" in capsys.readouterr().out
+    assert not cordoned(trail.actions())
 
 
 async def test_rules_hold_and_are_part_of_the_plan(

@@ -202,6 +202,8 @@ async def test_a_request_that_takes_long_holds_up_no_other_turn(
 class Hanging:
     """A session whose answers all wait until their events are set, by their URLs."""
 
+    timeout = aiohttp.ClientTimeout(total=60)
+
     def __init__(self) -> None:
         self.asked: dict[str, asyncio.Event] = {}
 

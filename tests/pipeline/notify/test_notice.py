@@ -85,6 +85,7 @@ def test_a_failure_is_more_urgent_than_what_a_rule_withholds(destination: str) -
     move = TWO.moves[0]
     for status in MoveStatus:
         notices.ended(replace(ended(move, status, "because"), destination=destination))
+    assert len(kept) == 2, "and of nothing else"
     way = f"from {move.source} to {destination or 'any broker'}"
     assert {(each.severity, each.sentence) for each in kept} == {
         (NoticeSeverity.WARNING, f"the move of {move.bundle} {way} failed: because"),
@@ -103,6 +104,16 @@ def test_what_holds_moves_is_notified_of_at_its_begin_and_its_end() -> None:
         NoticeSeverity.INFO if each.is_over else NoticeSeverity.WARNING for each in kept
     ]
     assert [each.sentence for each in kept[:2]] == ["nothing is moved: x", "nothing is moved: z"]
+
+
+@pytest.mark.parametrize("by_itself", [False, True])
+def test_an_end_is_urgent_where_no_person_asked_for_it(by_itself: bool) -> None:
+    notices, kept = noticed()
+    notices.stopped("a reason", by_itself=by_itself)
+    urgent = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
+    assert [(each.severity, each.sentence) for each in kept] == [
+        (urgent, "the balancer has ended: a reason")
+    ]
 
 
 async def test_a_webhook_that_is_not_there_stops_no_watcher(

@@ -346,8 +346,9 @@ async def test_notify_test_says_that_a_notice_was_taken(
     assert "has taken a notice" in capsys.readouterr().out
 
 
-async def test_a_signed_notice_follows_no_redirect() -> None:
-    async with hooked(307) as server:
+@pytest.mark.parametrize("status", [300, 307])
+async def test_a_signed_notice_follows_no_redirect(status: int) -> None:
+    async with hooked(status) as server:
         words = ["notify", "test", "--notify", f"{server.url}/hook"]
         assert await asyncio.to_thread(main, words) == 2
     assert server.paths == ["/hook"]
@@ -365,8 +366,10 @@ async def test_notify_test_says_what_is_wrong(
     (tmp_path / "empty").touch()
     for more, sentence in (
         (["--notify", "hook"], "expected http://"),
+        (["--notify", "http://[::1/"], "expected http://… or https://… (Invalid IPv6 URL)"),
+        (["--notify", "http://h:99999"], "http://h:99999 is no address"),
         (["--notify", "http://h", "--notify-secret-file", str(tmp_path / "no")], "cannot be read"),
         (["--notify", "http://h", "--notify-secret-file", str(tmp_path / "empty")], "is empty"),
     ):
-        assert main(["notify", "test", *more]) == 2
+        assert await asyncio.to_thread(main, ["notify", "test", *more]) == 2
         assert sentence in capsys.readouterr().err

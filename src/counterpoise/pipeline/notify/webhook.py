@@ -91,7 +91,10 @@ def read_secret(path: Path) -> bytes:
 
 def expect_url(url: str, shape: NotifyFormat) -> str:
     """The full URL of a webhook; raises `NotifyError`."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise NotifyError(f"--notify: expected http://… or https://… ({error})") from None
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise NotifyError("--notify: expected http://… or https://…")
     if shape is NotifyFormat.ALERTMANAGER and parts.path in ("", "/"):

@@ -53,11 +53,13 @@ routes = route.Routes()
 async def coordinators(request: web.Request) -> web.Response:
     """``TransactionCoordinatorInfo`` of each: which broker has it."""
     _require_enabled(request)
-    broker, found = broker_of(request), []
-    for number in range(await _count(request)):
-        owner = await broker.namespaces.lookup(_ASSIGNMENT.partition(number), authoritative=False)
-        found.append({"id": number, "brokerServiceUrl": owner.service_url})
-    return answer(found)
+    partitions = [_ASSIGNMENT.partition(number) for number in range(await _count(request))]
+    # Through lookups, which go on to the broker that decides.
+    owners = await ask_each(
+        request, "GET", [f"/lookup/v2/topic/{each.rest_path}" for each in partitions]
+    )
+    urls = [each.get("brokerUrl") or each.get("brokerUrlTls") for each in owners]
+    return answer([{"id": number, "brokerServiceUrl": url} for number, url in enumerate(urls)])
 
 
 @routes.get(f"{BASE}/coordinatorStats", access.SUPER_USER, _OF_ONE)

@@ -172,11 +172,4 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
         "",
         "tests/bookkeeper/test_ledger_client.py::test_a_bookie_that_fails_is_replaced",
     ),
-    Fault(
-        "a silent bookie gets the next ledgers, too",
-        "bookkeeper/client/ledger_writer.py",
-        "        self._bookies.avoid(bookie)\n        self._write.bookie_failed",
-        "        self._write.bookie_failed",
-        "tests/bookkeeper/test_ledger_client.py::test_a_bookie_that_fails_is_replaced",
-    ),
 )

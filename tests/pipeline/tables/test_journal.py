@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.load.fold import FoldState
+from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.tables.compaction import compact
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import JournalWriter
@@ -13,6 +14,8 @@ from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL
 from counterpoise.pipeline.tables.states import commit_states, current_states, write_parts
 from tests.load.story import START
 from tests.pipeline.histories import writer_of
+from tests.pipeline.test_rounds import TWO
+from tests.pipeline.test_rounds import ended as ended_as
 
 
 @pytest.fixture
@@ -36,6 +39,20 @@ def test_moves_of_an_hour_are_those_that_ended_in_it_and_took_place(writer: Tabl
         journal.record_outcome(MoveOutcome(move, at, "b", "x", "y", status, "y", at, until))
     ended_after = sorted(each.at_ms - START for each in journal.moved_since(START))
     assert ended_after == [0, 400]
+
+
+def test_what_a_moved_bundle_carried_and_how_long_it_took_is_known_after_a_restart(
+    writer: TablesWriter,
+) -> None:
+    """An hour's limits go by it."""
+    journal = JournalWriter(writer)
+    journal.record_round(TWO)
+    for move in TWO.moves:
+        journal.record_outcome(ended_as(move, MoveStatus.MOVED))
+    past = JournalWriter(writer).moved_since(TWO.poll_id)
+    expected = [(move.part, namespace_of(move.bundle), 2.5) for move in TWO.moves]
+    assert [(each.part, each.namespace, each.seconds) for each in past] == expected
+    assert all(move.part for move in TWO.moves)
 
 
 def test_the_memory_is_that_of_the_latest_round_before_a_poll_compacted_or_not(

@@ -20,7 +20,7 @@ from counterpoise.pipeline.tables.reports import (
     read_reports,
     read_shard,
 )
-from counterpoise.pipeline.tables.schema import ADDED, REPORTS, rows_to_arrow
+from counterpoise.pipeline.tables.schema import ADDED, FOLD_STATE, REPORTS, rows_to_arrow
 from counterpoise.pipeline.tables.states import (
     commit_states,
     current_states,
@@ -89,6 +89,8 @@ def test_shards_fold_to_what_the_whole_folds_to(tmp_path: Path, bundles: int, sh
 
     divided = resharded(writer, 2)
     assert divided is not None
+    assert current_states(writer) == divided, "and no other states beside it"
+    assert len(writer.files(FOLD_STATE)) == 2
     assert_same(merged([read_state(location, file) for file in divided.files]), merged([whole]))
     # And each part goes on with its own: a row in another's would be there twice from then on.
     more = a_poll(3, bundles)

@@ -50,8 +50,8 @@ def test_what_a_moved_bundle_carried_and_how_long_it_took_is_known_after_a_resta
     for move in TWO.moves:
         journal.record_outcome(ended_as(move, MoveStatus.MOVED))
     past = JournalWriter(writer).moved_since(TWO.poll_id)
-    expected = [(move.part, namespace_of(move.bundle), 2.5) for move in TWO.moves]
-    assert [(each.part, each.namespace, each.seconds) for each in past] == expected
+    expected = {(move.part, namespace_of(move.bundle), 2.5) for move in TWO.moves}
+    assert {(each.part, each.namespace, each.seconds) for each in past} == expected
     assert all(move.part for move in TWO.moves)
 
 

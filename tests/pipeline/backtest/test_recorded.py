@@ -176,6 +176,8 @@ def test_plays_from_several_beginnings_are_one_result_of_medians_that_says_how_f
     assert "played from 3 beginnings" in said[0]
     assert said[1:] == ["  max/mean 1.400 to 1.600 and 11 to 30 moves by a"]
     assert spreads([still]) == []
+    same = replace(leader, moves_least=30)
+    assert spreads([same])[1] == "  max/mean 1.400 to 1.600 and 30 moves by a"
 
 
 def test_a_leader_is_played_from_several_beginnings_once_its_grace_period_is_recorded(
@@ -243,6 +245,11 @@ def test_what_was_recorded_has_no_rank_and_says_how_far_plays_are_off() -> None:
     assert said[0].startswith("recorded: max/mean 2.000, 10 moves")
     assert said[1:] == ["  -5.0% of max/mean and +10.0% of the moves, if it was near"]
     assert calibration([still, near]) == []
+    assert calibration([recorded, still]) == [
+        "recorded: max/mean 2.000, 10 moves; no play moved anything"
+    ]
+    none = calibration([near, replace(recorded, moves=0)])
+    assert none[1] == "  -5.0% of max/mean and 11 moves where there was none, if it was near"
 
 
 def test_who_moved_nothing_says_why() -> None:

@@ -67,16 +67,21 @@ def calibration(results: Sequence[BacktestResult]) -> list[str]:
     if recorded is None:
         return []
     lines = [
-        f"recorded: max/mean {recorded.imbalance:.3f}, {recorded.moves:,} moves; a play of the "
-        "balancer that did this, by its settings, is off by"
-    ]
-    lines += [
         f"  {each.imbalance / recorded.imbalance - 1:+.1%} of max/mean and "
-        f"{each.moves / recorded.moves - 1:+.1%} of the moves, if it was {each.label}"
+        f"{_moves_off(each.moves, recorded.moves)}, if it was {each.label}"
         for each in ranked(results)
         if each.moves and not each.as_recorded
     ]
-    return lines
+    error = "a play of the balancer that did this, by its settings, is off by"
+    start = f"recorded: max/mean {recorded.imbalance:.3f}, {recorded.moves:,} moves; "
+    return [start + (error if lines else "no play moved anything"), *lines]
+
+
+def _moves_off(moves: int, recorded: int) -> str:
+    # All that was recorded may be in the time that is followed, or have left a broker that ended.
+    if not recorded:
+        return f"{moves:,} moves where there was none"
+    return f"{moves / recorded - 1:+.1%} of the moves"
 
 
 def spreads(results: Sequence[BacktestResult]) -> list[str]:
@@ -90,11 +95,15 @@ def spreads(results: Sequence[BacktestResult]) -> list[str]:
         "which came to"
     ]
     lines += [
-        f"  max/mean {each.imbalance_least:.3f} to {each.imbalance_most:.3f} and "
-        f"{each.moves_least:,} to {each.moves_most:,} moves by {each.label}"
+        f"  max/mean {_span(f'{each.imbalance_least:.3f}', f'{each.imbalance_most:.3f}')} and "
+        f"{_span(f'{each.moves_least:,}', f'{each.moves_most:,}')} moves by {each.label}"
         for each in many
     ]
     return lines
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
 
 
 def table(results: Sequence[BacktestResult]) -> str:

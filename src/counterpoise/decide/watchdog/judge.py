@@ -51,7 +51,7 @@ def judge(
         lasting += tuple(each for each in recorded if each.subject_key not in since)
     return by_cause(lasting), WatchdogMemory(
         since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded,
-        now.slow_looks,
+        now.slow_looks, now.quick_looks,
     )  # fmt: skip
 
 
@@ -77,31 +77,35 @@ def remember(
     changed = any(before.owners.get(bundle, broker) != broker for bundle, broker in seen.items())
     carried = {b: load for b, load in before.carried.items() if b in at_ms} | busy
     first = before.moved_at_ms == 0
+    slow, quick = slow_looks(cluster.answered_s, before, options)
     return WatchdogMemory(
         before.since_ms,
         at_ms,
         carried,
         {**before.owners, **seen},
         cluster.now_ms if changed or first else before.moved_at_ms,
-        slow_looks=slow_looks(cluster.answered_s, before.slow_looks, options),
+        slow_looks=slow,
+        quick_looks=quick,
     )
 
 
 def slow_looks(
-    answered_s: Mapping[str, float], before: Mapping[str, int], options: WatchdogOptions
-) -> dict[str, int]:
-    """In how many looks in a row each broker was slow, this one included; brokers that are not
-    slow are absent.
+    answered_s: Mapping[str, float], before: WatchdogMemory, options: WatchdogOptions
+) -> tuple[dict[str, int], dict[str, int]]:
+    """In how many looks in a row each broker was slow, this one included; and in how many since
+    then one that is found slow was not. It is over after as many as it took to find it.
     """
-    slow = {}
+    slow, quick = {}, {}
     for broker, seconds in answered_s.items():
-        if seconds < options.slow_from_s:
-            continue
+        looks, since = before.slow_looks.get(broker, 0), before.quick_looks.get(broker, 0) + 1
         # By the others of the same look: when this machine is slow, all of them seem to be.
         others = [each for other, each in answered_s.items() if other != broker]
-        if others and seconds >= options.slow_times * median(others):
-            slow[broker] = before.get(broker, 0) + 1
-    return slow
+        is_slow = bool(others) and seconds >= options.slow_times * median(others)
+        if is_slow and seconds >= options.slow_from_s:
+            slow[broker] = looks + 1
+        elif looks >= options.slow_looks > since:
+            slow[broker], quick[broker] = looks, since
+    return slow, quick
 
 
 def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory) -> int:
@@ -198,10 +202,12 @@ def _slow(
     for broker, looks in sorted(now.slow_looks.items()):
         if looks >= options.slow_looks:
             usual = median(s for other, s in cluster.answered_s.items() if other != broker)
+            again = now.quick_looks.get(broker, 0)
+            over = f", but not at the last {again}" if again else ""
             yield WatchdogFinding(
                 SLOW_BROKER, broker, cluster.now_ms,
                 f"{broker} takes {1000 * cluster.answered_s[broker]:.0f} ms to answer and the "
-                f"other brokers {1000 * usual:.0f} ms, at {looks} looks in a row",
+                f"other brokers {1000 * usual:.0f} ms, slow at {looks} looks in a row{over}",
                 advice="look at its processor, disk and garbage collection; a balancer with "
                 "--watchdog gives it nothing and takes nothing from it meanwhile",
                 cause=broker,

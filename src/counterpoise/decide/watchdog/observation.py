@@ -71,6 +71,8 @@ class WatchdogMemory:
     """What was wrong by the bundle state channel when it was last read."""
     slow_looks: Mapping[str, int] = field(default_factory=dict)
     """At how many looks in a row each broker has been slow."""
+    quick_looks: Mapping[str, int] = field(default_factory=dict)
+    """At how many looks since then one that is found slow was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ class WatchdogOptions:
     slow_from_s: float = 0.05
     """… and at least so long, …"""
     slow_looks: int = 3
-    """… and a finding after so many such looks in a row: a pause for garbage is over by then."""
+    """… and a finding after so many such looks in a row: a pause for garbage is over by then. It
+    is over after so many at which it is not slow: one whose processor others take answers in time
+    now and then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,3 +226,16 @@ async def test_a_heartbeat_is_withdrawn_though_it_is_renewed_while_the_writer_en
     go_on.set()
     await loop.shutdown_default_executor()
     assert read_plain(location, "writer") is None
+
+
+@pytest.mark.parametrize("fault", [HistoryFaultError("an older layout"), SupersededError("gone")])
+async def test_a_writer_that_cannot_take_a_history_over_leaves_no_heartbeat(
+    location: Location, monkeypatch: pytest.MonkeyPatch, fault: HistoryFaultError
+) -> None:
+    def fails(_: Location) -> None:
+        raise fault
+
+    monkeypatch.setattr(heartbeat, "take_over", fails)
+    with pytest.raises((HistoryFaultError, HistoryInUseError)):
+        await _epoch(location, QUICK)
+    assert read_plain(location, "writer") is None

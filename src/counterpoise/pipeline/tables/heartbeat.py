@@ -91,15 +91,17 @@ async def writing(
     await asyncio.to_thread(expect_conditional_writes, location)
     await asyncio.to_thread(mine.beat)
     try:
-        writer = await asyncio.to_thread(take_over, location)
-    except SupersededError:
-        raise _in_use(location, None) from None
-    renewing = asyncio.create_task(mine.keep(writer, lost))
-    try:
-        yield writer
+        try:
+            writer = await asyncio.to_thread(take_over, location)
+        except SupersededError:
+            raise _in_use(location, None) from None
+        renewing = asyncio.create_task(mine.keep(writer, lost))
+        try:
+            yield writer
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
     finally:
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
         with contextlib.suppress(HistoryFaultError):  # then it grows old by itself
             await asyncio.to_thread(mine.withdraw)
 

@@ -24,7 +24,9 @@ schema = schemathesis.openapi.from_dict(describe(all_routes())).exclude(path=SHU
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=1, tokens=True) as running:
+    # Without transactions their routes answer 503.
+    config = {"transactionCoordinatorEnabled": "true"}
+    with Cluster(brokers=1, tokens=True, config=config) as running:
         yield running
 
 
@@ -46,7 +48,7 @@ def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None
     }
     assert described == set(routes())
     put = document["paths"]["/admin/v2/tenants/{tenant}"]["put"]
-    assert put["summary"] == "Make a tenant."
+    assert put["summary"] == "Create a tenant."
     body = put["requestBody"]["content"]["application/json"]["schema"]
     assert set(body["properties"]) == {"adminRoles", "allowedClusters"}
 

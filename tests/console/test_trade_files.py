@@ -32,6 +32,15 @@ def test_results_are_read_again_when_they_change(tmp_path: Path) -> None:
     }
 
 
+def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "earlier.json"
+    new = ("begins_ms", "beginnings", "moves_least", "moves_most", "imbalance_most")
+    row = {name: value for name, value in result("even", 1.1, 3.0).items() if name not in new}
+    path.write_text(json.dumps([row]), "utf-8")
+    [(_, [trade])] = TradeFiles([str(path)])()
+    assert trade.label == "even"
+
+
 def test_what_is_no_result_is_left_out(tmp_path: Path) -> None:
     for name, text in (("a", "{"), ("b", "[1]"), ("c", '[{"label": "x"}]'), ("d", "\0")):
         (tmp_path / name).write_text(text, "utf-8")

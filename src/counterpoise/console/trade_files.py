@@ -37,7 +37,9 @@ class TradeFiles:
 def trades_of(text: bytes) -> tuple[Trade, ...]:
     """The results in a file's text, best score first; raises ValueError, TypeError, KeyError."""
     names = [each.name for each in fields(BacktestResult)]
-    results = [BacktestResult(**{name: row[name] for name in names}) for row in orjson.loads(text)]
+    # A file that an earlier version wrote has fewer figures.
+    rows = [{name: row[name] for name in names if name in row} for row in orjson.loads(text)]
+    results = [BacktestResult(**row) for row in rows]
     best = {id(each) for each in best_trades(results)}
     return tuple(
         Trade(each.label, each.moved, each.imbalance, each.moves, each.thrash, id(each) in best)

@@ -85,8 +85,6 @@ class Executor:
         self._options = options
         admin = Admin(session, AdminOptions())
         self._unacknowledged = Unacknowledged(admin)
-        self._unacknowledged_s: dict[str, float | None] = {}
-        """Of the moves under way, by their ids."""
         self._lookup = BundleLookup(admin, where)
         self._latencies = LatencyWatch(admin, where, options.latency)
         self.rise: LatencyRise | None = None
@@ -145,6 +143,12 @@ class Executor:
             await asyncio.sleep(self._options.again_after_s * 2 ** (attempt - 2))
 
     async def _carry_out(self, move: Move, brokers: Sequence[str], stop: str) -> MoveOutcome:
+        waiting = None
+        own = is_left_in_place(namespace_of(move.bundle))
+        if self._options.execute and not stop and not own:
+            # Before the time of the move begins: its clients do not wait for this.
+            there = self._where(move.source)
+            waiting = await self._unacknowledged.seconds(move.bundle, there)
         started = self._clock_ms()
         owner, error = "", ""
         try:
@@ -156,7 +160,7 @@ class Executor:
         except NO_ANSWER as trouble:
             status, error = MoveStatus.FAILED, said(trouble)
         outcome = move.ended(status, owner, started, self._clock_ms(), error)
-        return replace(outcome, unacknowledged_s=self._unacknowledged_s.pop(move.id, None))
+        return replace(outcome, unacknowledged_s=waiting if outcome.carried_out else None)
 
     async def _may(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -189,9 +193,6 @@ class Executor:
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
             if owner:
-                if move.id not in self._unacknowledged_s:
-                    waiting = await self._unacknowledged.seconds(move.bundle, self._where(owner))
-                    self._unacknowledged_s[move.id] = waiting
                 # Asked again: a process that stood still since may have been followed by another.
                 await self._may()
                 await self._unload(move)

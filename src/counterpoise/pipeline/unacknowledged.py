@@ -33,7 +33,10 @@ class Unacknowledged:
         now = asyncio.get_running_loop().time()
         if address not in self._read or now - self._read[address][0] > GOOD_FOR_S:
             self._read[address] = now, asyncio.create_task(self._of_broker(address))
-        found = await asyncio.shield(self._read[address][1])
+        read = self._read[address]
+        found = await asyncio.shield(read[1])
+        if not found and self._read.get(address) is read:
+            del self._read[address]  # the next bundle's move asks again
         return found.get(bundle)
 
     async def _of_broker(self, address: str) -> Mapping[str, float]:

@@ -208,4 +208,18 @@ IN_STORAGE: tuple[Fault, ...] = (
         "        if node is None:\n",
         "tests/metadata/test_sqlite.py::test_what_is_stored_comes_back_and_ephemeral_nodes_do_not",
     ),
+    Fault(
+        "the ledger that is written outlives its log",
+        "storage/managed/ledger_chain.py",
+        " + [self.current.ledger_id]",
+        "",
+        "tests/storage/test_managed_takeover.py::test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors",
+    ),
+    Fault(
+        "a cursor's ledger outlives its log",
+        "storage/managed/cursor_keeper.py",
+        "            await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})",
+        "            pass",
+        "tests/storage/test_managed_takeover.py::test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors",
+    ),
 )

@@ -10,13 +10,14 @@ from counterpoise.bookkeeper.cursors import (
     write_cursor_node,
     write_positions,
 )
+from counterpoise.bookkeeper.ledger_paths import ledger_ids
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.metadata import MemoryStore, MemoryTree
 from counterpoise.names.position import Position
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed.takeover import UnsupportedLog
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import Lost
+from counterpoise.storage.port import CursorState, Lost
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 from tests.storage.conftest import Heard, everything, write
 
@@ -135,3 +136,18 @@ async def test_lost_entries_keep_their_place_and_are_named() -> None:
     assert heard.damage == [Lost(ledgers[0], 1, 1), Lost(ledgers[1], 0, 2)]
     assert list(log.lost) == heard.damage
     await log.close()
+
+
+async def test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors() -> None:
+    cluster, heard = Cluster(), Heard()
+    store = cluster.broker()
+    log = await store.open(NAME, "ours", heard)
+    for number in range(8):
+        await write(log, heard, b"%d" % number)
+        log.save_cursor(CursorState("s", log.position(number)))
+        await log.cursors_saved()
+    ids = [i async for some in ledger_ids(cluster.metadata, "/ledgers") for i in some]
+    assert len(ids) > len(log.ledgers), "its cursor has one"
+    await store.delete(NAME)
+    assert [i async for some in ledger_ids(cluster.metadata, "/ledgers") for i in some] == []
+    assert not await store.exists(NAME)

@@ -1,15 +1,20 @@
-"""Logs that Pulsar's brokers left: refused untouched, or read as they are; lost entries by name."""
+"""Logs of Pulsar's brokers and of former owners: read as they are or untouched; what is deleted."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pytest
 
+from counterpoise.bookkeeper.client_port import LedgerListener
 from counterpoise.bookkeeper.cursors import (
     CursorNode,
     CursorPositions,
     write_cursor_node,
     write_positions,
 )
+from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_paths import ledger_ids
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.metadata import MemoryStore, MemoryTree
@@ -17,8 +22,8 @@ from counterpoise.names.position import Position
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed.takeover import UnsupportedLog
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import CursorState, Lost
-from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from counterpoise.storage.port import CursorState, LogFencedError, Lost, StorageError
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryClient, MemoryWriter
 from tests.storage.conftest import Heard, everything, write
 
 NAME = "t/n/persistent/x"
@@ -30,15 +35,39 @@ COMPACTED = (("CompactedTopicLedger", 7),)
 """What Pulsar writes into a cursor's state when it has compacted the topic."""
 
 
+class Client(MemoryClient):
+    """One that can be kept from creating ledgers."""
+
+    creates = True
+    refused = 0
+
+    async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> MemoryWriter:
+        if not self.creates:
+            self.refused += 1
+            raise BookKeeperError("too few bookies take writes")
+        return await super().create(purpose, listener)
+
+
 class Cluster:
     def __init__(self) -> None:
         self.tree = MemoryTree()
         self.metadata: MemoryStore = self.tree.open()
         self.bookkeeper = MemoryBookKeeper(self.tree)
+        self.now = 0.0
+        #: Of the brokers, in the order in which they began.
+        self.sessions: list[MemoryStore] = []
+        self.clients: list[Client] = []
 
-    def broker(self) -> ManagedLedgerStore:
-        return ManagedLedgerStore(self.tree.open(), self.bookkeeper.client(), options=OPTIONS,
-                                  cache_bytes=1)  # fmt: skip
+    def broker(self, options: ManagedLedgerOptions = OPTIONS) -> ManagedLedgerStore:
+        self.sessions.append(self.tree.open())
+        self.clients.append(Client(self.bookkeeper))
+        return ManagedLedgerStore(
+            self.sessions[-1],
+            self.clients[-1],
+            options=options,
+            cache_bytes=1,
+            now=lambda: self.now,
+        )
 
     async def ledger(self, *entries: bytes) -> int:
         """A ledger that another program has written and left open."""
@@ -151,3 +180,93 @@ async def test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors() -> 
     await store.delete(NAME)
     assert [i async for some in ledger_ids(cluster.metadata, "/ledgers") for i in some] == []
     assert not await store.exists(NAME)
+
+
+async def test_a_former_owner_that_goes_on_late_leaves_the_log_to_its_successor() -> None:
+    cluster, heard = Cluster(), Heard()
+    first = await cluster.broker().open(NAME, "first", heard)
+    await write(first, heard, b"a", b"b")
+    for index in (0, 1):
+        first.save_cursor(CursorState("s", first.position(index)))
+        await first.cursors_saved()
+    store = cluster.broker()
+    second = await store.open(NAME, "second", Heard())
+    first.drop_cursor("s")
+    with pytest.raises(LogFencedError):
+        await first.cursors_saved()
+    await first.close()
+    assert not await store.is_released(NAME)
+    assert list(second.cursors) == ["s"]
+    third = await cluster.broker().open(NAME, "third", Heard())
+    assert third.cursors["s"].mark_delete == third.position(1)
+    assert await everything(third) == [b"a", b"b"]
+    await third.close()
+    assert await store.is_released(NAME)
+
+
+async def test_what_is_used_no_longer_is_deleted_with_its_last_use() -> None:
+    """A ledger of an owner that wrote nothing, a cursor's former ones, that of a dropped cursor."""
+    cluster = Cluster()
+    for _ in range(3):
+        log = await cluster.broker().open(NAME, "ours", Heard())
+        assert len(cluster.bookkeeper.ledgers) == 1
+        await log.close()
+    heard, options = Heard(), replace(OPTIONS, cursor_entries=2)
+    log = await cluster.broker(options).open(NAME, "ours", heard)
+    await write(log, heard, b"a", b"b")
+    for turn in range(9):
+        log.save_cursor(CursorState("s", log.position(turn % 2)))
+        await log.cursors_saved()
+        assert len(cluster.bookkeeper.ledgers) <= 2, "the log's, and the cursor's present one"
+    sent = cluster.clients[-1].sent
+    await log.flush()
+    assert cluster.clients[-1].sent == sent, "nothing has changed"
+    log.drop_cursor("s")
+    await log.cursors_saved()
+    assert list(cluster.bookkeeper.ledgers) == [log.ledgers[-1].ledger_id]
+    await log.close()
+
+
+async def test_a_cursor_too_large_for_its_node_stays_in_its_ledger() -> None:
+    cluster, heard, options = Cluster(), Heard(), replace(OPTIONS, node_ranges_max=1)
+    log = await cluster.broker(options).open(NAME, "ours", heard)
+    await write(log, heard, *[b"%d" % number for number in range(3)])
+    ranges = tuple((log.position(at), log.position(at)) for at in (0, 2))
+    for acked in (ranges[:1], ranges):
+        log.save_cursor(CursorState("s", log.position(-1), acked))
+        await log.cursors_saved()
+    await log.close()
+    assert len(cluster.bookkeeper.ledgers) == 2
+    again = await cluster.broker(options).open(NAME, "ours", Heard())
+    assert again.cursors["s"].acked == ranges
+    await again.close()
+
+
+async def test_a_ledger_grows_on_while_none_can_be_created_and_that_is_tried_now_and_then() -> None:
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "ours", heard)
+    client = cluster.clients[-1]
+    client.creates = False
+    tried: list[int] = []
+    for number in range(9):
+        await write(log, heard, b"%d" % number)
+        tried.append(client.refused)
+    assert tried[-1] == 1
+    cluster.now += 11.0
+    client.creates = True
+    await write(log, heard, b"9")
+    await write(log, heard, b"10")
+    assert log.ledgers[0].entries >= 9
+    assert len(log.ledgers) == 2
+    assert await everything(log) == [b"%d" % number for number in range(11)]
+    await log.close()
+
+
+async def test_a_log_that_cannot_save_its_cursors_says_so_when_it_is_closed() -> None:
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "ours", heard)
+    await write(log, heard, b"a")
+    log.save_cursor(CursorState("s", log.position(0)))
+    cluster.sessions[-1].lose()
+    with pytest.raises(StorageError):
+        await log.close()

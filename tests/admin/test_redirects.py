@@ -30,8 +30,13 @@ NAMES = {
     "expireTimeInSeconds": "10",
     "version": "0",
     "kind": "topic",
+    "mostSigBits": "0",
+    "leastSigBits": "0",
     "bundle": "0x00000000_0xffffffff",
 }
+TRANSACTIONS = "/admin/v3/transactions"
+IN_TOPIC = "{tenant}/{namespace}/{topic}"
+ID = "{mostSigBits}/{leastSigBits}"
 POSITION = {"ledgerId": 0, "entryId": 0}
 OWNERS: dict[tuple[str, str], Any] = {
     ("PUT", f"{BUNDLE}/unload"): None,
@@ -67,6 +72,17 @@ OWNERS: dict[tuple[str, str], Any] = {
     ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}"): None,
     ("POST", f"{SUBSCRIPTION}/skip/{{count}}"): None,
     ("POST", f"{SUBSCRIPTION}/skip_all"): None,
+    ("GET", f"{TRANSACTIONS}/transactionBufferStats/{IN_TOPIC}"): None,
+    ("GET", f"{TRANSACTIONS}/transactionBufferInternalStats/{IN_TOPIC}"): None,
+    ("GET", f"{TRANSACTIONS}/transactionInBufferStats/{IN_TOPIC}/{ID}"): None,
+    ("GET", f"{TRANSACTIONS}/pendingAckStats/{IN_TOPIC}/{{subscription}}"): None,
+    ("GET", f"{TRANSACTIONS}/pendingAckInternalStats/{IN_TOPIC}/{{subscription}}"): None,
+    ("GET", f"{TRANSACTIONS}/transactionInPendingAckStats/{IN_TOPIC}/{{subscription}}/{ID}"): None,
+    (
+        "GET",
+        f"{TRANSACTIONS}/positionStatsInPendingAck/{IN_TOPIC}/{{subscription}}"
+        "/{ledgerId}/{entryId}",
+    ): None,
 }
 """What only the owner can do, with a body that lets the request in."""
 ALL = [each for each in all_routes() if "{topic}" in each.template or "{bundle}" in each.template]
@@ -90,7 +106,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    with Cluster(brokers=3) as cluster:
+    with Cluster(brokers=3, config={"transactionCoordinatorEnabled": True}) as cluster:
         api = Api(cluster.admin_url)
         namespace = "/admin/v2/namespaces/t/redirected"
         assert api("PUT", "/admin/v2/tenants/t", {"allowedClusters": ["standalone"]}).status == 204

@@ -114,6 +114,8 @@ def test_a_signal_while_a_benchmark_is_being_started_ends_it(
             started.append(self.pid)
             signal.raise_signal(signal.SIGINT)
 
+    # A shell starts background jobs with it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.chdir(benchmarks)
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     with pytest.raises(KeyboardInterrupt):

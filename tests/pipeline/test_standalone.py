@@ -16,7 +16,7 @@ from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.run import play, tasks_of
+from counterpoise.pipeline.backtest.run import joined, play, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.tables.schema import JournalKind
 from counterpoise.pipeline.tables.states import current_states
@@ -113,5 +113,5 @@ def _backtest_of(uri: str) -> dict[str, dict[str, object]]:
     by = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     tried = [BacktestCandidate("ThresholdShedder", by), BacktestCandidate("no moves", None)]
     tasks = tasks_of(tried, Recording(uri), parts=1, move_s=1.0, seed=1)
-    played = [play(task).to_json() for task in tasks]
+    played = [each.to_json() for each in joined([play(task) for task in tasks])]
     return {str(row.pop("label")): row for row in played}

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.run import play, tasks_of
+from counterpoise.pipeline.backtest.run import joined, play, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
@@ -52,7 +52,7 @@ async def test_as_many_plays_run_at_once_as_executors_have_cores(
     [task] = tasks_of([BacktestCandidate("", by)], trace, parts=1, move_s=1.0, seed=1)
     for name in names:
         assert {**found[name], "label": "", "why_not": ""} == {
-            **play(task).to_json(),
+            **joined([play(task)])[0].to_json(),
             "why_not": "",
         }
     assert any("5 of 5 plays are done" in line for line in backtest.said), backtest.text

@@ -143,17 +143,22 @@ class Executor:
             await asyncio.sleep(self._options.again_after_s * 2 ** (attempt - 2))
 
     async def _carry_out(self, move: Move, brokers: Sequence[str], stop: str) -> MoveOutcome:
-        waiting = None
-        own = is_left_in_place(namespace_of(move.bundle))
-        if self._options.execute and not stop and not own:
-            # Before the time of the move begins: its clients do not wait for this.
-            there = self._where(move.source)
-            waiting = await self._unacknowledged.seconds(move.bundle, there)
-        started = self._clock_ms()
+        started, waiting = self._clock_ms(), None
         owner, error = "", ""
         try:
             if stop:
                 raise _WithheldError(stop)
+            if is_left_in_place(namespace := namespace_of(move.bundle)):
+                raise _WithheldError(
+                    f"bundles of {namespace} are never moved: the cluster's load manager places "
+                    "them"
+                )
+            if self._options.execute:
+                await self._may()
+                there = self._where(move.source)
+                waiting = await self._unacknowledged.seconds(move.bundle, there)
+                # The time of the move begins here: its clients do not wait for what was read.
+                started = self._clock_ms()
             status, owner = await self._attempt(move, brokers, started)
         except _WithheldError as reason:
             status, error = MoveStatus.WITHHELD, str(reason)
@@ -173,12 +178,6 @@ class Executor:
     async def _attempt(
         self, move: Move, brokers: Sequence[str], now_ms: int
     ) -> tuple[MoveStatus, str]:
-        if is_left_in_place(namespace := namespace_of(move.bundle)):
-            raise _WithheldError(
-                f"bundles of {namespace} are never moved: the cluster's load manager places them"
-            )
-        if self._options.execute:
-            await self._may()
         stale = abs(now_ms - move.poll_id) > self._options.stale_after_s * 1000
         if not self._options.execute:
             return (MoveStatus.STALE, "") if stale else (MoveStatus.DRY_RUN, move.source)

@@ -32,8 +32,6 @@ from tests.app.bad_answers import (
 )
 
 COMMANDING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
-HASTY: Final = 60
-"""Seconds within which each has ended, on a busy machine."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from counterpoise.broker.face import (
     Subscription,
     TransactionId,
 )
+from counterpoise.names.position import Position
 
 
 def coordinator_json(coordinator: Coordinator) -> JsonObject:
@@ -108,7 +109,7 @@ def in_pending_acks_json(subscription: Subscription, transaction: TransactionId)
         return {}
     part, log = cumulative.part, subscription.log
     position = log.position(cumulative.through if part is None else part.at)
-    text = f"{position.ledger_id}:{position.entry_id}"
+    text = _text(position)
     if part is not None:
         # The first message of the batch that is left.
         text += f":{(~part.bits & (part.bits + 1)).bit_length() - 1}"
@@ -143,5 +144,8 @@ def _marks_json(marks: dict[int, int]) -> JsonObject:
 
 
 def _position(topic: PersistentTopic, index: int) -> str:
-    position = topic.log.position(index)
+    return _text(topic.log.position(index))
+
+
+def _text(position: Position) -> str:
     return f"{position.ledger_id}:{position.entry_id}"

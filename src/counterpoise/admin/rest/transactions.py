@@ -85,11 +85,8 @@ async def coordinator_log(request: web.Request) -> web.Response:
 async def metadata(request: web.Request) -> web.Response:
     """``TransactionMetadata``: a transaction that has not ended, and what it did where."""
     _require_enabled(request)
-    transaction = _id_of(request)
-    found = await _coordinator(
-        request, transaction.coordinator, "Transaction coordinator with id {} not found!"
-    )
-    return answer(await _with_participants(request, found.table.find(transaction)))
+    coordinator, transaction = await _of_transaction(request)
+    return answer(await _with_participants(request, coordinator.table.find(transaction)))
 
 
 @routes.get(f"{BASE}/slowTransactions/{{timeout}}", access.SUPER_USER, _OF_ONE)
@@ -114,11 +111,8 @@ async def slow(request: web.Request) -> web.Response:
 async def abort(request: web.Request) -> None:
     """Abort an open transaction; returns when every participant has done so."""
     _require_enabled(request)
-    transaction = _id_of(request)
-    found = await _coordinator(
-        request, transaction.coordinator, "Transaction coordinator with id {} not found!"
-    )
-    await found.end(transaction, commit=False)
+    coordinator, transaction = await _of_transaction(request)
+    await coordinator.end(transaction, commit=False)
 
 
 @routes.post(f"{BASE}/transactionCoordinator/replicas", access.SUPER_USER, Shape(whole()))
@@ -241,6 +235,13 @@ async def _coordinator(
         raise not_found(absent.format(number))
     await require_topic_owner(request, _ASSIGNMENT.partition(number))
     return await broker_of(request).transactions.connect(number)
+
+
+async def _of_transaction(request: web.Request) -> tuple[Coordinator, TransactionId]:
+    """The transaction in the path and its coordinator, as `_coordinator`."""
+    transaction = _id_of(request)
+    absent = "Transaction coordinator with id {} not found!"
+    return await _coordinator(request, transaction.coordinator, absent), transaction
 
 
 async def _topic(request: web.Request) -> PersistentTopic:

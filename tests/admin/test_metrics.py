@@ -244,7 +244,7 @@ def test_publish_latency_is_that_of_the_entries_between_two_looks() -> None:
             for _ in range(3):
                 producer.send(PAYLOAD)
         assert total("count") - before[0] == 3
-        assert total("sum") - before[1] >= 600, "ms"
+        assert total("sum") - before[1] > 599, "ms; sums differ in their last digits"
         client.close()
 
 

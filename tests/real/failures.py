@@ -84,7 +84,9 @@ def _balance(story: Story, urls: str, pulsar: RealPulsar) -> None:
     assert children is not None
     story.check("all bundles are on one broker again", bring_all_to(story, story.real.brokers[0]))
     before = story.imbalance()
-    # In the history of the plans most bundles moved lately, and stay.
+    # Reports of before would show a balancer that bundles move, and what moved lately stays.
+    story.wait(MEASURED_S)
+    # In the history of the plans most bundles moved lately.
     history = str(story.home / "balanced")
     balance = story.begin("balance", "--admin-url", urls, "--history", history, "--execute",
                           "--watchdog")  # fmt: skip

@@ -11,7 +11,7 @@ from counterpoise.load.view import bundle_namespace
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who was given a bundle, when (milliseconds since 1970), and what was known of it then."""
+    """A bundle's assignment to a broker, its time (milliseconds since 1970), and its load then."""
 
     broker: str
     data: BundleData
@@ -34,24 +34,25 @@ class Assignments:
         return None if given is None else given.broker
 
     def rate(self, broker: str) -> float:
-        """Their long-term messages/s, summed in the order in which they were given."""
+        """The long-term messages/s of the bundles just assigned, summed in that order."""
         return self._rates[broker]
 
     def topics(self, broker: str) -> int:
-        """Their topics."""
+        """The number of topics in the bundles just assigned to a broker."""
         return self._topics[broker]
 
     def add(self, bundle: str, given: Assignment) -> None:
-        """Count a bundle to its new broker instead of the one it was given to before."""
+        """Record that a bundle was assigned to a broker; replaces its earlier assignment."""
         if bundle in self._by_bundle:
             self._keep({name: each for name, each in self._by_bundle.items() if name != bundle})
         self._by_bundle[bundle] = given
         self._count(given)
 
     def settle(self, served: Table, brokers: Iterable[str], since_ms: int) -> None:
-        """Forget those that their broker reports by now, or cannot: it left, or had its time.
+        """Drop the assignments that are over: the broker reports the bundle, is not in ``brokers``,
+        or was assigned it before ``since_ms``.
 
-        For an assignment older than ``since_ms`` no client has asked the new broker.
+        One that is so old was never used: no client asked the new broker for the bundle.
         """
         if not self._by_bundle:
             return
@@ -68,9 +69,10 @@ class Assignments:
         )
 
     def namespaces(self, served: Table) -> defaultdict[str, Counter[str]]:
-        """How many bundles of each namespace each broker has: reported or just given to it.
+        """By broker, how many bundles of each namespace it has, reported in ``served`` or just
+        assigned.
 
-        A bundle that was just given to a broker is not counted where it is still reported.
+        A bundle just assigned to another broker does not count where it is still reported.
         """
         held: defaultdict[str, Counter[str]] = defaultdict(Counter)
         pairs = zip(served["broker"].tolist(), served["bundle"].tolist(), strict=True)

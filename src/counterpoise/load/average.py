@@ -47,7 +47,7 @@ NO_SAMPLES: Final = TimeAverageMessageData()
 
 @dataclass(frozen=True, slots=True)
 class BundleData(JsonObject):
-    """What is remembered of one bundle: a short and a long average, and its number of topics."""
+    """A bundle's load: short- and long-term averages and its number of topics."""
 
     short_term_data: TimeAverageMessageData = NO_SAMPLES
     long_term_data: TimeAverageMessageData = NO_SAMPLES
@@ -55,9 +55,9 @@ class BundleData(JsonObject):
 
     @staticmethod
     def unseen() -> "BundleData":
-        """What Pulsar assumes of a bundle never reported: 50 messages/s, 50 kB/s each way.
+        """The load that Pulsar assumes of a bundle never reported: 50 messages/s, 50 kB/s each way.
 
-        It counts no sample, so the first real one replaces it whole.
+        Its number of samples is 0, so the first real sample replaces it.
         """
         return BundleData(
             TimeAverageMessageData(SHORT_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
@@ -73,9 +73,11 @@ class Folded(NamedTuple):
 
 
 def fold_samples(num_samples: Counts, averages: Floats, sample: Floats, max_samples: int) -> Folded:
-    """One sample folded into a column of averages, or into several (one column per figure).
+    """Add one sample per bundle to capped running averages, and return the new counts and averages.
 
-    ``averages`` and ``sample`` have one row per bundle; ``num_samples`` one entry per bundle.
+    ``averages`` and ``sample`` have one row per bundle and may have several columns;
+    ``num_samples`` has one entry per bundle. With ``max_samples`` samples counts stop, so each
+    later sample has that weight.
     """
     counts = np.minimum(num_samples + 1, max_samples)
     divisor = counts.astype(np.float64)

@@ -21,7 +21,7 @@ class TimeAverageBrokerData(JsonObject):
 
 
 def broker_averages(view: ClusterView) -> dict[str, TimeAverageBrokerData]:
-    """Each broker's averages by name, in which leaders hand them on."""
+    """Each broker's average load by its name, in the form in which Pulsar's leaders store it."""
     terms = (view.broker.short_average, view.broker.long_average)
     columns = [
         column.tolist()

@@ -47,10 +47,11 @@ class BrokerLoadData(JsonObject):
         history: float,
         now_ms: int,
     ) -> "BrokerLoadData":
-        """The load after a new measurement; the averages keep ``history`` of their past.
+        """The load after a new measurement; the exponential averages keep the fraction ``history``
+        of their former value.
 
-        ``traffic`` holds the broker's totals; ``weights`` has one weight per resource, heap memory
-        included. The first measurement is taken as it is.
+        ``traffic`` has the broker's totals; ``weights`` has one weight per resource, heap memory
+        included. The first measurement becomes the average.
         """
         resources = (usage.cpu, usage.memory, usage.direct_memory, usage.bandwidth_in,
                      usage.bandwidth_out)  # fmt: skip
@@ -85,7 +86,7 @@ class BrokerLoadData(JsonObject):
 
 @dataclass(frozen=True, slots=True)
 class BundleLoadData:
-    """One of a broker's busiest bundles."""
+    """The load of one of a broker's busiest bundles."""
 
     bundle_name: str
     stats: NamespaceBundleStats

@@ -42,12 +42,12 @@ def _shown(value: object) -> str:
 
 
 def json_name(name: str, default: Any = MISSING) -> Any:
-    """A dataclass field whose JSON name is not its camel-cased attribute name."""
+    """Declare a dataclass field whose JSON name is ``name`` instead of its own in camel case."""
     return dataclasses.field(default=default, metadata={"json": name})
 
 
 def read_number(value: object, path: str) -> float:
-    """A finite or non-finite double."""
+    """Check that a JSON value is a number; raises `LoadDataError` naming ``path``."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return float(value)
@@ -59,7 +59,7 @@ def read_number(value: object, path: str) -> float:
 
 
 def read_integer(value: object, path: str) -> int:
-    """A whole number; ``3.0`` counts as one."""
+    """Check that a JSON value is whole, as 3 or ``3.0``; raises `LoadDataError` naming ``path``."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole or (isinstance(value, float) and value.is_integer()):
         number = int(value)  # type: ignore[call-overload]
@@ -70,41 +70,41 @@ def read_integer(value: object, path: str) -> int:
 
 
 def read_times(data: Mapping[str, Any], name: str) -> dict[str, int]:
-    """The object under ``name``, of times in milliseconds; empty where there is none."""
+    """The JSON object under ``name``, of names and times in milliseconds; empty if absent."""
     times = read_object(data.get(name, {}), name)
     return {each: read_integer(when, f"{name}[{each!r}]") for each, when in times.items()}
 
 
 def read_text(value: object, path: str) -> str:
-    """A string."""
+    """Check that a JSON value is a string; raises `LoadDataError` naming ``path``."""
     if isinstance(value, str):
         return value
     raise LoadDataError(path, "a string", value)
 
 
 def read_boolean(value: object, path: str) -> bool:
-    """``true`` or ``false``."""
+    """Check that a JSON value is ``true`` or ``false``; raises `LoadDataError` naming ``path``."""
     if isinstance(value, bool):
         return value
     raise LoadDataError(path, "true or false", value)
 
 
 def read_object(value: object, path: str) -> Mapping[str, Any]:
-    """A JSON object."""
+    """Check that a JSON value is an object; raises `LoadDataError` naming ``path``."""
     if isinstance(value, dict):
         return value
     raise LoadDataError(path, "an object", value)
 
 
 def read_texts(value: object, path: str) -> tuple[str, ...]:
-    """An array of strings."""
+    """Check that a JSON value is an array of strings; raises `LoadDataError` naming ``path``."""
     if not isinstance(value, (list, tuple)):
         raise LoadDataError(path, "an array of strings", value)
     return tuple(read_text(item, f"{path}[{i}]") for i, item in enumerate(value))
 
 
 def write_number(value: float) -> float | str:
-    """A double as Jackson writes it: non-finite values become strings."""
+    """A double as Jackson writes it: non-finite values as strings."""
     if math.isfinite(value):
         return value
     if math.isnan(value):
@@ -193,7 +193,7 @@ def from_json(cls: type[T], value: object, path: str = "") -> T:
 
 
 def to_json(value: Any) -> Any:
-    """The JSON form of a dataclass: its fields in their order, empty optionals left out."""
+    """The JSON form of a dataclass: its fields in order, without optional ones that are None."""
     if isinstance(value, float):
         return write_number(value)
     if dataclasses.is_dataclass(value):
@@ -210,29 +210,29 @@ def to_json(value: Any) -> Any:
 
 
 class JsonObject:
-    """What these dataclasses have in common: their JSON form, Pulsar's for its load reports."""
+    """Base of dataclasses that are read from and written as Pulsar's JSON for load reports."""
 
     __slots__ = ()
 
     @classmethod
     def from_json(cls, value: object, path: str = "") -> Self:
-        """Read the JSON form; raises ``LoadDataError`` naming the field."""
+        """Read an object of this class; raises `LoadDataError`, which names the field."""
         return from_json(cls, value, path or cls.__name__)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form."""
+        """This object as JSON values."""
         written: dict[str, Any] = to_json(self)
         return written
 
 
 class JsonMapping(JsonObject):
-    """The same of a dataclass with one field, a mapping, which is all of its JSON form."""
+    """A `JsonObject` whose only field is a mapping; its JSON form is that mapping itself."""
 
     __slots__ = ()
 
     @classmethod
     def from_json(cls, value: object, path: str = "") -> Self:
-        """Read the JSON form; raises ``LoadDataError`` naming the field."""
+        """Read an object of this class from a JSON mapping; raises `LoadDataError`."""
         ((attribute, _, reader, _),) = _layout(cast("Hashable", cls))
         return cls(**{attribute: reader(value, path or cls.__name__)})
 

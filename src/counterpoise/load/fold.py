@@ -57,7 +57,7 @@ LAPSE_AFTER_MS: Final = 3 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class FoldOptions:
-    """How samples are averaged, and how long those of an unreported bundle are kept."""
+    """How many samples an average covers, and how long averages outlive reports (milliseconds)."""
 
     short_samples: int = SHORT_TERM_SAMPLES
     long_samples: int = LONG_TERM_SAMPLES
@@ -66,7 +66,7 @@ class FoldOptions:
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """The sample limit of each of `TERMS`."""
+        """The largest number of samples of each average, ``short`` and ``long``."""
         return dict(zip(TERMS, (self.short_samples, self.long_samples), strict=True))
 
 
@@ -75,14 +75,14 @@ DEFAULT_OPTIONS: Final = FoldOptions()
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one fold takes: bundle samples and broker reports of any number of polls, in order."""
+    """The input of one `fold`: bundle samples and broker reports of any number of polls, sorted."""
 
     samples: Table
     reports: Table
 
     @staticmethod
     def of(rows: ReportRows) -> "Batch":
-        """Sort landed rows into the two tables."""
+        """Split stored poll rows into bundle samples and broker reports."""
         bundles = rows["kind"] == BUNDLE
         return Batch.joined(
             [select(rows.columns, SAMPLE, bundles)], [select(rows.columns, REPORT, ~bundles)]
@@ -90,7 +90,7 @@ class Batch:
 
     @staticmethod
     def joined(samples: Sequence[Table], reports: Sequence[Table]) -> "Batch":
-        """One batch of several polls' tables, given in any order."""
+        """Make one batch of the tables of several polls, given in any order."""
         return Batch(
             _in_order(_concatenated(samples, SAMPLE)), _in_order(_concatenated(reports, REPORT))
         )
@@ -98,7 +98,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class FoldState:
-    """All that is remembered between two folds: three tables of equally long columns.
+    """What `fold` remembers between two calls: three tables of equally long columns.
 
     `averages` has a row for each bundle (`AVERAGES`), `served` one for each bundle of each broker's
     latest report (`SERVED`), `brokers` one for each broker (`BROKERS`), by name.
@@ -115,7 +115,7 @@ class FoldState:
 
 
 def fold(state: FoldState, batch: Batch, options: FoldOptions = DEFAULT_OPTIONS) -> FoldState:
-    """The state after these polls."""
+    """Add polled load reports to the state: bundles' averages and each broker's latest report."""
     brokers, gaps = _fold_brokers(state.brokers, batch.reports, options.lapse_after_ms)
     served = _fold_served(state.served, batch.samples, brokers)
     averages = _fold_averages(state.averages, batch.samples, gaps, served, options)
@@ -289,7 +289,7 @@ def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
 
 
 def without_brokers(state: FoldState, brokers: Collection[str]) -> FoldState:
-    """The state as if these brokers, and the bundles that they report, were not there."""
+    """The state without these brokers and the bundles that they report."""
     if not brokers:
         return state
     kept = ~np.isin(state.brokers["broker"], [*brokers])
@@ -302,7 +302,7 @@ def without_brokers(state: FoldState, brokers: Collection[str]) -> FoldState:
 
 
 def merged(shards: Sequence[FoldState]) -> FoldState:
-    """One state from the states of all shards, in an order that does not depend on their number."""
+    """Combine the states of all shards into one, whose order does not depend on their number."""
     averages = _concatenated([shard.averages for shard in shards], AVERAGES)
     served = _concatenated([shard.served for shard in shards], SERVED)
     names = served["broker"].tolist()
@@ -327,7 +327,7 @@ def _in_order(table: Table) -> Table:
 
 
 def select(table: Table, names: tuple[str, ...], rows: Column) -> dict[str, Column]:
-    """These columns of these rows."""
+    """The columns ``names`` of a table, reduced to ``rows`` (indices or a mask)."""
     return {name: table[name][rows] for name in names}
 
 

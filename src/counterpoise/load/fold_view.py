@@ -17,10 +17,11 @@ def cluster_view(
     recently_unloaded: Collection[str] = (),
     options: FoldOptions = DEFAULT_OPTIONS,
 ) -> ClusterView:
-    """What is known of the cluster: its listed brokers, and the bundles they report.
+    """The load of the cluster as strategies read it: its listed brokers and the bundles they
+    report.
 
-    `state` is of one shard or `merged`. A bundle that no broker reports at this moment has no
-    place in the view, though its averages are still remembered.
+    `state` is that of one shard, or `merged`. A bundle that no broker reports now is left out,
+    though the state still has its averages.
     """
     served, brokers = state.served, state.brokers
     averages, member = _reported(state.averages, served["bundle"])
@@ -113,7 +114,7 @@ def _broker_columns(
 
 
 def newest_measured(state: FoldState, view: ClusterView) -> Rates:
-    """What each bundle of a view carried in the newest report that has it."""
+    """The rates of each of the view's bundles, in its order, in the newest report that lists it."""
     served = state.served
     latest = np.argsort(served["poll_id"], kind="stable")
     member = places(served["bundle"][latest], np.array(view.bundles, dtype=object))

@@ -15,7 +15,7 @@ from counterpoise.load.measured import Measured
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The measurement of a broker that was taken last."""
+    """The last report of a broker that counted as a measurement of its own."""
 
     reported_ms: int
     figures: int
@@ -25,9 +25,11 @@ class Taken:
 
 
 def take(before: Taken | None, seen: Measured, at_ms: int, every_ms: int) -> tuple[Taken, bool]:
-    """What is remembered from now on, and whether `seen` is a new measurement.
+    """Decide whether the report ``seen``, read at ``at_ms``, is a new measurement or repeats the
+    last one.
 
-    `every_ms` is how often the broker measures.
+    Returns what to pass as ``before`` with the next report, and whether this one is new.
+    ``every_ms`` is how often the broker measures. Times are milliseconds.
     """
     same = before is not None and before.figures == seen.figures
     if before is None:

@@ -22,10 +22,11 @@ COUNTS = ("topics", "producers", "consumers", "cache_size")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A broker's report: its own figures by `rows.COLUMNS`, and its bundles' as columns.
+    """A broker's load report: its own figures by the names of `rows.COLUMNS`, and its bundles' as
+    columns.
 
-    `reported_ms` is the report's own time, 0 where it has none. `figures` is a checksum of what was
-    measured of the bundles: no host usage, which a broker measures on every request.
+    `reported_ms` is the report's own time, 0 if it has none. `figures` is a checksum over the
+    bundles' figures; host usage is left out, since a broker measures it again on every request.
     """
 
     broker: Row
@@ -35,17 +36,19 @@ class Measured:
 
     @staticmethod
     def of(broker: Row, bundles: Table, reported_ms: int) -> "Measured":
-        """The report of these rows."""
+        """Build a report and compute its checksum."""
         return Measured(broker, bundles, reported_ms, checksum(bundles))
 
     @property
     def idle(self) -> bool:
-        """Whether nothing flows: two measurements of nothing look the same."""
+        """Whether no bundle has any traffic, so that a new measurement would look the same."""
         return not any(self.bundles[name].any() for name in RATES)
 
 
 def expect_bundles(names: Sequence[str], what: str) -> None:
-    """Raise `LoadDataError` unless all of these can be names of bundles."""
+    """Raise `LoadDataError` unless every name looks like a bundle's; ``what`` is for its
+    message.
+    """
     # All at once first: a cluster has a million of them.
     together = "".join(names)
     if together.isprintable() and together.count("/0x") == together.count("_0x") == len(names):
@@ -60,7 +63,7 @@ def bundle_columns(
     rates: Mapping[str, Iterable[float]],
     counts: Mapping[str, Iterable[int]],
 ) -> Table:
-    """Columns of `OF_BUNDLE` from a report's values."""
+    """The columns `OF_BUNDLE`, from bundle names and a value per bundle of each rate and count."""
     return {
         "bundle": np.array(names, TEXT),
         "digest": np.array([zlib.crc32(name.encode()) for name in names], np.int64),
@@ -79,7 +82,7 @@ def checksum(bundles: Table) -> int:
 
 
 def measured_of(report: LocalBrokerData) -> Measured:
-    """A load report as columns."""
+    """Convert a load report into columns."""
     return Measured.of(broker_row(report), _bundles_of(report), report.last_update)
 
 
@@ -96,7 +99,7 @@ def _bundles_of(report: LocalBrokerData) -> Table:
 
 
 def broker_row(report: LocalBrokerData) -> Row:
-    """What a report says of the broker itself, by `rows.COLUMNS`."""
+    """The figures of a load report about the broker itself, by the names of `rows.COLUMNS`."""
     usage = {
         f"{name}_{part}": float(getattr(getattr(report, name), part))
         for name in RESOURCES

@@ -19,7 +19,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One broker's answer and when it came, milliseconds since 1970."""
+    """One broker's answer to a poll, and when it arrived (milliseconds since 1970)."""
 
     broker: str
     at_ms: int
@@ -31,7 +31,10 @@ class Fetched:
 
 
 def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:
-    """The rows of one poll; `trouble` says why nothing could be read, and is empty otherwise."""
+    """The rows to store for one poll of all brokers.
+
+    ``trouble`` says why the brokers could not be listed; it is empty if they could.
+    """
     at_ms = fetched[-1].at_ms if fetched else poll_id
     parts = [(1, {"kind": POLL, "note": trouble, "fetched_at_ms": at_ms})]
     for one in fetched:

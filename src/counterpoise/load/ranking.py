@@ -25,7 +25,12 @@ Key = tuple[int, ...]
 
 
 def stats_key(stats: NamespaceBundleStats) -> Key:
-    """``NamespaceBundleStats.compareTo``: steps rounded half up, so that it stays an order."""
+    """Sort key that orders bundles as ``NamespaceBundleStats.compareTo``: by coarse steps of each
+    figure.
+
+    Figures are rounded half up to steps: Java's comparison of differences alone is no consistent
+    order.
+    """
     clients = stats.topics + stats.consumer_count + stats.producer_count
     return (
         _round(stats.msg_throughput_in / THROUGHPUT_STEP),
@@ -37,7 +42,7 @@ def stats_key(stats: NamespaceBundleStats) -> Key:
 
 
 def average_key(average: TimeAverageMessageData) -> Key:
-    """``TimeAverageMessageData.compareTo``: steps cut off."""
+    """Sort key that orders as ``TimeAverageMessageData.compareTo``: coarse steps, rounded down."""
     return (
         _cut(average.msg_throughput_in / THROUGHPUT_STEP),
         _cut(average.msg_throughput_out / THROUGHPUT_STEP),
@@ -46,7 +51,7 @@ def average_key(average: TimeAverageMessageData) -> Key:
 
 
 def bundle_key(bundle: BundleData) -> Key:
-    """``BundleData.compareTo``: the short term first, then the long one."""
+    """Sort key that orders bundles as ``BundleData.compareTo``: first the short-term average."""
     return average_key(bundle.short_term_data) + average_key(bundle.long_term_data)
 
 

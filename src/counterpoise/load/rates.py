@@ -27,7 +27,7 @@ class Rates:
         throughput_in: Sequence[float] | Floats,
         throughput_out: Sequence[float] | Floats,
     ) -> "Rates":
-        """Columns from any sequences of numbers of the same length."""
+        """Build columns from four equally long sequences of numbers."""
         columns = (rate_in, rate_out, throughput_in, throughput_out)
         return Rates(*(np.asarray(column, dtype=np.float64) for column in columns))
 
@@ -54,7 +54,7 @@ class Rates:
         return self.throughput_in.item(row) + self.throughput_out.item(row)
 
     def entry(self, row: int) -> tuple[float, float, float, float]:
-        """The figures of one row: rate in and out, throughput in and out."""
+        """The figures of one row: rate in and out (messages/s), throughput in and out (bytes/s)."""
         return (
             self.rate_in.item(row),
             self.rate_out.item(row),

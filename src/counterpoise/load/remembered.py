@@ -10,7 +10,7 @@ from counterpoise.load.rows import COLUMNS, RATES
 
 
 def with_averages(state: FoldState, known: Mapping[str, BundleData], at_ms: int) -> FoldState:
-    """The state with averages of bundles that it has none of, as if last seen at this time."""
+    """Add averages from ``known`` for bundles that the state has none of, dated ``at_ms``."""
     have = set(state.averages["bundle"]) if known else ()
     new = {bundle: data for bundle, data in known.items() if bundle not in have}
     if not new:
@@ -28,7 +28,7 @@ def with_averages(state: FoldState, known: Mapping[str, BundleData], at_ms: int)
 
 
 def without_averages(state: FoldState, bundles: Collection[str]) -> FoldState:
-    """The state without the averages of these bundles, as if it had never seen them."""
+    """The state without the averages of these bundles."""
     kept = np.array([name not in bundles for name in state.averages["bundle"]], np.bool_)
     averages = {name: column[kept] for name, column in state.averages.items()}
     return FoldState(averages, state.served, state.brokers)
@@ -37,7 +37,7 @@ def without_averages(state: FoldState, bundles: Collection[str]) -> FoldState:
 def bundle_data(
     state: FoldState, row: int, topics: int, options: FoldOptions = DEFAULT_OPTIONS
 ) -> BundleData:
-    """What is known of the bundle in a row of the averages, which has this many topics."""
+    """One row of ``state.averages`` as Pulsar's ``BundleData`` with this number of topics."""
     averages = state.averages
     short, long = (
         TimeAverageMessageData(
@@ -53,7 +53,7 @@ def bundle_data(
 def reported_bundles(
     state: FoldState, options: FoldOptions = DEFAULT_OPTIONS
 ) -> dict[str, BundleData]:
-    """What is known of every bundle that some broker reports, by name."""
+    """The ``BundleData`` of every bundle that some broker reports now, by bundle name."""
     served = state.served
     latest = np.argsort(served["poll_id"], kind="stable")
     topics = dict(

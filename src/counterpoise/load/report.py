@@ -25,7 +25,7 @@ class NamespaceBundleStats(JsonObject):
 
 @dataclass(frozen=True, slots=True)
 class SystemResourceUsage:
-    """The five resources of a host and its JVM or process."""
+    """The usage and limits of a broker's CPU, heap, direct memory and network, in and out."""
 
     cpu: ResourceUsage = NO_USAGE
     memory: ResourceUsage = NO_USAGE
@@ -88,10 +88,10 @@ class LocalBrokerData(JsonObject):
     def updated(
         self, usage: SystemResourceUsage, stats: Mapping[str, NamespaceBundleStats], now_ms: int
     ) -> "LocalBrokerData":
-        """The report after a new measurement: totals summed in the order of ``stats``.
+        """The report after a new measurement: totals summed in the order of ``stats``, by bundle.
 
-        Gains and losses pile up until :meth:`without_deltas`, as Pulsar's do until a report has
-        been written.
+        Gains and losses of bundles accumulate until `without_deltas` is called, as Pulsar's do
+        until a report has been written.
         """
         known, present = set(self.bundles), set(stats)
         gained = [bundle for bundle in stats if bundle not in known]
@@ -120,7 +120,7 @@ class LocalBrokerData(JsonObject):
         )
 
     def without_deltas(self) -> "LocalBrokerData":
-        """The report after it has been written: its gains and losses have been reported."""
+        """The report with empty gains and losses, for use after it has been written."""
         return replace(self, last_bundle_gains=(), last_bundle_losses=())
 
 

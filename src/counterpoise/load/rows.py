@@ -109,13 +109,13 @@ class ReportRows:
 
     @property
     def silent(self) -> dict[str, str]:
-        """The brokers whose report could not be read, and why."""
+        """The brokers whose report could not be read, each with the reason."""
         gaps = self["kind"] == GAP
         return dict(zip(self["broker"][gaps].tolist(), self["note"][gaps].tolist(), strict=True))
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]]) -> "ReportRows":
-        """Columns of these rows; what a row does not name is empty, zero or false."""
+        """Build columns from rows; a value that a row omits becomes empty, zero or false."""
         return cls(
             {
                 name: np.array([row.get(name, "" if dtype == TEXT else 0) for row in rows], dtype)
@@ -129,9 +129,10 @@ class ReportRows:
 
 
 def places(names: Column, among: Column) -> Column:
-    """Where each of these names stands among others, which all differ; -1 for one that does not.
+    """The index of each of ``names`` in ``among``, whose values all differ; -1 for one that is not
+    there.
 
-    By their hashes: with a million names a dictionary takes twice as long.
+    Uses hashes: with a million names a dictionary takes twice as long.
     """
     if not len(among):
         return np.full(len(names), -1, np.int64)

@@ -39,7 +39,7 @@ class Ema(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts that load stores hold and reports do not."""
+    """Facts for `store_view` that load reports do not contain."""
 
     unloaded_brokers: Mapping[str, int]
     """When bundles last left a broker, milliseconds."""
@@ -53,9 +53,10 @@ class Known:
 def averaged(
     view: ClusterView, weights: npt.NDArray[np.float64], before: Mapping[str, Ema]
 ) -> dict[str, Ema]:
-    """Each broker's averages after this look; the first look is taken as it is.
+    """Update each broker's exponential averages of usage and throughput with a new view.
 
-    Of its usage it is the broker's own average where that is known, whatever the weights.
+    A broker without an entry in ``before`` begins with its present values. A usage average that the
+    broker publishes itself replaces the computed one.
     """
     usage = view.weighted_usage(weights)
     through = view.broker.traffic.throughput()
@@ -79,10 +80,11 @@ def averaged(
 def store_view(
     view: ClusterView, averages: Mapping[str, Ema], known: Known, most: int
 ) -> LoadStoreView:
-    """The stores as they would be: of each broker its `most` busiest bundles, the busiest last.
+    """Build the load stores of PIP-192 from reports: each broker's averages and its ``most``
+    busiest bundles, the busiest last.
 
-    By the coarse steps in which Pulsar compares bundles (`ranking.py`). Those that are alike by
-    them are in the order of their bytes/s, unless `known` says that it is a leader's.
+    Bundles are ranked by Pulsar's coarse steps (`ranking.py`). Equal ones are ordered by bytes/s,
+    or with ``known.as_leader`` as a broker publishes them.
     """
     carried = view.bundle.short if known.newest is None else known.newest
     through = carried.throughput()

@@ -58,7 +58,11 @@ class _StoreLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadStoreView:
-    """Every broker with load data, sorted by name, and what else a strategy must know."""
+    """The load stores of PIP-192 as a strategy reads them: every broker with load data, sorted by
+    name.
+
+    With them come the recent unloads and the rules on which bundle may move where.
+    """
 
     now_ms: int
     brokers: tuple[str, ...]

@@ -46,8 +46,8 @@ def top_bundles(
 def as_published(ranks: Mapping[str, Rank], most: int, held: int) -> list[str]:
     """The ``most`` busiest bundles of a broker in the order in which Pulsar publishes them.
 
-    ``ranks`` has those that carry something; ``held`` is how many the broker has in all. Bundles
-    that rank alike are as ``TopKBundles.partitionSort`` leaves what it got from a
+    ``ranks`` has the rank of each bundle with traffic; ``held`` is how many bundles the broker owns
+    in all. Equal ranks are ordered as ``TopKBundles.partitionSort`` leaves what it got from a
     ``ConcurrentHashMap``, whose table is taken to be as large as ``held`` bundles need.
     """
     slots = _LEAST_SLOTS

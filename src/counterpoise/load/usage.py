@@ -37,7 +37,7 @@ NO_USAGE: Final = ResourceUsage()
 
 
 def percent_of(usage: Float64s, limit: Float64s) -> Float32s:
-    """Percentages of whole columns, each rounded to 32 bits after each step; not clamped."""
+    """Usage in percent of the limit for whole columns; each step rounds to 32 bits; not clamped."""
     with np.errstate(all="ignore"):
         quotient = usage.astype(np.float32) / limit.astype(np.float32)
         percent = np.multiply(quotient, 100.0, dtype=np.float32)

@@ -55,7 +55,7 @@ class BrokerColumns:
         bundle_count: Integers | Sequence[int],
         **more: Any,
     ) -> "BrokerColumns":
-        """The columns that must be there; what is not given in ``more`` is zero."""
+        """Build the columns; an optional column that ``more`` omits is zero."""
         count = len(traffic)
         return BrokerColumns(
             usage,
@@ -106,7 +106,7 @@ class BundleColumns:
         samples: Integers | None = None,
         recently_unloaded: Collection[str] = (),
     ) -> "BundleColumns":
-        """The columns of these bundles; what is not given is zero."""
+        """Build the columns of these bundles; a column that is not given is zero."""
         count = len(bundles)
         return BundleColumns(
             short,
@@ -131,7 +131,7 @@ class BundleColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterView:
-    """Brokers, bundles, and which broker reports which bundle.
+    """Load of brokers and bundles at one time, and which broker reports which bundle.
 
     ``members[offsets[i]:offsets[i + 1]]`` are the bundles that broker ``i`` reports, as rising
     indices into ``bundles``. Reports may be stale: a bundle can be reported by several brokers, or
@@ -196,12 +196,12 @@ class ClusterView:
         )
 
     def with_reports(self, offsets: Indices, members: Indices) -> "ClusterView":
-        """The same brokers and bundles, which other brokers report."""
+        """The same view in which brokers report other bundles; arguments as the fields."""
         first = _first_reporters(offsets, members, len(self.bundles))
         return replace(self, offsets=offsets, members=members, reporter=first)
 
     def with_preallocated(self, rates: Sequence[float]) -> "ClusterView":
-        """The same with other ``preallocated_rate`` of the brokers, in their order."""
+        """The same view with other ``preallocated_rate`` (messages/s), one per broker."""
         column = np.array(rates, dtype=np.float64)
         return replace(self, broker=replace(self.broker, preallocated_rate=column))
 
@@ -229,10 +229,11 @@ class ClusterView:
         return 0.0 if row is None else self.bundle.short.throughput_of(row)
 
     def candidates(self, brokers: Indices, movable: Masks | None = None) -> tuple[Indices, Indices]:
-        """The bundles of some brokers that may be unloaded: movable, and not unloaded recently.
+        """The bundles of ``brokers`` (indices) that may be unloaded: movable, and not unloaded
+        recently.
 
-        Answers their rows, broker after broker and rising within each, and the bounds of each
-        broker's part. ``movable`` replaces the bundles' own column, for a strategy with another
+        Returns bundle indices, broker after broker and rising within each, and the bounds of each
+        broker's part in them. ``movable`` replaces the view's own mask, for a strategy with another
         rule.
         """
         starts = self.offsets[brokers]
@@ -249,15 +250,15 @@ class ClusterView:
         return rows[free], bounds
 
     def weighted_usage(self, weights: Floats) -> Floats:
-        """Each broker's largest weighted use as a fraction (see ``usage.weighted_max``)."""
+        """Each broker's largest resource usage after weighting, as a fraction (0.85, not 85)."""
         return weighted_max(self.broker.usage, weights)
 
     def broker_index(self, name: str) -> int | None:
-        """Where a broker stands, or None."""
+        """The index of a broker in ``brokers``; None if it is not there."""
         return self.row_of.get(name)
 
     def bundle_index(self, name: str) -> int | None:
-        """Where a bundle stands, or None."""
+        """The index of a bundle in ``bundles``; None if it is not there."""
         index = bisect_left(self.bundles, name)
         return index if index < len(self.bundles) and self.bundles[index] == name else None
 
@@ -298,7 +299,7 @@ BOUND_TENANTS: Final = ("pulsar/", "sla-monitor/")
 
 
 def bundle_namespace(bundle: str) -> str:
-    """The namespace in a bundle's name; a name without one stands for itself."""
+    """The namespace in a bundle's name; a text without one is returned as it is."""
     namespace = namespace_of(bundle)
     return namespace if "/" in namespace else bundle
 

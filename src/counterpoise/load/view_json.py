@@ -53,7 +53,7 @@ class _LoadData:
 
 
 def view_from_json(value: object) -> ClusterView:
-    """One ``LoadData`` object to a view; raises ``LoadDataError`` naming the field."""
+    """Convert a parsed ``LoadData`` JSON object to a view; raises ``LoadDataError``."""
     data = read_object(value, "load data")
     try:
         return _view(data)

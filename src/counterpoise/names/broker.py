@@ -9,7 +9,7 @@ from counterpoise.names.errors import InvalidName
 
 @dataclass(frozen=True, slots=True, order=True)
 class BrokerId:
-    """``host:webPort``, as brokers register under ``/loadbalance/brokers``."""
+    """A broker's id, ``host:webPort``, as brokers register under ``/loadbalance/brokers``."""
 
     host: str
     port: int
@@ -22,7 +22,7 @@ class BrokerId:
 
     @staticmethod
     def parse(text: str) -> BrokerId:
-        """Read ``host:port``; raise `InvalidName` for anything else."""
+        """Parse ``host:port``; raises `InvalidName` for anything else."""
         host, mark, port = text.rpartition(":")
         if not mark or not (port.isascii() and port.isdigit()):
             raise InvalidName(text, "expected host:port")

@@ -21,7 +21,7 @@ _DECIMAL = re.compile(r"[0-9]+")
 
 
 def parse_boundary(text: str) -> int:
-    """Read one boundary by ``Long.decode``'s rules: ``0x..``, ``#..``, octal with 0, decimal."""
+    """Parse one boundary of a bundle's hash range: hexadecimal, octal or decimal, as in Java."""
     value = -1
     if hexadecimal := _HEX.fullmatch(text):
         value = int(hexadecimal[1], 16)
@@ -33,28 +33,30 @@ def parse_boundary(text: str) -> int:
 
 
 def format_boundary(value: int) -> str:
-    """Write one boundary as Pulsar does, ``0x%08x``."""
+    """One boundary of a bundle's hash range as Pulsar writes it: ``0x`` and eight hex digits."""
     return f"0x{value:08x}"
 
 
 def namespace_of(bundle: str) -> str:
-    """The namespace part of a bundle's name, unchecked, as reports spell it."""
+    """The ``tenant/namespace`` part of a bundle's name ``tenant/namespace/0x…_0x…``; unchecked."""
     return bundle.rpartition("/")[0]
 
 
 def range_of(bundle: str) -> str:
-    """The range in such a name, ``0x…_0x…``."""
+    """The hash range ``0x…_0x…`` of a bundle's name ``tenant/namespace/0x…_0x…``; unchecked."""
     return bundle.rpartition("/")[2]
 
 
 def names_a_bundle(text: str) -> bool:
-    """Whether a person means a bundle by it, and no topic or namespace."""
+    """Whether a text that a person typed ends in a hash range, so that it means a bundle."""
     return "_0x" in range_of(text)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class BundleRange:
-    """``[lower, upper)`` of the ring; the upper bound 0xffffffff itself belongs to its range."""
+    """A bundle's range ``[lower, upper)`` of the hash ring, where only 0xffffffff includes
+    itself.
+    """
 
     lower: int
     upper: int
@@ -67,7 +69,7 @@ class BundleRange:
 
     @staticmethod
     def parse(text: str) -> BundleRange:
-        """Read ``0x…_0x…``; raise `InvalidName` for anything else."""
+        """Parse ``0x…_0x…``; raises `InvalidName` for anything else."""
         lower, mark, upper = text.partition("_")
         if not mark:
             raise InvalidName(text, "expected 0xLOWER_0xUPPER")
@@ -96,7 +98,7 @@ class BundleName:
 
     @staticmethod
     def parse(text: str) -> BundleName:
-        """Read ``tenant/namespace/0x…_0x…``; raise `InvalidName` for anything else."""
+        """Parse ``tenant/namespace/0x…_0x…``; raises `InvalidName` for anything else."""
         if len(text) > _TEXT_MAX:
             # Before the cache sees it.
             raise InvalidName(text, "expected tenant/namespace/0xLOWER_0xUPPER")
@@ -122,9 +124,9 @@ def _parse(text: str) -> BundleName:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBundles:
-    """All the bundles of one namespace: its ring and where it is cut.
+    """All bundles of one namespace.
 
-    ``boundaries`` run from 0x00000000 to 0xffffffff, strictly rising.
+    ``boundaries`` are where the 32-bit hash ring is cut: strictly rising, from 0 to 0xffffffff.
     """
 
     namespace: NamespaceName
@@ -146,7 +148,7 @@ class NamespaceBundles:
 
     @staticmethod
     def of_count(namespace: NamespaceName, count: int) -> NamespaceBundles:
-        """Cut the ring into ``count`` equal bundles (2**32 div count each, the last the rest)."""
+        """Cut the hash ring into ``count`` equal bundles; the last one gets the remainder."""
         if not 1 <= count <= FULL_UPPER_BOUND:
             raise InvalidName(str(namespace), f"cannot have {count} bundles, at least 1")
         segment = (FULL_UPPER_BOUND + 1) // count
@@ -155,9 +157,7 @@ class NamespaceBundles:
 
     @staticmethod
     def from_text(namespace: NamespaceName, boundaries: Sequence[str]) -> NamespaceBundles:
-        """The bundles between boundaries that a person or the metadata store wrote; in any
-        order, duplicates are merged.
-        """
+        """The bundles between these boundaries, in any order; duplicates are merged."""
         return NamespaceBundles(namespace, tuple(sorted(set(map(parse_boundary, boundaries)))))
 
     @property
@@ -166,19 +166,19 @@ class NamespaceBundles:
         return [format_boundary(point) for point in self.boundaries]
 
     def find(self, point: int) -> BundleName:
-        """The bundle that holds a point of the ring; a boundary belongs to the bundle it begins.
+        """The bundle whose range contains a point of the hash ring, such as a topic's hash.
 
-        Pulsar 4.0.7 indexes past its last bundle for 0xffffffff and answers with an
-        IndexOutOfBoundsException; here that point is in the last bundle, whose range includes it.
+        A boundary belongs to the bundle that begins there. For 0xffffffff Pulsar 4.0.7 fails with
+        an IndexOutOfBoundsException; here that point is in the last bundle.
         """
         return self.bundles[bisect_right(self._lowers, point)]
 
     def bundle_of(self, topic: TopicName) -> BundleName:
-        """The bundle of a topic of this namespace."""
+        """The bundle to which a topic of this namespace belongs by its hash."""
         return self.bundles[bisect_right(self._lowers, topic_hash(str(topic)))]
 
     def validate(self, bundle: BundleRange) -> BundleName:
-        """The bundle with exactly this range, or `InvalidName`: it was split, or never was."""
+        """The bundle with exactly this range; raises `InvalidName` if there is none."""
         found = self.find(bundle.lower)
         if found.range != bundle:
             raise InvalidName(
@@ -190,13 +190,15 @@ class NamespaceBundles:
     def split(
         self, bundle: BundleRange, boundaries: Sequence[int] | None = None, n: int = 2
     ) -> NamespaceBundles:
-        """The namespace after one bundle is cut; see `cut` for the rules."""
+        """The namespace's bundles after one of them is split, at ``boundaries`` or into ``n``
+        equal parts. Raises `InvalidName` as `cut` does.
+        """
         self.validate(bundle)
         inner = cut(bundle, boundaries, n)
         return NamespaceBundles(self.namespace, tuple(sorted({*self.boundaries, *inner})))
 
     def children(self, parent: BundleRange) -> tuple[BundleName, ...]:
-        """The bundles that now cover a range which was one bundle before a split."""
+        """The bundles that now cover the range of ``parent``, a bundle that has been split."""
         return tuple(
             each
             for each in self.bundles
@@ -207,12 +209,12 @@ class NamespaceBundles:
 def cut(
     bundle: BundleRange, boundaries: Sequence[int] | None = None, n: int = 2
 ) -> tuple[int, ...]:
-    """Where a bundle is cut: at ``boundaries``, or else into ``n`` parts of equal width.
+    """The boundaries that split a bundle: those given, or else those of ``n`` parts of equal width.
 
     As ``NamespaceBundleFactory.splitBundles``: with boundaries ``n`` is ignored; equal parts are
     (upper - lower) div n wide and the last takes the rest, so the full range is cut at 0x7fffffff.
-    Raises `InvalidName` for a range of width 1 or less, a boundary that is not strictly inside,
-    one given twice, or more parts than the range has points.
+    Raises `InvalidName` for a range of width 1 or less, a boundary that is not strictly inside, one
+    given twice, or more parts than the range has points.
     """
     if bundle.upper - bundle.lower <= 1:
         raise InvalidName(str(bundle), "a bundle this narrow cannot be split")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Notify(Protocol):
-    """Called when something has happened; the listener finds out what."""
+    """A callback without arguments: something has changed, and the listener reads what."""
 
     def __call__(self) -> None:
         """Take note."""
@@ -20,7 +20,7 @@ class StopListening(Protocol):
 
 
 class Clock(Protocol):
-    """A clock."""
+    """A clock that returns seconds."""
 
     def __call__(self) -> float:
         """Seconds since some moment."""
@@ -41,7 +41,7 @@ class NanosecondClock(Protocol):
 
 
 class SentenceSink(Protocol):
-    """Where sentences for a person go: a log, a terminal, a page."""
+    """A callback that receives sentences for a person, to write to a log, a terminal or a page."""
 
     def __call__(self, __sentence: str) -> None:
         """Take one sentence."""

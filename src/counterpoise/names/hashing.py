@@ -15,9 +15,10 @@ _C2 = 0x1B873593
 
 
 def topic_hash(topic: str) -> int:
-    """Point of the ring for a complete topic name, domain and partition suffix included.
+    """A topic's point on the 32-bit hash ring, from its complete name with domain and partition
+    suffix.
 
-    CRC-32 over UTF-8, unsigned (``NamespaceService`` picks Guava's ``crc32`` and pads it).
+    CRC-32 over UTF-8, unsigned (Guava's ``crc32``, as Pulsar's ``NamespaceService`` uses it).
     """
     return crc32(topic.encode())
 
@@ -27,7 +28,7 @@ _DIGITS = 32
 
 
 def topic_at(start: str, point: int) -> str:
-    """The topic name that begins with ``start`` and lies at exactly this point of the ring.
+    """Make a topic name that begins with ``start`` and whose `topic_hash` is ``point``.
 
     CRC-32 is linear over XOR: each of 32 appended digits, ``0`` or ``1``, flips a fixed set of the
     hash's bits. Which digits have to be ``1`` is a system of linear equations.

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address to listen on is within reach of this machine alone."""
+    """Whether only clients on this machine can reach a server that listens on this address."""
     if address == "localhost":
         return True
     try:

@@ -7,5 +7,5 @@ EXTENSIBLE: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleL
 
 
 def is_extensible(name: str) -> bool:
-    """Whether the class is PIP-192's extensible load manager or derived from it, by its name."""
+    """Whether a class name of ``loadManagerClassName`` means PIP-192's extensible load manager."""
     return "ExtensibleLoadManager" in name

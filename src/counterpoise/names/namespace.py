@@ -18,10 +18,12 @@ SYSTEM_NAMESPACE_TEXT = "pulsar/system"
 
 
 def check_entity(name: str, kind: str, text: str) -> None:
-    """Raise `InvalidName` unless ``name`` is a legal tenant, namespace or cluster part of ``text``.
+    """Raise `InvalidName` unless ``name``, a tenant, namespace or cluster, has only allowed
+    characters.
 
-    The alphabet is ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``. Pulsar
-    lets ``.`` and ``..`` pass here and fails later, because no metadata store has such a node.
+    These are ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``. ``kind`` and
+    ``text``, the whole name, are for the message. Pulsar lets ``.`` and ``..`` pass here and fails
+    later, because no metadata store has such a node.
     """
     if len(name) > ENTITY_MAX:
         raise InvalidName(text, f"the {kind} has {len(name)} characters, at most {ENTITY_MAX}")
@@ -36,7 +38,7 @@ def check_entity(name: str, kind: str, text: str) -> None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NamespaceName:
-    """``tenant/local``. The three-part names of Pulsar 1 (with a cluster) are refused."""
+    """A namespace's name, ``tenant/namespace``. Three-part names of Pulsar 1 are refused."""
 
     tenant: str
     local: str
@@ -50,7 +52,7 @@ class NamespaceName:
 
     @staticmethod
     def parse(text: str) -> NamespaceName:
-        """Read ``tenant/namespace``; raise `InvalidName` for anything else."""
+        """Parse ``tenant/namespace``; raises `InvalidName` for anything else."""
         if len(text) > 2 * ENTITY_MAX + 1:
             # Before the cache sees it.
             raise InvalidName(text, f"two names of at most {ENTITY_MAX} characters are expected")
@@ -94,18 +96,21 @@ _NEVER_MOVED = re.compile(r"(?:pulsar/(?:[^/]+/)?|sla-monitor/[^/]+/)[^/:]+:\d+"
 
 
 def bound_to_broker(namespace: str) -> bool:
-    """Whether no shedder may touch bundles of this namespace text (Pulsar 4.0.7's patterns).
+    """Whether load shedding skips the bundles of this namespace, since one broker alone may own
+    them.
 
-    ``pulsar/<host>:<port>`` and the three-part ``pulsar/…/<host>:<port>`` and
-    ``sla-monitor/…/<host>:<port>`` of ``LoadData.getBundleDataForLoadShedding``. Quirk kept: the
-    two-part ``sla-monitor/<host>:<port>`` and ``pulsar/system`` are not among them.
+    These are ``pulsar/<host>:<port>`` and the three-part ``pulsar/…/<host>:<port>`` and
+    ``sla-monitor/…/<host>:<port>``, by the patterns of 4.0.7's
+    ``LoadData.getBundleDataForLoadShedding``. As there, the two-part ``sla-monitor/<host>:<port>``
+    and ``pulsar/system`` are not among them.
     """
     return _NEVER_MOVED.fullmatch(namespace) is not None
 
 
 def is_left_in_place(namespace: str) -> bool:
-    """Whether the balancer never moves a namespace's bundles, nor gives them an owner by a lookup.
+    """Whether the balancer neither moves a namespace's bundles nor assigns them by a lookup.
 
-    Those of ``pulsar/system``, whose topics a load manager runs on, and of brokers' own namespaces.
+    So it is for ``pulsar/system``, whose topics the load manager itself uses, and for brokers' own
+    namespaces.
     """
     return namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace)

@@ -33,7 +33,7 @@ INT64_MAX = 2**63 - 1
 
 
 class ConfigError(ExplainedError, ValueError):
-    """A setting that cannot be used: its name, what is wrong, what would be right, and where."""
+    """A setting cannot be used. The message has its name, the fault, what is allowed, and where."""
 
     def __init__(self, name: str, problem: str, line: int | None = None) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class ConfigError(ExplainedError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting: Pulsar's name, what it means, and which values make sense."""
+    """Describes one setting: its Pulsar name, unit, purpose, default and allowed values."""
 
     conf: str
     """The name in broker.conf, the admin API and ``--set``."""
@@ -68,7 +68,7 @@ class Option:
 
     @property
     def range_text(self) -> str:
-        """What is allowed, for a person."""
+        """The allowed values as text for a person."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.kind is bool:
@@ -85,7 +85,7 @@ class Option:
         return number if high is None else f"{number}, at most {high}"
 
     def parse(self, text: str, line: int | None = None) -> Any:
-        """Read a value as it stands in a file; blank keeps the default. Raises `ConfigError`."""
+        """Parse a value of a configuration file; blank gives the default. Raises `ConfigError`."""
         text = text.strip()
         if not text:
             return None if self.blank_is_none else self.default
@@ -96,7 +96,7 @@ class Option:
         return self.check(value, line)
 
     def check(self, value: Any, line: int | None = None) -> Any:
-        """The value itself, or `ConfigError` when it is out of range."""
+        """Return the value if it is allowed; raises `ConfigError` otherwise."""
         if self.choices and value not in self.choices:
             raise ConfigError(self.conf, f"{value!r} is not {self.range_text}", line)
         if self.kind in (int, float) and value is not None:
@@ -148,7 +148,8 @@ def option(
     blank_is_none: bool = False,
     secret: bool = False,
 ) -> Any:
-    """Declare a dataclass field that is a setting; see `Option` for the parts.
+    """Declare a dataclass field that is a setting with Pulsar's name ``conf``; the rest as in
+    `Option`.
 
     Numbers without ``high`` are bounded by Java's int for int; pass ``high=INT64_MAX`` for a long.
     """
@@ -175,21 +176,21 @@ def option(
 
 
 def options_of(cls: type) -> Iterator[tuple[str, Option]]:
-    """Field name and `Option` of every setting a dataclass declares, its sections' left out."""
+    """Field name and `Option` of every setting of a dataclass, without nested settings objects."""
     for each in dataclasses.fields(cls):
         if found := each.metadata.get(_KEY):
             yield each.name, found
 
 
 def sections_of(cls: type) -> Iterator[tuple[str, type]]:
-    """Field name and dataclass of every section: a field whose default is a settings object."""
+    """Field name and dataclass of every field whose default is itself a settings object."""
     for each in dataclasses.fields(cls):
         if dataclasses.is_dataclass(each.default) and not isinstance(each.default, type):
             yield each.name, type(each.default)
 
 
 def all_options(cls: type) -> Iterator[Option]:
-    """Every setting a dataclass declares, its sections' included."""
+    """Every setting that a dataclass declares, those of nested settings objects included."""
     for _, each in options_of(cls):
         yield each
     for _, inner in sections_of(cls):
@@ -197,7 +198,8 @@ def all_options(cls: type) -> Iterator[Option]:
 
 
 def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] | None = None) -> T:
-    """Build a room's settings from broker.conf values; names of other rooms are left alone.
+    """Build the settings object ``cls`` from broker.conf values; names that it does not declare are
+    ignored.
 
     ``lines`` gives the line of each name, for the error. Raises `ConfigError`.
     """
@@ -212,9 +214,9 @@ def from_conf(cls: type[T], values: Mapping[str, str], lines: Mapping[str, int] 
 
 
 def with_dynamic(settings: T, values: Mapping[str, str]) -> T:
-    """The same settings with those dynamic ones changed that ``values`` names.
+    """A copy of the settings with new ``values`` for those that may change at run time.
 
-    Names that are not dynamic, or of other rooms, are left alone. Raises `ConfigError`.
+    Names that are not dynamic, or not declared here, are ignored. Raises `ConfigError`.
     """
     changed: dict[str, Any] = {}
     for name, each in options_of(type(settings)):
@@ -226,7 +228,7 @@ def with_dynamic(settings: T, values: Mapping[str, str]) -> T:
 
 
 def check_ranges(settings: object) -> None:
-    """Raise `ConfigError` when a settings object made in code holds a value out of range."""
+    """Raise `ConfigError` if a settings object built in code has a value that is not allowed."""
     for name, each in options_of(type(settings)):
         each.check(getattr(settings, name))
     for name, _ in sections_of(type(settings)):

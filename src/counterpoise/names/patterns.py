@@ -19,15 +19,15 @@ _MEMORY_MAX = 1 << 20
 
 
 class Pattern(Protocol):
-    """A compiled expression."""
+    """A compiled regular expression."""
 
     def fullmatch(self, text: str) -> object | None:
-        """A truth when the whole text matches."""
+        """Match the whole text; None if it does not match."""
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Pattern:
-    """The expression, ready to match; raises `InvalidName` with what is wrong with it."""
+    """Compile a regular expression; raises `InvalidName`, which says what is wrong with it."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_MAX
@@ -41,9 +41,10 @@ def compile_pattern(text: str) -> Pattern:
 
 
 def matches_any(patterns: Sequence[str], text: str) -> bool:
-    """Whether the whole text matches one of the expressions; one that is malformed matches nothing.
+    """Whether the whole text matches one of the regular expressions.
 
-    Malformed ones are refused where they enter; whatever else is stored must not stop a decision.
+    A malformed expression matches nothing: it is refused where a person sets it, and one that is
+    stored all the same must not stop a decision.
     """
     return any(_matches(pattern, text) for pattern in patterns)
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Position(NamedTuple):
-    """Where an entry lies, as the protocol names it. Entry -1 lies before the ledger's first."""
+    """The position of an entry in a topic's log: ledger and index. Entry -1 is before the first."""
 
     ledger_id: int
     entry_id: int

@@ -15,9 +15,10 @@ _NAMED = {character: f"\\{letter}" for letter, character in _PLAIN.items()}
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """Values by name, as text, and the line each begins on (from 1).
+    """The contents of a properties file: each name's value, as text, and the line it begins on
+    (from 1).
 
-    Of a name that stands twice the last value counts; ``repeated`` holds every line of those.
+    Where a name occurs twice the last value counts; ``repeated`` has all lines of such a name.
     """
 
     values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -25,9 +26,7 @@ class Properties:
     repeated: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def overridden(self, settings: Mapping[str, str]) -> Properties:
-        """A copy with other values on top; values that do not come from the file have no line
-        number.
-        """
+        """A copy in which ``settings`` replace or add values; these have no line number."""
         lines = {name: line for name, line in self.lines.items() if name not in settings}
         return Properties({**self.values, **settings}, lines, self.repeated)
 
@@ -51,7 +50,7 @@ def parse_properties(text: str) -> Properties:
 
 
 def format_properties(values: Mapping[str, str]) -> str:
-    """The text of a properties file with these values, one on each line."""
+    """The text of a properties file with these values, one a line."""
     return "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in values.items())
 
 

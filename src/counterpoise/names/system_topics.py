@@ -28,7 +28,7 @@ _TRANSACTIONS: Final = (
 
 
 def is_system_topic(topic: TopicName) -> bool:
-    """Whether a list of a namespace's topics leaves a topic out (``SystemTopicNames``)."""
+    """Whether a topic is one of Pulsar's own (``SystemTopicNames``), left out of topic lists."""
     if "_" not in topic.local_name:
         return False
     name = topic.partitioned_name

@@ -22,10 +22,11 @@ _DOMAINS = (PERSISTENT, NON_PERSISTENT)
 
 
 def check_local_name(name: str, text: str | None = None) -> None:
-    """Raise `InvalidName` unless ``name`` can be the own name of the topic ``text``.
+    """Raise `InvalidName` unless ``name`` can be the last part of a topic's name; ``text`` is the
+    whole name.
 
-    Whatever is text may stand in it, as in Pulsar: where it becomes a path it is encoded. ``.`` and
-    ``..`` stay what they are when encoded, and no metadata store has such a node.
+    As in Pulsar any text without ``/`` is allowed, since paths encode it. ``.`` and ``..`` are
+    refused: encoding does not change them, and no metadata store has such a node.
     """
     text = name if text is None else text
     if not name.strip():
@@ -44,10 +45,9 @@ def check_local_name(name: str, text: str | None = None) -> None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicName:
-    """One topic, or one partition of a partitioned topic.
+    """The name of a topic, or of one partition of a partitioned topic.
 
-    Cheap where it is hot: `parse` is cached, ``str()``, ``hash()`` and `namespace_name` cost an
-    attribute read.
+    `parse` is cached; ``str()``, ``hash()`` and `namespace_name` only read an attribute.
     """
 
     domain: str
@@ -67,10 +67,10 @@ class TopicName:
 
     @staticmethod
     def parse(text: str) -> TopicName:
-        """Read a complete name, ``tenant/namespace/topic``, or a bare ``topic``.
+        """Parse a complete name, ``tenant/namespace/topic``, or a bare ``topic``.
 
-        Short forms are persistent; a bare one lives in ``public/default``. Raises `InvalidName`,
-        also where Pulsar is lenient by accident: domains in capitals, empty parts of a short form
+        Short forms are persistent; a bare one is in ``public/default``. Raises `InvalidName`, also
+        where Pulsar is lenient by accident: domains in capitals, empty parts of a short form
         (``t//n/x``), and the four-part names of Pulsar 1.
         """
         if len(text) > _TEXT_MAX:
@@ -86,12 +86,12 @@ class TopicName:
 
     @property
     def is_persistent(self) -> bool:
-        """Whether messages of this topic are stored before they are acknowledged."""
+        """Whether messages of the topic are stored before they are acknowledged, by its domain."""
         return self.domain == PERSISTENT
 
     @property
     def partition_index(self) -> int:
-        """The index of this partition; -1 for a topic that is no partition."""
+        """The partition's index; -1 for a topic that is not a partition."""
         _, mark, index = self.local_name.rpartition(PARTITION_SUFFIX)
         if not mark or not (index.isascii() and index.isdigit()):
             return -1
@@ -100,27 +100,25 @@ class TopicName:
 
     @property
     def partitioned_name(self) -> TopicName:
-        """The partitioned topic that this is a partition of; the topic itself if it is no
-        partition.
-        """
+        """The partitioned topic that this is a partition of; itself if it is no partition."""
         if self.partition_index < 0:
             return self
         return self._with_local_name(self.local_name.rpartition(PARTITION_SUFFIX)[0])
 
     def partition(self, index: int) -> TopicName:
-        """Partition ``index`` of this topic; the topic itself for -1 or when already one."""
+        """The name of partition ``index`` of this topic; itself for -1 or if it is a partition."""
         if index < 0 or self.local_name.endswith(f"{PARTITION_SUFFIX}{index}"):
             return self
         return self._with_local_name(f"{self.local_name}{PARTITION_SUFFIX}{index}")
 
     @property
     def encoded_local_name(self) -> str:
-        """The local name as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
+        """The name's last part as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
         return url_encoded(self.local_name)
 
     @property
     def rest_path(self) -> str:
-        """``persistent/tenant/namespace/topic``, the last part encoded, as the admin API has it."""
+        """``persistent/tenant/namespace/topic`` for paths of the admin API, URL-encoded."""
         return f"{self.domain}/{self.namespace_name}/{self.encoded_local_name}"
 
     def _with_local_name(self, local_name: str) -> TopicName:
@@ -128,7 +126,7 @@ class TopicName:
 
 
 def url_encoded(name: str) -> str:
-    """A name as Pulsar writes it into paths (``java.net.URLEncoder``'s rules)."""
+    """A name as Pulsar writes it into paths, encoded by ``java.net.URLEncoder``'s rules."""
     return quote_plus(name, safe="*").replace("~", "%7E")
 
 

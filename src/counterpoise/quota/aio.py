@@ -47,11 +47,11 @@ class RateLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     def try_acquire(self, n: int = 1) -> bool:
-        """Pass now or not at all; never overtakes a waiting task."""
+        """Take ``n`` passes now if available; returns whether. Never overtakes a waiting task."""
         return not self._waiting and self._bucket.try_take(n, self._clock())
 
     async def acquire(self, n: int = 1) -> None:
-        """Wait until ``n`` may pass."""
+        """Wait until ``n`` passes are available, and take them."""
         if self.try_acquire(n):
             return
         turn = asyncio.get_running_loop().create_future()

@@ -17,10 +17,10 @@ RESOLUTION_NS: Final = 16_000_000
 
 
 class Bucket:
-    """The balance of a rate limit; the time is an argument of every method.
+    """A token bucket: the balance of a rate limit. The time is an argument of every method.
 
     ``rate`` tokens are earned in ``period_ns`` nanoseconds; at most ``capacity`` tokens (by default
-    as many as a period brings) are kept, and ``initial`` (by default all of those) are there at
+    as many as a period brings) are stored, and ``initial`` (by default all of those) are there at
     ``now``. ``target`` is how many tokens a pause should bring (by default 1 % of the capacity).
 
     What was earned is added when more than ``resolution_ns`` have passed since the last time, or
@@ -29,11 +29,11 @@ class Bucket:
     nanoseconds rounded up, and so gains up to one each time.)
 
     **The bound.** A caller that goes on only while the balance is above zero, and takes at most
-    ``n`` tokens at a time, takes in any ``t`` nanoseconds at most
-    ``capacity + rate * (t + d) / period_ns + n`` tokens, where ``d`` is the longer of the
-    resolution and the time of one token. And at any time the balance differs by at most
-    ``rate * d / period_ns + 1`` tokens from that of an ideal bucket, which earns continuously:
-    after any number of steps, since nothing is rounded away.
+    ``n`` tokens at a time, takes in any ``t`` nanoseconds at most ``capacity + rate * (t + d)
+    period_ns + n`` tokens, where ``d`` is the longer of the resolution and the time of one token.
+    And at any time the balance differs by at most ``rate * d period_ns + 1`` tokens from that of an
+    ideal bucket, which earns continuously: after any number of steps, since nothing is rounded
+    away.
 
     Not for several threads at once. Numbers have no upper limit: where Pulsar's 64-bit product of
     time and rate overflows (a gigabyte a second, idle for ten seconds) this one goes on counting.
@@ -99,7 +99,7 @@ class Bucket:
 
     @property
     def capacity(self) -> int:
-        """The largest number of tokens that is kept."""
+        """The largest number of tokens that the bucket can store."""
         return self._capacity
 
     def _step_ns(self) -> int:
@@ -109,7 +109,10 @@ class Bucket:
         return self._resolution_ns
 
     def settle(self, now: int, *, consistent: bool = False) -> int:
-        """Add what was earned if a step has passed, or always if ``consistent``; the balance."""
+        """Add the tokens earned by ``now`` (ns), and return the balance.
+
+        As long as less than a resolution step has passed nothing is added, unless ``consistent``.
+        """
         if now > self.due or (consistent and now > self._last):
             self._earn(now)
         return self.balance
@@ -127,7 +130,7 @@ class Bucket:
                     self._carried = 0
 
     def take(self, tokens: int, now: int) -> bool:
-        """Take tokens even if there are too few; returns whether any are left."""
+        """Take tokens even if too few are left; returns whether the balance is still above 0."""
         if tokens < 0:
             raise ValueError(f"cannot take {tokens} tokens")
         if now > self.due:
@@ -136,7 +139,7 @@ class Bucket:
         return balance > 0
 
     def try_take(self, tokens: int, now: int) -> bool:
-        """Take tokens if any are left, to the nanosecond; returns whether they were."""
+        """Take tokens if any are left at exactly ``now`` (ns); returns whether they were taken."""
         if tokens < 0:
             raise ValueError(f"cannot take {tokens} tokens")
         if self.balance <= 0 and self.settle(now, consistent=True) <= 0:
@@ -147,7 +150,8 @@ class Bucket:
         return True
 
     def wait_ns(self, now: int, required: int | None = None, *, consistent: bool = True) -> int:
-        """Nanoseconds until ``required`` tokens are there (the target, and at least one); 0: now.
+        """Nanoseconds until the bucket has ``required`` tokens (default: the target, at least 1); 0
+        if it has them now.
 
         Exact if ``consistent``. Otherwise whole tokens of the eventually consistent balance decide,
         as in Pulsar, and the result may be too long by a resolution step and a token's time.
@@ -166,7 +170,7 @@ class Bucket:
         return self.settle(now, consistent=True) >= self._capacity
 
     def keep_at_most(self, capacity: int) -> None:
-        """Change the capacity; tokens above it are lost."""
+        """Change the capacity; tokens above it are dropped."""
         _check(self._rate, self._period_ns, capacity)
         self._capacity = capacity
         self.balance = min(self.balance, capacity)
@@ -180,11 +184,11 @@ class Bucket:
         capacity: int | None = None,
         target: int | None = None,
     ) -> None:
-        """Change the rate from now on.
+        """Change the rate from ``now`` (ns) on; tokens until then are earned at the former rate.
 
-        Until now the former rate holds. A negative balance stays, and a capacity that grows does
-        not fill it: setting a rate again lets nothing extra through. ``capacity`` defaults to what
-        the new rate earns in a period, ``target`` to 1 % of that.
+        A negative balance stays, and a capacity that grows does not fill it: setting a rate again
+        lets nothing extra through. ``capacity`` defaults to what the new rate earns in a period,
+        ``target`` to 1 % of that.
         """
         rate = self._rate if rate is None else rate
         period_ns = self._period_ns if period_ns is None else period_ns

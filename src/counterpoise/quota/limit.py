@@ -34,7 +34,7 @@ class LimitLevel(StrEnum):
 
 
 class Queued(Hashable, Protocol):
-    """A flow, as the limit that it waits for uses it."""
+    """A producer's or subscription's flow, as a rate limit on which it waits uses it."""
 
     finished: dict[RateLimit, int]
     """How far its clock has come at each limit where it had to wait."""
@@ -45,16 +45,17 @@ class Queued(Hashable, Protocol):
 class RateLimit:
     """A limit on messages and bytes per period; either may be absent.
 
-    It is exceeded while one of its buckets is empty: what emptied the bucket has passed, and is
-    earned back first. The buckets are small: they hold what one resolution step earns, so that no
-    second sees more than the rate, that step, and the one entry that emptied the bucket. (Only what
-    was earned while flows waited and the timer was late, by up to `LATE_NS`, is kept for them.)
-    Pulsar's hold a second's worth, and let through up to twice the rate in the first second.
+    It is exceeded while one of its two token buckets is empty. The entry that empties a bucket
+    still passes; what it took too much is earned back first. The buckets are small: they hold what
+    one resolution step earns, so that no second sees more than the rate, that step, and the one
+    entry that emptied the bucket. (Only what was earned while flows waited and the timer was late,
+    by up to `LATE_NS`, is kept for them.) Pulsar's hold a second's worth, and let through up to
+    twice the rate in the first second.
 
-    Flows that find it empty wait here. Turns are by start-time fair queuing: each flow has a clock
-    that advances by what it passes as a share of this limit, and the flow that is furthest behind
-    goes first. Equal flows take turns; a flow that sends little waits for at most one turn of each
-    other flow, however much these have to pass.
+    Flows that find it exceeded wait in its queue. Turns are by start-time fair queuing: each flow
+    has a clock that advances by what it passes as a share of this limit, and the flow that is
+    furthest behind goes first. Equal flows take turns; a flow that sends little waits for at most
+    one turn of each other flow, however much these have to pass.
     """
 
     __slots__ = (
@@ -110,16 +111,17 @@ class RateLimit:
 
     @property
     def active(self) -> bool:
-        """Whether a limit is set."""
+        """Whether a rate is set for messages or for bytes."""
         return self.messages is not None or self.bytes is not None
 
     @property
     def period_ns(self) -> int:
-        """The period of its rates; a second if none is set."""
+        """The period of its rates in nanoseconds; one second if no rate is set."""
         return next((each.period_ns for each in (self.messages, self.bytes) if each), SECOND_NS)
 
     def set_rate(self, messages: int, size: int, now: int, period_s: int = 1) -> None:
-        """Allow so many messages and bytes per period from ``now`` on; 0 or less is no limit.
+        """Allow ``messages`` and ``size`` bytes per period from ``now`` (ns) on; 0 or less means
+        unlimited.
 
         The balance is kept: excess is still owed, and setting a rate twice lets nothing extra
         through.
@@ -134,7 +136,7 @@ class RateLimit:
             self.open = self.has_tokens(now)
 
     def charge(self, messages: int, size: int, now: int) -> None:
-        """Take tokens for what passed; closes the limit when none are left."""
+        """Take tokens for messages and bytes that passed; `open` becomes False if none are left."""
         self.passed_messages += messages
         self.passed_bytes += size
         bucket = self.messages
@@ -153,14 +155,14 @@ class RateLimit:
                 self.open = False
 
     def has_tokens(self, now: int) -> bool:
-        """Whether both buckets have tokens, to the nanosecond."""
+        """Whether both buckets have tokens at exactly ``now`` (ns); an absent bucket has."""
         messages, size = self.messages, self.bytes
         return (messages is None or messages.settle(now, consistent=True) > 0) and (
             size is None or size.settle(now, consistent=True) > 0
         )
 
     def left(self, now: int) -> tuple[int, int]:
-        """The messages and bytes that may pass now; none if 0 or less."""
+        """The messages and the bytes that may pass now; 0 or less means none."""
         messages, size = self.messages, self.bytes
         return (
             NO_LIMIT if messages is None else messages.settle(now, consistent=True),
@@ -168,23 +170,23 @@ class RateLimit:
         )
 
     def admits(self, now: int) -> bool:
-        """Whether a flow that does not wait here may pass: tokens are left, and no flow waits."""
+        """Whether a flow outside the queue may pass: tokens are left, and the queue is empty."""
         if not self.open and not self.waiting:
             self.open = self.has_tokens(now)
         return self.open
 
     def wait_ns(self, now: int) -> int:
-        """Nanoseconds until there are enough tokens for turns."""
+        """Nanoseconds until there are enough tokens to let waiting flows go on."""
         waits = [each.wait_ns(now) for each in (self.messages, self.bytes) if each is not None]
         return max(waits, default=0)
 
     def waited_ns(self, now: int) -> int:
-        """How long flows have waited here in all, until now."""
+        """Total time in nanoseconds, until ``now``, for which any flow waited for this limit."""
         since = self.throttled_since
         return self.throttled_ns + (now - since if since is not None else 0)
 
     def enqueue(self, flow: Queued, now: int) -> None:
-        """Let a flow wait for its turn."""
+        """Add a flow to the queue of those that wait for this limit."""
         if self.throttled_since is None:
             self.throttled_count += 1
             self.throttled_since = now
@@ -199,7 +201,7 @@ class RateLimit:
             self.resume_at = now + self.wait_ns(now)
 
     def dequeue(self) -> Queued:
-        """Remove and return the flow whose turn it is."""
+        """Remove and return the flow whose turn is next."""
         while True:
             start, ticket, flow = heapq.heappop(self._heap)
             if self.waiting.get(flow) == ticket:
@@ -211,7 +213,7 @@ class RateLimit:
         return flow
 
     def advance(self, flow: Queued, messages: int, size: int) -> None:
-        """Advance the clock of a flow by what it passed in its turn."""
+        """Advance a flow's fair-queuing clock by what it passed in its turn."""
         cost = 1
         if self.messages is not None:
             cost = messages * self.messages.period_ns // self.messages.rate
@@ -221,13 +223,13 @@ class RateLimit:
         self._served = max(self._served, finish)
 
     def leave(self, flow: Queued, now: int) -> None:
-        """The flow stops waiting at this limit."""
+        """Remove a flow from the queue before its turn."""
         del self.waiting[flow]
         flow.waits_at = None
         self.rest(now)
 
     def rest(self, now: int) -> None:
-        """Turns are over: set the time of the next ones, or end the wait."""
+        """End a round of turns at ``now`` (ns): schedule the next one, or end the throttling."""
         if self.waiting:
             self.resume_at = now + self.wait_ns(now)
             return

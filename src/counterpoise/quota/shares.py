@@ -24,17 +24,20 @@ for this many times what it passed: not for everything, of which it might need l
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """One broker's report: messages (or bytes) per second that passed, and whether flows wait."""
+    """One broker's use of a cluster-wide limit: messages (or bytes) per second that passed, and
+    whether flows wait for the limit there.
+    """
 
     usage: float
     waiting: bool
 
 
 def shares(limit: int, needs: Mapping[str, GroupUsage]) -> dict[str, int]:
-    """The share of a limit that each broker may pass, by its name; together at most the limit.
+    """Divide a cluster-wide limit among brokers: each broker's share by its name, in sum at most
+    the limit.
 
-    Depends on its arguments alone: brokers with the same reports agree. Every share is at least 1
-    if the limit allows.
+    ``needs`` has each broker's reported usage. The result depends on the arguments alone, so
+    brokers with the same reports agree. Every share is at least 1 if the limit allows.
     """
     if not needs or limit <= 0:
         return {}

@@ -25,7 +25,7 @@ in the same read find something, too."""
 
 
 class LimitedFlow(ABC):
-    """A stream that limits apply to: a producer's entries, or a subscription's deliveries."""
+    """A message stream under rate limits: a producer's entries or a subscription's deliveries."""
 
     __slots__ = (
         "finished",
@@ -54,21 +54,21 @@ class LimitedFlow(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """The producer or subscription, for a person."""
+        """The name of the producer or subscription, for a person."""
 
     @abstractmethod
     def go_on(self, now: int) -> None:
-        """Pass what the limits allow, and wait at the first that is exceeded."""
+        """Let waiting entries pass until a limit is exceeded, then wait for that limit."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Drop the entries that wait, because the flow ends."""
+        """Drop the waiting entries, because the producer or subscription ends."""
 
     def exceeded(self, now: int) -> RateLimit | None:
-        """The first limit that it may not pass now; None if it may pass all.
+        """The first of the flow's limits that is exceeded at ``now`` (ns); None if the flow may
+        pass.
 
-        In its turn a flow overtakes the flows that wait for the same limit; elsewhere it overtakes
-        none.
+        A limit on which other flows wait counts as exceeded, unless it is this flow's turn there.
         """
         for limit in self.limits:
             if limit is self.turn_at:
@@ -79,7 +79,7 @@ class LimitedFlow(ABC):
         return None
 
     def charge(self, messages: int, size: int, now: int) -> None:
-        """Take tokens for what passed from every limit. Ends a turn."""
+        """Take tokens for what passed from each of the flow's limits. Ends the flow's turn."""
         for limit in self.limits:
             limit.charge(messages, size, now)
         if self.turn_at is not None:
@@ -88,7 +88,7 @@ class LimitedFlow(ABC):
 
 
 class Throttle:
-    """The flows (producers, subscriptions) of one broker that wait for a rate limit.
+    """Makes the flows (producers, subscriptions) of one broker wait for their rate limits.
 
     ``alarms`` are the limits whose next turn, ``resume_at``, changed: the caller sets its timers by
     them, and calls `release` for a limit when its time has come. It calls `settle` when no more
@@ -103,7 +103,7 @@ class Throttle:
         self._lent: dict[PublishFlow, None] = {}
 
     def offer(self, flow: PublishFlow, messages: int, size: int, item: Any, now: int) -> bool:
-        """Whether an entry may pass; otherwise it is throttled, and released in its turn."""
+        """Whether an entry may pass now; if not, it is queued, and `release` gets its ``item``."""
         if flow in self._lent:
             flow.take_back()
             del self._lent[flow]
@@ -124,14 +124,14 @@ class Throttle:
         return False
 
     def settle(self) -> None:
-        """Return everything that was set aside: at the end of a read, and before any change."""
+        """Return all reserved tokens: at the end of a socket read, and before limits change."""
         if self._lent:
             for flow in self._lent:
                 flow.take_back()
             self._lent.clear()
 
     def wait(self, flow: LimitedFlow, limit: RateLimit, now: int) -> None:
-        """Let a flow wait for a limit."""
+        """Put a flow into a limit's queue."""
         if flow.throttled_since is None:
             flow.throttled_count += 1
             flow.throttled_since = now
@@ -139,7 +139,7 @@ class Throttle:
         self.alarms.add(limit)
 
     def release(self, limit: RateLimit, now: int) -> None:
-        """Give turns to the flows that wait for a limit, while it has tokens."""
+        """Let the flows that wait for a limit go on, one after the other, while it has tokens."""
         self.settle()
         try:
             while limit.waiting and limit.has_tokens(now):
@@ -157,13 +157,13 @@ class Throttle:
     def set_rate(
         self, limit: RateLimit, messages: int, size: int, now: int, period_s: int = 1
     ) -> None:
-        """Change a limit's rate; waiting flows get their turns accordingly."""
+        """Change a limit's rate; flows that wait for it go on accordingly."""
         self.settle()
         limit.set_rate(messages, size, now, period_s)
         self.alarms.add(limit)
 
     def set_limits(self, flow: LimitedFlow, limits: Iterable[RateLimit], now: int) -> None:
-        """Replace a flow's limits; if the one that it waits for is gone, it tries again."""
+        """Replace a flow's limits; if it waits for a limit that is gone, it tries the new ones."""
         self.settle()
         flow.limits = tuple(limits)
         for former in [each for each in flow.finished if each not in flow.limits]:
@@ -204,7 +204,7 @@ def _end_wait(flow: LimitedFlow, now: int) -> None:
 class PublishFlow(LimitedFlow):
     """The entries of one producer. Those that exceed a limit are throttled, in order.
 
-    ``free_messages`` and ``free_bytes`` are tokens that its limits have set aside for it, so that
+    ``free_messages`` and ``free_bytes`` are tokens that its limits have reserved for it, so that
     entry after entry passes for two subtractions, however many limits there are. They are returned
     at the end of the same read (`Throttle.settle`).
     """
@@ -232,7 +232,7 @@ class PublishFlow(LimitedFlow):
         """Publish an entry of ``size`` bytes that was throttled."""
 
     def passes(self, messages: int, size: int) -> bool:
-        """Whether an entry passes on what was set aside; if not, call `Throttle.offer`."""
+        """Take an entry's cost from the reserved tokens; if False, call `Throttle.offer`."""
         if self.free_messages > 0 and self.free_bytes > 0:
             self.free_messages -= messages
             self.free_bytes -= size
@@ -262,7 +262,7 @@ class PublishFlow(LimitedFlow):
         self.throttled_bytes = 0
 
     def set_aside(self) -> bool:
-        """Set aside a part of the tokens that its limits have; returns whether there were any."""
+        """Reserve a part of the limits' tokens for this producer; returns whether any were left."""
         messages = size = NO_LIMIT
         for limit in self.limits:
             if limit.messages is not None:
@@ -281,9 +281,7 @@ class PublishFlow(LimitedFlow):
         return True
 
     def take_back(self) -> None:
-        """Return what is left; if an entry took more than was set aside, take the difference
-        now.
-        """
+        """Return unused reserved tokens to the limits; charge what was taken beyond them."""
         messages, size = self.free_messages, self.free_bytes
         self.free_messages = self.free_bytes = 0
         for limit in self.limits:

@@ -1,4 +1,4 @@
-"""Faults that a test sets, each as the official client meets it."""
+"""Faults by a cluster's methods, beyond what `test_faults_in_three_languages` shows over HTTP."""
 
 import itertools
 import re
@@ -11,22 +11,17 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.faults.cluster_log import EventKind
 from counterpoise.faults import (
-    ACK,
     CONNECT,
     FLOW,
     LAST_MESSAGE_ID,
     LOOKUP,
     MESSAGE,
-    PARTITIONS,
     PRODUCER,
-    RECEIPT,
     REDELIVER,
-    SEEK,
     SEND,
-    SUBSCRIBE,
     TOPICS,
-    UNSUBSCRIBE,
     InvalidFault,
+    Operation,
 )
 from tests.broker.connection.raw_client import RawClient
 from tests.wire import frames
@@ -88,15 +83,6 @@ def struck(cluster: Cluster, topic: str) -> list[str]:
 # Publishing.
 
 
-def test_a_refused_send_is_sent_again_and_stored_once(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    cluster.fault(SEND, topic=topic).error("PersistenceError").once()
-    assert send(client.create_producer(topic), 3) == received(consumer, 3)
-    assert struck(cluster, topic) == ["SEND answered with PersistenceError"]
-
-
 @pytest.mark.parametrize(
     ("code", "stored"),
     [("PersistenceError", []), ("NotAllowedError", [1, 2])],
@@ -132,71 +118,7 @@ def test_a_delayed_send_keeps_its_place(
     assert struck(cluster, topic) == ["SEND delayed by 0.2 s"]
 
 
-def test_a_dropped_send_times_out(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
-    producer = client.create_producer(topic, send_timeout_millis=500)
-    cluster.fault(SEND, topic=topic).drop().once()
-    with pytest.raises(pulsar.Timeout):
-        producer.send(b"lost")
-    producer.send(b"kept")
-    assert received(consumer, 1) == [b"kept"]
-
-
-def test_a_producer_that_is_cut_off_sends_again(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    fault = cluster.fault(SEND, topic=topic).disconnect().every(2).times(2)
-    assert send(client.create_producer(topic), 5) == received(consumer, 5)
-    assert fault.struck == 2
-
-
-def test_a_lost_receipt_makes_a_message_come_twice(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    with cluster.fault(RECEIPT, topic=topic).disconnect().once() as fault:
-        client.create_producer(topic).send(b"0")
-    assert fault.struck == 1
-    assert received(consumer, 2) == [b"0", b"0"]
-
-
-def test_a_dropped_receipt_leaves_a_message_that_was_stored(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    producer = client.create_producer(topic, send_timeout_millis=500)
-    cluster.fault(RECEIPT, topic=topic).drop().once()
-    with pytest.raises(pulsar.Timeout):
-        producer.send(b"0")
-    assert received(consumer, 1) == [b"0"]
-
-
 # Opening.
-
-
-def test_a_refused_lookup(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
-    cluster.fault(LOOKUP, topic=topic).error("AuthorizationError").once()
-    with pytest.raises(pulsar.AuthorizationError):
-        client.create_producer(topic)
-    client.create_producer(topic)
-
-
-def test_lookups_that_are_late_or_lost(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
-    late = cluster.fault(LOOKUP, topic=topic).delay(0.1).once()
-    client.create_producer(topic)
-    assert late.struck == 1
-    cluster.fault(LOOKUP, topic=topic).drop()
-    with pytest.raises(pulsar.Timeout):
-        client.subscribe(topic, "s")
-
-
-def test_a_refused_number_of_partitions(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    cluster.fault(PARTITIONS, topic=topic).error("TopicNotFound").once()
-    with pytest.raises(pulsar.TopicNotFound):
-        client.create_producer(topic)
 
 
 def test_a_refused_producer(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
@@ -207,11 +129,11 @@ def test_a_refused_producer(cluster: Cluster, client: pulsar.Client, topic: str)
     client.create_producer(topic, producer_name="till-1").send(b"1")
 
 
+@pytest.mark.parametrize("operation", [LOOKUP, PRODUCER])
 def test_a_producer_whose_request_is_lost_opens_later(
-    cluster: Cluster, client: pulsar.Client, topic: str
+    cluster: Cluster, client: pulsar.Client, topic: str, operation: Operation
 ) -> None:
-    cluster.fault(PRODUCER, topic=topic).drop().once()
-    with pytest.raises(pulsar.Timeout):
+    with cluster.fault(operation, topic=topic).drop(), pytest.raises(pulsar.Timeout):
         client.create_producer(topic)
     client.create_producer(topic).send(b"0")
 
@@ -226,26 +148,11 @@ def test_a_producer_that_is_closed_while_it_opens_late(
     assert len(send(client.create_producer(topic), 2)) == 2
 
 
-def test_a_refused_subscription(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
-    cluster.fault(SUBSCRIBE, topic=topic).error("ConsumerBusy").once()
-    with pytest.raises(pulsar.ConsumerBusy):
-        client.subscribe(topic, "s")
-    client.subscribe(topic, "s")
-
-
 def test_a_refused_list_of_topics(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
     cluster.fault(TOPICS).error("MetadataError").once()
     client.create_producer(topic)
     with pytest.raises(pulsar.PulsarException):
         client.subscribe(re.compile(full(topic) + ".*"), "s")
-
-
-def test_a_client_that_is_cut_off_while_it_connects_comes_again(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    cut = cluster.fault(CONNECT).disconnect().once()
-    client.create_producer(topic).send(b"0")
-    assert cut.struck == 1
 
 
 def test_a_client_that_is_not_let_in(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
@@ -275,27 +182,6 @@ def test_a_lost_message_is_named_by_its_number(
     cluster.assert_redelivered(topic)
 
 
-def test_messages_that_come_late_come_in_order(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    cluster.fault(MESSAGE, topic=topic).delay(0.1).times(2)
-    assert send(client.create_producer(topic), 5) == received(consumer, 5)
-
-
-def test_a_lost_acknowledgement_brings_a_message_again(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    send(client.create_producer(topic), 1)
-    lost = cluster.fault(ACK, topic=topic).drop().once()
-    consumer.acknowledge(consumer.receive(10_000))
-    lost.wait()
-    consumer.close()
-    assert received(client.subscribe(topic, "s"), 1) == [b"0"]
-    cluster.assert_redelivered(topic)
-
-
 def test_without_permits_nothing_is_delivered(
     cluster: Cluster, client: pulsar.Client, topic: str
 ) -> None:
@@ -307,19 +193,7 @@ def test_without_permits_nothing_is_delivered(
             consumer.receive(200)
     cluster.drop_connections(cluster.owner(topic) or "")
     assert received(consumer, 1) == [b"0"]
-
-
-def test_a_refused_seek_and_a_refused_unsubscribe(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    cluster.fault(SEEK, topic=topic).error("MetadataError").once()
-    cluster.fault(UNSUBSCRIBE, topic=topic).error("MetadataError").once()
-    with pytest.raises(pulsar.PulsarException):
-        consumer.seek(pulsar.MessageId.earliest)
-    with pytest.raises(pulsar.PulsarException):
-        consumer.unsubscribe()
-    assert len(struck(cluster, topic)) == 2
+    assert EventKind.DISCONNECTED in {each.kind for each in cluster.events}
 
 
 def test_a_refused_last_message_id(cluster: Cluster, client: pulsar.Client, topic: str) -> None:
@@ -377,29 +251,6 @@ def test_a_frozen_broker_answers_when_it_thaws(
     producer.send(b"fast")
     cluster.thaw(owner)
     assert received(consumer, 2) == [b"slow", b"fast"]
-
-
-def test_a_broker_cut_off_from_clients_lets_them_in_again(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    producer = client.create_producer(topic, send_timeout_millis=500)
-    owner = cluster.owner(topic)
-    assert owner is not None
-    with cluster.partition(owner, from_="clients"), pytest.raises(pulsar.Timeout):
-        producer.send(b"0")
-    producer.send(b"1")
-
-
-def test_a_dropped_connection_is_made_again(
-    cluster: Cluster, client: pulsar.Client, topic: str
-) -> None:
-    consumer = client.subscribe(topic, "s")
-    producer = client.create_producer(topic)
-    send(producer, 1)
-    cluster.drop_connections(cluster.owner(topic) or "")
-    send(producer, 1)
-    assert received(consumer, 2) == [b"0", b"0"]
-    assert EventKind.DISCONNECTED in {each.kind for each in cluster.events}
 
 
 def test_a_full_disk_refuses_messages_until_it_has_room(

@@ -9,10 +9,12 @@ from typing import Any
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from tests.wire.frames import command
 
 Type = BaseCommand.Type
 #: A command and the entry behind it.
 Said = tuple[BaseCommand, bytes]
+Values = dict[str, Any]
 
 TOPICS = [f"persistent://public/default/attacked-{n}" for n in range(4)] + [
     f"non-persistent://public/default/attacked-{n}" for n in range(2)
@@ -31,9 +33,7 @@ AVRO = (
 
 def connect() -> BaseCommand:
     """The first command."""
-    return BaseCommand(
-        type=Type.CONNECT, connect={"client_version": "attacker", "protocol_version": 21}
-    )
+    return command("connect", client_version="attacker", protocol_version=21)
 
 
 def opening(rng: random.Random, who: str) -> list[BaseCommand]:
@@ -50,38 +50,34 @@ def opening(rng: random.Random, who: str) -> list[BaseCommand]:
 
 
 def _producer(rng: random.Random, number: int, name: str, topic: str) -> BaseCommand:
-    return BaseCommand(
-        type=Type.PRODUCER,
-        producer={
-            "topic": topic,
-            "producer_id": number,
-            "request_id": rng.randrange(1 << 20),
-            "producer_name": name,
-            "epoch": rng.randrange(3),
-        },
+    return command(
+        "producer",
+        topic=topic,
+        producer_id=number,
+        request_id=rng.randrange(1 << 20),
+        producer_name=name,
+        epoch=rng.randrange(3),
     )
 
 
 def _subscribe(
     rng: random.Random, number: int, subscription: str, topic: str, kind: int
 ) -> BaseCommand:
-    command = BaseCommand(
-        type=Type.SUBSCRIBE,
-        subscribe={
-            "topic": topic,
-            "subscription": subscription,
-            "sub_type": kind,
-            "consumer_id": number,
-            "request_id": rng.randrange(1 << 20),
-            "durable": rng.random() < 0.5,
-            "initial_position": rng.randrange(2),
-        },
+    said = command(
+        "subscribe",
+        topic=topic,
+        subscription=subscription,
+        sub_type=kind,
+        consumer_id=number,
+        request_id=rng.randrange(1 << 20),
+        durable=rng.random() < 0.5,
+        initial_position=rng.randrange(2),
     )
     if kind == 3 and rng.random() < 0.3:
         start = rng.randrange(60000)
-        command.subscribe.key_shared_meta.key_shared_mode = 1  # type: ignore[assignment]
-        command.subscribe.key_shared_meta.hash_ranges.add(start=start, end=start + 100)
-    return command
+        said.subscribe.key_shared_meta.key_shared_mode = 1  # type: ignore[assignment]
+        said.subscribe.key_shared_meta.hash_ranges.add(start=start, end=start + 100)
+    return said
 
 
 def _send(rng: random.Random) -> Said:
@@ -102,7 +98,7 @@ def _send(rng: random.Random) -> Said:
     }
     if count > 1:
         send |= {"num_messages": count, "highest_sequence_id": send["sequence_id"] + count - 1}
-    return BaseCommand(type=Type.SEND, send=send), build(metadata, payload)
+    return command("send", **send), build(metadata, payload)
 
 
 def _id(rng: random.Random) -> dict[str, Any]:
@@ -116,26 +112,6 @@ def _schema(rng: random.Random) -> dict[str, Any]:
     return {"name": "R", "schema_data": AVRO, "type": rng.choice((0, 1, 2, 4))}
 
 
-def _with_consumer(kind: int, field: str, more: Callable[[random.Random], dict[str, Any]]):  # type: ignore[no-untyped-def]
-    def make(rng: random.Random) -> Said:
-        values = {"consumer_id": rng.randrange(PEERS), **more(rng)}
-        return BaseCommand(type=kind, **{field: values}), b""
-
-    return make
-
-
-def _asking(kind: int, field: str, more: Callable[[random.Random], dict[str, Any]]):  # type: ignore[no-untyped-def]
-    def make(rng: random.Random) -> Said:
-        values = {"request_id": rng.randrange(1 << 20), **more(rng)}
-        return BaseCommand(type=kind, **{field: values}), b""
-
-    return make
-
-
-def _plain(kind: int, field: str):  # type: ignore[no-untyped-def]
-    return lambda _: (BaseCommand(type=kind, **{field: {}}), b"")
-
-
 def _reopened(rng: random.Random) -> Said:
     number = rng.randrange(PEERS)
     if rng.random() < 0.5:
@@ -144,111 +120,81 @@ def _reopened(rng: random.Random) -> Said:
     return _subscribe(rng, number, name, rng.choice(TOPICS), rng.randrange(4)), b""
 
 
-def _request(rng: random.Random) -> dict[str, Any]:
-    return {"consumer_id": rng.randrange(PEERS), "request_id": rng.randrange(1 << 20)}
+def _topic(rng: random.Random) -> Values:
+    return {"topic": rng.choice(TOPICS)}
 
 
-_TOPIC: Callable[[random.Random], dict[str, Any]] = lambda rng: {"topic": rng.choice(TOPICS)}  # noqa: E731
+def _consumer(rng: random.Random) -> Values:
+    return {"consumer_id": rng.randrange(PEERS)}
+
+
+def _ids(rng: random.Random, most: int) -> list[Values]:
+    return [_id(rng) for _ in range(rng.randrange(most + 1))]
+
+
+def _sought(rng: random.Random) -> Values:
+    return {"message_id": _id(rng)} if rng.random() < 0.5 else {"message_publish_time": 9}
+
+
 _NAMESPACE = {"namespace": "public/default"}
 
-#: Each kind of command, and how often it is said beside the others.
-TEMPLATES: list[tuple[float, Callable[[random.Random], Said]]] = [
-    (30, _send),
-    (4, _plain(Type.PING, "ping")),
-    (2, _plain(Type.PONG, "pong")),
-    (8, _with_consumer(Type.FLOW, "flow", lambda rng: {"message_permits": 1 + rng.randrange(100)})),
+#: Commands without an entry: how often each is said beside the others, and its fields; those that
+#: ask have a request id.
+COMMANDS: list[tuple[float, str, Callable[[random.Random], Values]]] = [
+    (4, "ping", lambda _: {}),
+    (2, "pong", lambda _: {}),
+    (8, "flow", lambda rng: _consumer(rng) | {"message_permits": 1 + rng.randrange(100)}),
     (
         12,
-        _with_consumer(
-            Type.ACK,
-            "ack",
-            lambda rng: {
-                "ack_type": rng.randrange(2),
-                "message_id": [_id(rng) for _ in range(rng.randrange(4))],
-            },
-        ),
+        "ack",
+        lambda rng: _consumer(rng) | {"ack_type": rng.randrange(2), "message_id": _ids(rng, 3)},
     ),
     (
         3,
-        _with_consumer(
-            Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
-            "redeliver_unacknowledged_messages",
-            lambda rng: {"message_ids": [_id(rng) for _ in range(rng.randrange(3))]},
-        ),
+        "redeliver_unacknowledged_messages",
+        lambda rng: _consumer(rng) | {"message_ids": _ids(rng, 2)},
     ),
-    (3, _asking(Type.LOOKUP, "lookup_topic", _TOPIC)),
-    (3, _asking(Type.PARTITIONED_METADATA, "partition_metadata", _TOPIC)),
+    (3, "lookup_topic", _topic),
+    (3, "partition_metadata", _topic),
     (
         1,
-        _asking(
-            Type.GET_TOPICS_OF_NAMESPACE,
-            "get_topics_of_namespace",
-            lambda rng: {**_NAMESPACE, "mode": rng.randrange(3), "topics_pattern": ".*"},
-        ),
+        "get_topics_of_namespace",
+        lambda rng: _NAMESPACE | {"mode": rng.randrange(3), "topics_pattern": ".*"},
     ),
     (
         1,
-        _asking(
-            Type.WATCH_TOPIC_LIST,
-            "watch_topic_list",
-            lambda rng: {
-                **_NAMESPACE,
-                "watcher_id": rng.randrange(3),
-                "topics_pattern": "public/default/a.*",
-            },
+        "watch_topic_list",
+        lambda rng: (
+            _NAMESPACE | {"watcher_id": rng.randrange(3), "topics_pattern": "public/default/a.*"}
         ),
     ),
-    (
-        1,
-        _asking(
-            Type.WATCH_TOPIC_LIST_CLOSE,
-            "watch_topic_list_close",
-            lambda rng: {"watcher_id": rng.randrange(3)},
-        ),
-    ),
-    (3, _reopened),
-    (
-        0.1,
-        _asking(
-            Type.CLOSE_PRODUCER,
-            "close_producer",
-            lambda rng: {"producer_id": rng.randrange(PEERS)},
-        ),
-    ),
-    (1, _asking(Type.CLOSE_CONSUMER, "close_consumer", _request)),
-    (1, _asking(Type.UNSUBSCRIBE, "unsubscribe", _request)),
-    (2, _asking(Type.CONSUMER_STATS, "consumer_stats", _request)),
-    (2, _asking(Type.GET_LAST_MESSAGE_ID, "get_last_message_id", _request)),
-    (
-        2,
-        _asking(
-            Type.SEEK,
-            "seek",
-            lambda rng: {
-                **_request(rng),
-                **({"message_id": _id(rng)} if rng.random() < 0.5 else {"message_publish_time": 9}),
-            },
-        ),
-    ),
-    (1, _asking(Type.GET_SCHEMA, "get_schema", _TOPIC)),
-    (
-        1,
-        _asking(
-            Type.GET_OR_CREATE_SCHEMA,
-            "get_or_create_schema",
-            lambda rng: {**_TOPIC(rng), "schema": _schema(rng)},
-        ),
-    ),
-    (
-        1,
-        _asking(
-            Type.TC_CLIENT_CONNECT_REQUEST, "tc_client_connect_request", lambda _: {"tc_id": 0}
-        ),
-    ),
-    (1, _asking(Type.NEW_TXN, "new_txn", lambda _: {})),
+    (1, "watch_topic_list_close", lambda rng: {"watcher_id": rng.randrange(3)}),
+    (0.1, "close_producer", lambda rng: {"producer_id": rng.randrange(PEERS)}),
+    (1, "close_consumer", _consumer),
+    (1, "unsubscribe", _consumer),
+    (2, "consumer_stats", _consumer),
+    (2, "get_last_message_id", _consumer),
+    (2, "seek", lambda rng: _consumer(rng) | _sought(rng)),
+    (1, "get_schema", _topic),
+    (1, "get_or_create_schema", lambda rng: _topic(rng) | {"schema": _schema(rng)}),
+    (1, "tc_client_connect_request", lambda _: {"tc_id": 0}),
+    (1, "new_txn", lambda _: {}),
 ]
-_MAKERS = [make for _, make in TEMPLATES]
-_WEIGHTS = [weight for weight, _ in TEMPLATES]
+
+
+def _say(field: str, values: Callable[[random.Random], Values]) -> Callable[[random.Random], Said]:
+    message = BaseCommand.DESCRIPTOR.fields_by_name[field].message_type
+    asks = "request_id" in message.fields_by_name and field != "ack"
+
+    def say(rng: random.Random) -> Said:
+        asked = {"request_id": rng.randrange(1 << 20)} if asks else {}
+        return command(field, **asked, **values(rng)), b""
+
+    return say
+
+
+_MAKERS = [_send, _reopened, *(_say(field, values) for _, field, values in COMMANDS)]
+_WEIGHTS = [30, 3, *(weight for weight, _, _ in COMMANDS)]
 
 
 def something(rng: random.Random) -> Said:

@@ -5,79 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 NAMES = (
-    ".",
-    "..",
-    "%2E%2E",
-    "%00",
-    "a%00b",
-    "%0A",
-    "a%0Ab",
-    "%0D%0ASet-Cookie:%20x",
-    "%7F",
-    "%1B%5B2J",
-    "%20",
-    "%09",
-    "a%20b",
-    "%2F",
-    "a%2Fb",
-    "public%2Fdefault",
-    "..%2F..%2Fetc",
-    "%25",
-    "%2525",
-    "%C3%A9",
-    "%E2%80%AE",
-    "%F0%9F%92%A9",
-    "%FF",
-    "%C3",
-    "%ED%A0%80",
-    "%C0%AE",
-    "%",
-    "%zz",
-    "%u0041",
-    "*",
-    "(",
-    "[",
-    "(a%2B)%2B$",
-    "%7B%7D",
-    "'",
-    "%22",
-    "%3Cscript%3E",
-    ";",
-    "a;b=c",
-    "$",
-    "~",
-    "+",
-    "a+b",
-    "0",
-    "-1",
-    "1e9",
-    "NaN",
-    "true",
-    "null",
-    "None",
-    "99999999999999999999",
-    "2147483648",
-    "1_0",
-    "%D9%A3",
-    "0x00000000_0xffffffff",
-    "0x00000000_0x80000000",
-    "0xffffffff_0x00000000",
-    "_",
-    "0x_0x",
-    "LARGEST",
+    *"""
+    . .. %2E%2E %00 a%00b %0A a%0Ab %0D%0ASet-Cookie:%20x %7F %1B%5B2J %20 %09 a%20b %2F a%2Fb
+    public%2Fdefault ..%2F..%2Fetc %25 %2525 %C3%A9 %E2%80%AE %F0%9F%92%A9 %FF %C3 %ED%A0%80
+    %C0%AE % %zz %u0041 * ( [ (a%2B)%2B$ %7B%7D ' %22 %3Cscript%3E ; a;b=c $ ~ + a+b 0 -1 1e9
+    NaN true null None 99999999999999999999 2147483648 1_0 %D9%A3 0x00000000_0xffffffff
+    0x00000000_0x80000000 0xffffffff_0x00000000 _ 0x_0x LARGEST x-partition-0
+    x-partition-2147483647 x-partition--1 -partition-0 __change_events public default
+    """.split(),
     "x" * 255,
     "x" * 256,
     "x" * 1025,
     "x" * 4000,
     "x" * 9000,
     "%00" * 1000,
-    "x-partition-0",
-    "x-partition-2147483647",
-    "x-partition--1",
-    "-partition-0",
-    "__change_events",
-    "public",
-    "default",
 )
 """What a path's segment may be, percent-encoded already."""
 
@@ -135,44 +76,15 @@ BODIES = (
 )
 
 MEMBERS = (
-    "allowedClusters",
-    "adminRoles",
-    "bundles",
-    "boundaries",
-    "numBundles",
-    "replication_clusters",
-    "namespaces",
-    "primary",
-    "secondary",
-    "auto_failover_policy",
-    "policy_type",
-    "parameters",
-    "brokers",
-    "partitions",
-    "properties",
-    "ledgerId",
-    "entryId",
-    "isExcluded",
-    "batchIndex",
-    "publishThrottlingRateInMsg",
-    "dispatchThrottlingRateInByte",
-    "ratePeriodInSecond",
-    "retentionTimeInMinutes",
-    "retentionSizeInMB",
-    "limitSize",
-    "policy",
-    "serviceUrl",
-    "topicType",
-    "allowAutoTopicCreation",
-    "defaultNumPartitions",
-    "peerClusterNames",
-    "min_limit",
-    "active",
-    "bookkeeperEnsemble",
-    "inactiveTopicDeleteMode",
-    "subscriptionDispatchRate",
-    "schema",
-    "type",
+    *"""
+    allowedClusters adminRoles bundles boundaries numBundles replication_clusters namespaces
+    primary secondary auto_failover_policy policy_type parameters brokers partitions properties
+    ledgerId entryId isExcluded batchIndex publishThrottlingRateInMsg
+    dispatchThrottlingRateInByte ratePeriodInSecond retentionTimeInMinutes retentionSizeInMB
+    limitSize policy serviceUrl topicType allowAutoTopicCreation defaultNumPartitions
+    peerClusterNames min_limit active bookkeeperEnsemble inactiveTopicDeleteMode
+    subscriptionDispatchRate schema type
+    """.split(),
 )
 VALUES = (
     None,
@@ -212,32 +124,14 @@ VALUES = (
     100_000,
 )
 QUERIES = (
+    *"""
+    force=true force=maybe authoritative=true destinationBroker=x unload=true
+    splitAlgorithmName=x splitAlgorithmName=specified_positions_divide mode=ALL mode=%00
+    bundle=0x00000000_0xffffffff bundle=%00 topics=.. topics=%0A %00=%00 = &&& tenant=..
+    tenant=public%2Fdefault perPartition=x backlogQuotaType=%0A %FF=%FF local=true
+    checkAllowAutoCreation=true messagePosition=-1 property=%00
+    """.split(),
     "",
-    "force=true",
-    "force=maybe",
-    "authoritative=true",
-    "destinationBroker=x",
-    "unload=true",
-    "splitAlgorithmName=x",
-    "splitAlgorithmName=specified_positions_divide",
-    "mode=ALL",
-    "mode=%00",
-    "bundle=0x00000000_0xffffffff",
-    "bundle=%00",
-    "topics=..",
-    "topics=%0A",
-    "%00=%00",
-    "=",
-    "&&&",
-    "tenant=..",
-    "tenant=public%2Fdefault",
-    "perPartition=x",
-    "backlogQuotaType=%0A",
-    "%FF=%FF",
-    "local=true",
-    "checkAllowAutoCreation=true",
-    "messagePosition=-1",
-    "property=%00",
     "force=" + "1" * 5000,
 )
 METHODS = ("GET", "PUT", "POST", "DELETE")

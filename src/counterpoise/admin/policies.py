@@ -213,41 +213,19 @@ TOPIC_POLICIES: tuple[Policy, ...] = (
 """Those of topics."""
 
 READ_POLICIES = frozenset(
-    {
-        "autoSubscriptionCreationOverride",
-        "autoTopicCreationOverride",
-        "backlog_quota_map",
-        "clusterSubscribeRate",
-        "compaction_threshold",
-        "inactive_topic_policies",
-        "retention_policies",
-        "subscription_expiration_time_minutes",
-        "deduplicationEnabled",
-        "deduplicationSnapshotIntervalSeconds",
-        "delayed_delivery_policies",
-        "encryption_required",
-        "maxMessageSize",
-        "max_consumers_per_subscription",
-        "max_consumers_per_topic",
-        "max_producers_per_topic",
-        "max_subscriptions_per_topic",
-        "max_topics_per_namespace",
-        "max_unacked_messages_per_consumer",
-        "max_unacked_messages_per_subscription",
-        "message_ttl_in_seconds",
-        "properties",
-        "publishMaxMessageRate",
-        "replication_clusters",
-        "is_allow_auto_update_schema",
-        "resource_group_name",
-        "schema_auto_update_compatibility_strategy",
-        "schema_compatibility_strategy",
-        "schema_validation_enforced",
-        "subscriptionDispatchRate",
-        "subscription_auth_mode",
-        "subscription_types_enabled",
-        "topicDispatchRate",
-    }
+    """
+    autoSubscriptionCreationOverride autoTopicCreationOverride backlog_quota_map
+    clusterSubscribeRate compaction_threshold inactive_topic_policies retention_policies
+    subscription_expiration_time_minutes deduplicationEnabled
+    deduplicationSnapshotIntervalSeconds delayed_delivery_policies encryption_required
+    maxMessageSize max_consumers_per_subscription max_consumers_per_topic
+    max_producers_per_topic max_subscriptions_per_topic max_topics_per_namespace
+    max_unacked_messages_per_consumer max_unacked_messages_per_subscription
+    message_ttl_in_seconds properties publishMaxMessageRate replication_clusters
+    is_allow_auto_update_schema resource_group_name schema_auto_update_compatibility_strategy
+    schema_compatibility_strategy schema_validation_enforced subscriptionDispatchRate
+    subscription_auth_mode subscription_types_enabled topicDispatchRate
+    """.split()
 )
 """Names of those that something here acts upon, or that are there to be read by people."""
 

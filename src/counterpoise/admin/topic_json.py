@@ -53,30 +53,18 @@ NOT_MEASURED: Mapping[str, Any] = {
 """Figures that clients and tools expect and this broker does not take."""
 
 SUMMED_TOPIC_FIGURES = (
-    "msgRateIn",
-    "msgThroughputIn",
-    "msgRateOut",
-    "msgThroughputOut",
-    "bytesInCounter",
-    "msgInCounter",
-    "bytesOutCounter",
-    "msgOutCounter",
-    "storageSize",
-    "backlogSize",
-    "waitingPublishers",
-    "publishRateLimitedTimes",
+    *"""
+    msgRateIn msgThroughputIn msgRateOut msgThroughputOut bytesInCounter msgInCounter
+    bytesOutCounter msgOutCounter storageSize backlogSize waitingPublishers
+    publishRateLimitedTimes
+    """.split(),
     *_TRANSACTION_FIGURES,
 )
 SUMMED_SUBSCRIPTION_FIGURES = (
-    "msgRateOut",
-    "msgThroughputOut",
-    "bytesOutCounter",
-    "msgOutCounter",
-    "msgRateRedeliver",
-    "msgBacklog",
-    "backlogSize",
-    "msgBacklogNoDelayed",
-    "unackedMessages",
+    *"""
+    msgRateOut msgThroughputOut bytesOutCounter msgOutCounter msgRateRedeliver msgBacklog
+    backlogSize msgBacklogNoDelayed unackedMessages
+    """.split(),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -42,6 +43,7 @@ class Queued(Hashable, Protocol):
     """The limit that it waits for."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RateLimit:
     """A limit on messages and bytes per period; either may be absent.
 
@@ -58,53 +60,33 @@ class RateLimit:
     one turn of each other flow, however much these have to pass.
     """
 
-    __slots__ = (
-        "_clock",
-        "_heap",
-        "_served",
-        "_tickets",
-        "bytes",
-        "level",
-        "messages",
-        "open",
-        "passed_bytes",
-        "passed_messages",
-        "rested_at",
-        "resume_at",
-        "subject",
-        "throttled_count",
-        "throttled_ns",
-        "throttled_since",
-        "waiting",
-    )
-
-    def __init__(self, level: LimitLevel, subject: str) -> None:
-        """``subject``: the subscription, topic, resource group or broker under this limit."""
-        self.level = level
-        self.subject = subject
-        self.messages: Bucket | None = None
-        self.bytes: Bucket | None = None
-        #: Whether a flow may pass right now as far as is known: tokens are left, and none waits.
-        self.open = True
-        #: What has passed it, since it was made.
-        self.passed_messages = 0
-        self.passed_bytes = 0
-        #: When the flows that wait have their turns (ns); None while none waits.
-        self.resume_at: int | None = None
-        #: Flows that wait here, in the order in which they came.
-        self.waiting: dict[Queued, int] = {}
-        #: How often flows began to wait here while none did, for how long altogether (ns), and
-        #: since when they do.
-        self.throttled_count = 0
-        self.throttled_ns = 0
-        self.throttled_since: int | None = None
-        #: When the last wait ended.
-        self.rested_at = 0
-        self._heap: list[tuple[int, int, Queued]] = []
-        self._tickets = 0
-        #: The clock of the flow that went last: newcomers begin there, with no claim to the past.
-        self._clock = 0
-        self._served = 0
+    level: LimitLevel
+    subject: str
+    """The subscription, topic, resource group or broker under this limit."""
+    messages: Bucket | None = field(default=None, init=False)
+    bytes: Bucket | None = field(default=None, init=False)
+    open: bool = field(default=True, init=False)
+    """Whether a flow may pass right now as far as is known: tokens are left, and none waits."""
+    passed_messages: int = field(default=0, init=False)
+    """What has passed it, since it was made."""
+    passed_bytes: int = field(default=0, init=False)
+    resume_at: int | None = field(default=None, init=False)
+    """When the flows that wait have their turns (ns); None while none waits."""
+    waiting: dict[Queued, int] = field(default_factory=dict, init=False)
+    """Flows that wait here, in the order in which they came."""
+    throttled_count: int = field(default=0, init=False)
+    """How often flows began to wait here while none did."""
+    throttled_ns: int = field(default=0, init=False)
+    """For how long flows waited, altogether."""
+    throttled_since: int | None = field(default=None, init=False)
+    """Since when flows wait."""
+    rested_at: int = field(default=0, init=False)
+    """When the last wait ended."""
+    _heap: list[tuple[int, int, Queued]] = field(default_factory=list, init=False)
+    _tickets: int = field(default=0, init=False)
+    _clock: int = field(default=0, init=False)
+    """The clock of the flow that went last: newcomers begin there, with no claim to the past."""
+    _served: int = field(default=0, init=False)
 
     def __repr__(self) -> str:
         return f"<{self.level} of {self.subject}>"

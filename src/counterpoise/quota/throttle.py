@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from counterpoise.quota.bucket import Bucket
@@ -24,32 +25,24 @@ LENT_PART: Final = 4
 in the same read find something, too."""
 
 
+@dataclass(slots=True, eq=False)
 class LimitedFlow(ABC):
     """A message stream under rate limits: a producer's entries or a subscription's deliveries."""
 
-    __slots__ = (
-        "finished",
-        "limits",
-        "throttle",
-        "throttled_count",
-        "throttled_ns",
-        "throttled_since",
-        "turn_at",
-        "waits_at",
-    )
-
-    def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
-        """``limits``: all limits that apply to the flow, the narrowest first."""
-        self.throttle = throttle
-        self.limits = limits
-        #: The limit that it waits for, and the one where it has its turn.
-        self.waits_at: RateLimit | None = None
-        self.turn_at: RateLimit | None = None
-        self.finished: dict[RateLimit, int] = {}
-        #: How often it began to wait, for how long altogether (ns), and since when it does.
-        self.throttled_count = 0
-        self.throttled_ns = 0
-        self.throttled_since: int | None = None
+    throttle: Throttle
+    limits: tuple[RateLimit, ...]
+    """All that apply to the flow, the narrowest first."""
+    waits_at: RateLimit | None = field(default=None, init=False)
+    """The limit that it waits for."""
+    turn_at: RateLimit | None = field(default=None, init=False)
+    """The limit where it has its turn."""
+    finished: dict[RateLimit, int] = field(default_factory=dict, init=False)
+    throttled_count: int = field(default=0, init=False)
+    """How often it began to wait."""
+    throttled_ns: int = field(default=0, init=False)
+    """For how long it waited, altogether."""
+    throttled_since: int | None = field(default=None, init=False)
+    """Since when it waits."""
 
     @property
     @abstractmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from counterpoise.broker.base.background import BackgroundTasks
@@ -28,6 +30,7 @@ log = logging.getLogger("counterpoise.broker")
 Refuse = Callable[[ServerError, str], bytes | None]
 
 
+@dataclass(slots=True, eq=False)
 class ClientLink:
     """A connection's protocol state, outbox, reading pause and running requests.
 
@@ -35,52 +38,30 @@ class ClientLink:
     in the middle of something that others wait for, such as a lookup that acquires a bundle.
     """
 
-    __slots__ = (
-        "_under_way",
-        "address",
-        "background",
-        "begun",
-        "client_version",
-        "closed",
-        "listener",
-        "listing",
-        "outbox",
-        "pause",
-        "permits",
-        "protocol",
-        "protocol_version",
-        "round_trips",
-    )
+    background: BackgroundTasks
+    protocol: ServerProtocol
+    outbox: FrameWriter
+    pause: ReadingPause
+    address: str
+    permits: ClientPermissions
+    """What the client may do."""
+    listener: str = ""
+    """See `Connection`."""
+    client_version: str = field(default="", init=False)
+    protocol_version: int = field(default=0, init=False)
+    closed: bool = field(default=False, init=False)
+    """Whether the client is gone."""
+    begun: int = field(default=0, init=False)
+    """How many requests were begun, ever."""
+    listing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Listing a namespace's topics takes long and answers much: one at a time."""
+    round_trips: RoundTrips = field(init=False)
+    _under_way: int = field(default=0, init=False)
 
-    def __init__(
-        self,
-        background: BackgroundTasks,
-        protocol: ServerProtocol,
-        outbox: FrameWriter,
-        pause: ReadingPause,
-        address: str,
-        permits: ClientPermissions,
-        listener: str = "",
-    ) -> None:
-        """``listener``: see `Connection`."""
-        self.listener = listener
-        self.protocol = protocol
-        self.outbox = outbox
-        self.pause = pause
-        self.address = address
-        #: What the client may do.
-        self.permits = permits
-        self.client_version = ""
-        self.protocol_version = 0
-        #: Whether the client is gone.
-        self.closed = False
-        #: How many requests were begun, ever.
-        self.begun = 0
-        #: Listing a namespace's topics takes long and answers much: one at a time.
-        self.listing = asyncio.Lock()
-        self._under_way = 0
-        self.background = background
-        self.round_trips = RoundTrips(asyncio.get_running_loop(), lambda: outbox.write(encode.PING))
+    def __post_init__(self) -> None:
+        """Measure round trips by the outbox as it is now, without faults that are set later."""
+        ping = partial(self.outbox.write, encode.PING)
+        self.round_trips = RoundTrips(asyncio.get_running_loop(), ping)
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Run a request concurrently with others; write its response or its error."""

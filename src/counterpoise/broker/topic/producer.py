@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from counterpoise.broker.base.errors import BrokerError
@@ -33,49 +34,31 @@ class PublishedTo(Protocol):
         """Detach a producer; returns how many of its throttled entries are dropped."""
 
 
+@dataclass(slots=True, eq=False)
 class Producer:
-    """What a connection holds after a successful CommandProducer.
+    """What a connection holds after a successful CommandProducer."""
 
-    ``ready`` is False while it waits for exclusive access; then ``topic_epoch`` is None.
-    """
+    request: ProducerRequest
+    name: str
+    sink: ProducerSink
+    topic: PublishedTo
+    meter: Meter
+    """What was stored of it (or passed on, where nothing is stored)."""
+    producer_id: int = field(init=False)
+    topic_epoch: int | None = field(default=None, init=False)
+    """None while it waits for exclusive access."""
+    ready: bool = field(default=True, init=False)
+    """False while it waits for exclusive access."""
+    closed: bool = field(default=False, init=False)
+    last_sequence_id: int = field(default=-1, init=False)
+    """The last sequence id known to be stored; -1 where the topic does not deduplicate."""
+    flow: ProducerFlow | None = field(default=None, init=False)
+    """Its place among the publish limits; None while none applies to it."""
+    connected_since: float = field(init=False)
 
-    __slots__ = (
-        "closed",
-        "connected_since",
-        "flow",
-        "last_sequence_id",
-        "meter",
-        "name",
-        "producer_id",
-        "ready",
-        "request",
-        "sink",
-        "topic",
-        "topic_epoch",
-    )
-
-    def __init__(
-        self,
-        request: ProducerRequest,
-        name: str,
-        sink: ProducerSink,
-        topic: PublishedTo,
-        meter: Meter,
-    ) -> None:
-        self.request = request
-        self.producer_id = request.producer_id
-        self.name = name
-        self.sink = sink
-        self.topic = topic
-        self.topic_epoch: int | None = None
-        self.ready = True
-        self.closed = False
-        #: The last sequence id known to be stored; -1 where the topic does not deduplicate.
-        self.last_sequence_id = -1
-        #: What was stored of it (or passed on, where nothing is stored).
-        self.meter = meter
-        #: Its place among the publish limits; None while none applies to it.
-        self.flow: ProducerFlow | None = None
+    def __post_init__(self) -> None:
+        """Take the producer's number from its request."""
+        self.producer_id = self.request.producer_id
         self.connected_since = time.time()
 
     def publish(self, sends: Sequence[Send], size: int) -> None:

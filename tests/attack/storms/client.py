@@ -18,27 +18,25 @@ _AT_ONCE = 1 << 18
 OPENED = (Type.SUCCESS, Type.ERROR)
 
 
-def command(kind: int, field: str, **values: Any) -> bytes:
+def command(field: str, **values: Any) -> bytes:
     """A frame."""
-    return frames.frame(BaseCommand(type=kind, **{field: values}))
+    return frames.frame(frames.command(field, **values))
 
 
 def subscribe(number: int, name: str = "s", topic: str = TOPIC, **more: Any) -> bytes:
     """SUBSCRIBE as consumer ``number``: Shared, unless ``sub_type`` says otherwise."""
     values = {"sub_type": 1, "request_id": number, "consumer_id": number, **more}
-    return command(Type.SUBSCRIBE, "subscribe", topic=topic, subscription=name, **values)
+    return command("subscribe", topic=topic, subscription=name, **values)
 
 
 def producer(number: int, topic: str = TOPIC, **more: Any) -> bytes:
     """PRODUCER number ``number``."""
-    return command(
-        Type.PRODUCER, "producer", topic=topic, producer_id=number, request_id=number, **more
-    )
+    return command("producer", topic=topic, producer_id=number, request_id=number, **more)
 
 
 def flow(number: int, permits: int) -> bytes:
     """FLOW of a consumer."""
-    return command(Type.FLOW, "flow", consumer_id=number, message_permits=permits)
+    return command("flow", consumer_id=number, message_permits=permits)
 
 
 class Client:
@@ -59,7 +57,7 @@ class Client:
         host, port = service_url.removeprefix("pulsar://").rsplit(":", 1)
         made = cls(*await asyncio.open_connection(host, int(port), limit=1 << 24))
         values = {"client_version": "storm", "protocol_version": 21, **connect}
-        await made.say([command(Type.CONNECT, "connect", **values)])
+        await made.say([command("connect", **values)])
         await made.until(1, Type.CONNECTED, Type.ERROR)
         return made
 
@@ -79,7 +77,7 @@ class Client:
             self.last[found.type] = found
             self._news.set()
             if found.type == Type.PING:
-                self._writer.write(command(Type.PONG, "pong"))
+                self._writer.write(command("pong"))
 
     async def say(self, said: Iterable[bytes]) -> None:
         """Say all of it, as fast as it is taken."""
@@ -104,13 +102,11 @@ class Client:
 
     async def heard(self) -> None:
         """Return when all that was said has been served, as far as that is in order."""
-        await self._ask(command(Type.PING, "ping"), Type.PONG)
+        await self._ask(command("ping"), Type.PONG)
 
     async def publish(self, count: int, topic: str = TOPIC, number: int = 0) -> None:
         """Publish so many small messages to a topic, as producer ``number``."""
-        await self._ask(
-            command(Type.LOOKUP, "lookup_topic", topic=topic, request_id=1), Type.LOOKUP_RESPONSE
-        )
+        await self._ask(command("lookup_topic", topic=topic, request_id=1), Type.LOOKUP_RESPONSE)
         await self._ask(producer(number, topic), Type.PRODUCER_SUCCESS)
         before = self.received[Type.SEND_RECEIPT]
         await self.say(frames.send(number, each) for each in range(count))

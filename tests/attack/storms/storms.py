@@ -51,7 +51,7 @@ def _seeks(count: int, rounds: int) -> Iterator[bytes]:
         if (again + number) % 2:
             where = {"message_id": {"ledger_id": 0, "entry_id": 7 * number % 1000}}
         request = rounds * 10_000_000 + again * 10_000 + number
-        yield command(Type.SEEK, "seek", consumer_id=number, request_id=request, **where)
+        yield command("seek", consumer_id=number, request_id=request, **where)
 
 
 async def _receive_all(client: Client, kinds: Iterable[int], count: int) -> None:
@@ -72,7 +72,7 @@ async def acks(sky: Sky) -> int:
 
     def ack(number: int, cumulative: bool, positions: list[dict[str, Any]]) -> bytes:
         kind = int(cumulative)
-        return command(Type.ACK, "ack", consumer_id=number, ack_type=kind, message_id=positions)
+        return command("ack", consumer_id=number, ack_type=kind, message_id=positions)
 
     most = sky.some(IDS_OF_A_COMMAND)
     hostile = [
@@ -101,13 +101,12 @@ async def redeliveries(sky: Sky) -> int:
     await client.publish(count)
     await _receive_all(client, (1, 3), count)
     field = "redeliver_unacknowledged_messages"
-    kind = Type.REDELIVER_UNACKNOWLEDGED_MESSAGES
     listed = ids(sky.some(IDS_OF_A_COMMAND))
     for _ in range(4):
         for number in (1, 3):
-            await client.say([command(kind, field, consumer_id=number, message_ids=listed)])
+            await client.say([command(field, consumer_id=number, message_ids=listed)])
             await client.say([flow(number, count)])
-            await client.say(itertools.repeat(command(kind, field, consumer_id=number), 500))
+            await client.say(itertools.repeat(command(field, consumer_id=number), 500))
         await client.heard()
     return client.said
 
@@ -141,18 +140,15 @@ async def questions(sky: Sky) -> int:
             known = {"request_id": number, "topic": f"{TOPIC}-{number % 50}"}
             await client.say(
                 (
-                    command(Type.LOOKUP, "lookup_topic", **known),
-                    command(Type.PARTITIONED_METADATA, "partition_metadata", **known),
-                    command(Type.GET_SCHEMA, "get_schema", **known),
+                    command("lookup_topic", **known),
+                    command("partition_metadata", **known),
+                    command("get_schema", **known),
                     command(
-                        Type.GET_LAST_MESSAGE_ID,
                         "get_last_message_id",
                         consumer_id=0,
                         request_id=number,
                     ),
-                    command(
-                        Type.CONSUMER_STATS, "consumer_stats", consumer_id=0, request_id=number
-                    ),
+                    command("consumer_stats", consumer_id=0, request_id=number),
                 )
             )
         await client.until(count, Type.LOOKUP_RESPONSE)
@@ -178,7 +174,7 @@ async def producers(sky: Sky) -> int:
                 name = f"{who}-{number}"
                 await client.say([producer(number, producer_name=name, metadata=odd)])
                 closing = {"producer_id": number, "request_id": count + number}
-                await client.say([command(Type.CLOSE_PRODUCER, "close_producer", **closing)])
+                await client.say([command("close_producer", **closing)])
         await client.heard()
 
     await asyncio.gather(*itertools.starmap(one, enumerate(clients)))
@@ -206,7 +202,6 @@ def _schema(topic: str, number: int, who: int) -> bytes:
     data = f'{{"type":"record","name":"R","fields":[{fields}]}}'.encode()
     schema = {"name": "R", "schema_data": data, "type": 4 if number % 7 else 2}
     return command(
-        Type.GET_OR_CREATE_SCHEMA,
         "get_or_create_schema",
         topic=topic,
         request_id=number,
@@ -232,7 +227,7 @@ async def properties(sky: Sky) -> int:
     strangers = await sky.clients(sky.some(50), **greeting)
     response = {"auth_method_name": "token", "auth_data": b"x" * 900_000}
     for each in strangers:
-        await each.say([command(Type.AUTH_RESPONSE, "auth_response", response=response)])
+        await each.say([command("auth_response", response=response)])
         await each.leave()
     return sum(each.said for each in (*clients, *strangers))
 
@@ -279,9 +274,7 @@ async def connections(sky: Sky) -> int:
         clients = await sky.clients(sky.some(300))
 
         async def one(client: Client) -> None:
-            await client.say(
-                command(Type.LOOKUP, "lookup_topic", topic=TOPIC, request_id=n) for n in range(100)
-            )
+            await client.say(command("lookup_topic", topic=TOPIC, request_id=n) for n in range(100))
             await client.until(50, Type.LOOKUP_RESPONSE)
             await client.leave()
 
@@ -303,8 +296,8 @@ async def watchers(sky: Sky) -> int:
             watch = {**asked, "request_id": 10 + number, "watcher_id": number}
             await client.say(
                 (
-                    command(Type.GET_TOPICS_OF_NAMESPACE, "get_topics_of_namespace", **listing),
-                    command(Type.WATCH_TOPIC_LIST, "watch_topic_list", **watch),
+                    command("get_topics_of_namespace", **listing),
+                    command("watch_topic_list", **watch),
                 )
             )
         await client.until(3, Type.GET_TOPICS_OF_NAMESPACE_RESPONSE)

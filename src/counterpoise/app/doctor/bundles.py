@@ -48,11 +48,11 @@ def fewer_than_brokers(setup: Setup) -> Iterator[Diagnosis]:
         )
     yield Diagnosis(
         "fewer-bundles-than-brokers" if short else "few-bundles",
-        Severity.PROBLEM if short else Severity.ADVICE,
         "fewer bundles than brokers" if short else "few bundles for so many brokers",
         why + " A namespace keeps the number it began with, and bundles are never merged.",
         settings,
         {_BUNDLES: str(max(32, brokers * BUNDLES_PER_BROKER))},
+        severity=Severity.PROBLEM if short else Severity.ADVICE,
         issues=(17722, 10143, 26610) if short else (12137, 26610),
     )
 
@@ -65,7 +65,6 @@ def bandwidth_overflow(setup: Setup) -> Iterator[Diagnosis]:
     limit = (mbytes * 1048576 + 2**31) % 2**32 - 2**31
     yield Diagnosis(
         "bandwidth-overflow",
-        Severity.PROBLEM,
         "the bandwidth limit overflows",
         f"{mbytes} MiB/s become {limit} bytes/s in 32 bits: "
         + (
@@ -84,7 +83,6 @@ def algorithm(setup: Setup) -> Iterator[Diagnosis]:
     if name not in setup.get(_SUPPORTED):
         yield Diagnosis(
             "algorithm-not-supported",
-            Severity.PROBLEM,
             "the default split algorithm is not among the supported ones",
             "A split that names it is refused, while splits that name none use it.",
             setup.show(_ALGORITHM, _SUPPORTED),
@@ -93,7 +91,6 @@ def algorithm(setup: Setup) -> Iterator[Diagnosis]:
     if name == _POSITIONS and setup.get(_AUTO):
         yield Diagnosis(
             "automatic-split-needs-positions",
-            Severity.PROBLEM,
             "automatic splits always fail",
             f"{_POSITIONS} needs positions in the request, and an automatic split names none.",
             setup.show(_ALGORITHM, _AUTO),
@@ -102,7 +99,6 @@ def algorithm(setup: Setup) -> Iterator[Diagnosis]:
     if name == _FLOW and setup.manager == "extensible" and setup.get(_AUTO):
         yield Diagnosis(
             "extensible-refuses-flow",
-            Severity.PROBLEM,
             "the extensible load manager refuses most splits by flow",
             f"It accepts exactly one boundary; {_FLOW} answers as many as it takes to get every "
             "part below the limits, so the hotter a bundle, the surer it is not split.",
@@ -118,7 +114,6 @@ def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
         return
     yield Diagnosis(
         "flow-works-only-as-default",
-        Severity.PROBLEM,
         f"{_FLOW} works only as the default algorithm",
         f"{_DIFFERENCE} is read by that algorithm alone, and a split that asks for it by name ends "
         "in a ClassCastException: Pulsar collects topic loads only for the configured default.",
@@ -134,7 +129,6 @@ def maximum(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(_AUTO) and start >= limit:
         yield Diagnosis(
             "never-splits",
-            Severity.PROBLEM,
             "no bundle is ever split automatically",
             f"A namespace with {limit} bundles is split no further, and this one begins with "
             f"{start}; the log says so on every round.",
@@ -149,19 +143,19 @@ def split_without_unload(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(_AUTO) and not setup.get(_UNLOAD) and setup.manager == "modular":
         yield Diagnosis(
             "split-stays",
-            Severity.ADVICE,
             "a split relieves no broker by itself",
             "All parts of a split bundle stay with its broker until they are shed.",
             setup.show(_AUTO, _UNLOAD),
             {_UNLOAD: "true"},
+            severity=Severity.ADVICE,
         )
     if setup.get(_AUTO) and setup.brokers == 1 and setup.manager == "modular":
         yield Diagnosis(
             "one-broker-never-splits",
-            Severity.ADVICE,
             "a cluster of one broker never splits a bundle",
             "The modular manager looks for bundles to split only when it knows two brokers.",
             {**setup.show(_AUTO), "brokers": Shown("1")},
+            severity=Severity.ADVICE,
         )
 
 

@@ -29,11 +29,11 @@ class Diagnosis:
     """
 
     rule: str
-    severity: Severity
     title: str
     why: str
     settings: Mapping[str, Shown] = field(default_factory=dict)
     change: Mapping[str, str] = field(default_factory=dict)
+    severity: Severity = Severity.PROBLEM
     advice: str = ""
     issues: tuple[int, ...] = ()
 

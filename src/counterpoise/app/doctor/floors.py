@@ -38,13 +38,13 @@ def throughput_floor(setup: Setup) -> Iterator[Diagnosis]:
     raised = setup.given(_FLOOR) and floor > 10.0
     yield Diagnosis(
         "floor-silences-shedder",
-        Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
         "ThresholdShedder keeps still below a floor of traffic",
         f"It moves nothing when that would be less than {floor:g} MiB/s. A broker just above the "
         f"threshold must carry {floor / _SLACK:g} MiB/s before any of it is moved, one that is "
         f"40 points above it {floor / (0.4 + _SLACK):.3g} MiB/s; small messages never get there.",
         setup.show(SHEDDER, _FLOOR),
         {_FLOOR: "0"},
+        severity=Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
         issues=(21299,),
     )
 
@@ -57,7 +57,6 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
     if share <= 0:
         yield Diagnosis(
             "moves-nothing",
-            Severity.PROBLEM,
             f"{setup.shedder} is set to move nothing",
             "It moves this share of the difference between two brokers, and the share is none.",
             setup.show(SHEDDER, _SHARE),
@@ -73,12 +72,12 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
     )
     yield Diagnosis(
         "floor-silences-shedder",
-        Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
         f"{setup.shedder} keeps still below a floor of traffic",
         f"Two brokers must differ by more than {rate:,.0f} msg/s or {size / 1048576:.3g} MiB/s "
         "before a bundle is moved; below that one broker may well carry everything.",
         setup.show(SHEDDER, _RATE_FLOOR, _BYTE_FLOOR, _SHARE),
         {_RATE_FLOOR: "10", _BYTE_FLOOR: "10240"},
+        severity=Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
         issues=(21299, 21905),
     )
 
@@ -88,7 +87,6 @@ def swing(setup: Setup) -> Iterator[Diagnosis]:
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
         yield Diagnosis(
             "moves-more-than-half",
-            Severity.PROBLEM,
             "so much is moved at once that the brokers change places",
             f"After {setup.number(_SHARE):.0%} of the difference has moved, the idler broker is "
             "the busier one, and the next round moves it back.",
@@ -105,7 +103,6 @@ def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
     if setup.number(_RATE_THRESHOLD) <= 0 and setup.number(_BYTE_THRESHOLD) <= 0:
         yield Diagnosis(
             "uniform-thresholds-off",
-            Severity.PROBLEM,
             "both of UniformLoadShedder's thresholds are switched off",
             "0 switches a threshold off; with both off it never acts.",
             setup.show(_RATE_THRESHOLD, _BYTE_THRESHOLD),
@@ -114,7 +111,6 @@ def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(_MAX_BUNDLES) == 0:
         yield Diagnosis(
             "moves-nothing",
-            Severity.PROBLEM,
             "UniformLoadShedder may move no bundle at all",
             '0 bundles a round is not "no limit"; that is -1.',
             setup.show(_MAX_BUNDLES),
@@ -133,13 +129,13 @@ def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
     average = 80.0 * (shown - 1) / shown if shown else 0.0
     yield Diagnosis(
         "idle-broker-stays-idle",
-        Severity.PROBLEM if sure else Severity.ADVICE,
         "an idle broker gets no load, however idle it is",
         f"With {shown} brokers, one of them at 0 % and the others at 80 %, the average is "
         f"{average:.3g} % and no broker is {threshold:g} points above it: nothing is moved. "
         "That is how a cluster looks after every rolling restart.",
         setup.show(SHEDDER, _LOWER, _THRESHOLD),
         {_LOWER: "true"},
+        severity=Severity.PROBLEM if sure else Severity.ADVICE,
         issues=(17456, 18215, 12160),
     )
 
@@ -150,12 +146,12 @@ def overload_only(setup: Setup) -> Iterator[Diagnosis]:
         limit = setup.get(_OVERLOADED)
         yield Diagnosis(
             "overload-shedder-waits",
-            Severity.PROBLEM if limit > 100 else Severity.ADVICE,
             "nothing is balanced below the overload threshold",
             f"OverloadShedder looks at no average: a broker at {limit - 1} % beside idle ones is "
             "left alone, and when all are above it each sheds to the others without end.",
             setup.show(SHEDDER, _OVERLOADED),
             {SHEDDER: "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"},
+            severity=Severity.PROBLEM if limit > 100 else Severity.ADVICE,
             issues=(12160,),
         )
 
@@ -169,7 +165,6 @@ def history(setup: Setup) -> Iterator[Diagnosis]:
     if share >= 1.0:
         yield Diagnosis(
             "history-never-changes",
-            Severity.PROBLEM,
             "remembered usage never changes",
             "All of the past is kept and nothing of the present: the first report counts forever.",
             setup.show(_HISTORY),
@@ -178,7 +173,6 @@ def history(setup: Setup) -> Iterator[Diagnosis]:
     elif share > 0.9 and setup.shedder == "ThresholdShedder":
         yield Diagnosis(
             "history-lags",
-            Severity.PROBLEM,
             "remembered usage lags far behind the present",
             "Decisions rest on how things were: brokers that are cool by now still shed, and all "
             "move to one that is hot by now.",

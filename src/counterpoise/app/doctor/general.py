@@ -21,7 +21,6 @@ def bad_values(setup: Setup) -> Iterator[Diagnosis]:
         shown = str(default).lower() if isinstance(default, bool) else str(default)
         yield Diagnosis(
             "bad-value",
-            Severity.PROBLEM,
             f"{error.name}: {error.problem}",
             "The checks below go on with the default.",
             {
@@ -42,7 +41,6 @@ def misspelled(setup: Setup) -> Iterator[Diagnosis]:
         if alike:
             yield Diagnosis(
                 "misspelled-name",
-                Severity.PROBLEM,
                 f"{name} is no setting of Pulsar's",
                 f"Pulsar ignores it without a word. It looks like {alike[0]}.",
                 {name: Shown(value, setup.properties.lines.get(name))},
@@ -57,11 +55,11 @@ def repeated(setup: Setup) -> Iterator[Diagnosis]:
         where = ", ".join(map(str, lines))
         yield Diagnosis(
             "repeated-name",
-            Severity.PROBLEM if name in table() else Severity.ADVICE,
             f"{name} stands on lines {where}",
             "Only the last one counts.",
             {name: Shown(setup.properties.values[name], lines[-1])},
             {name: setup.properties.values[name]},
+            severity=Severity.PROBLEM if name in table() else Severity.ADVICE,
         )
 
 
@@ -73,19 +71,19 @@ def deprecated(setup: Setup) -> Iterator[Diagnosis]:
         if entry.option.deprecated and not name.endswith("ResourceWeight"):
             yield Diagnosis(
                 "deprecated-name",
-                Severity.ADVICE,
                 f"{name} does nothing any more",
                 entry.why,
                 setup.show(name),
+                severity=Severity.ADVICE,
                 advice=f"delete {name}",
             )
         elif name in _IGNORED:
             yield Diagnosis(
                 "ignored-name",
-                Severity.ADVICE,
                 f"{name} is accepted and ignored",
                 "Since PIP-322 a limit is a token bucket, which needs no ticks.",
                 setup.show(name),
+                severity=Severity.ADVICE,
                 advice=f"delete {name}",
             )
 
@@ -96,7 +94,6 @@ def unread_here(setup: Setup) -> Iterator[Diagnosis]:
     if names:
         yield Diagnosis(
             "unread-by-counterpoise",
-            Severity.ADVICE,
             f"Counterpoise's own brokers read {len(names)} of these settings not at all",
             "Apache Pulsar's brokers do; here they are accepted and change nothing "
             "(docs/UNREAD.md).",
@@ -104,6 +101,7 @@ def unread_here(setup: Setup) -> Iterator[Diagnosis]:
                 name: Shown(setup.properties.values[name], setup.properties.lines.get(name))
                 for name in names
             },
+            severity=Severity.ADVICE,
             advice="expect nothing of them on Counterpoise's brokers",
         )
 
@@ -121,7 +119,6 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
     if not ensemble >= write >= ack:
         yield Diagnosis(
             "quorums-contradict",
-            Severity.PROBLEM,
             f"of {ensemble:g} bookies, {write:g} store a message and {ack:g} acknowledge it",
             "No ledger can be made with these numbers, so no topic on BookKeeper can be opened.",
             setup.show(*_QUORUMS),
@@ -130,10 +127,10 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
     elif ack == 1:
         yield Diagnosis(
             "one-copy-acknowledged",
-            Severity.ADVICE,
             "a message is acknowledged when one bookie has it",
             "It is lost with that bookie's disk, if that is before another one has it.",
             setup.show(*_QUORUMS),
+            severity=Severity.ADVICE,
             advice="set managedLedgerDefaultAckQuorum=2",
         )
 

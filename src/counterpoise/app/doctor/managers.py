@@ -28,7 +28,6 @@ def load_manager(setup: Setup) -> Iterator[Diagnosis]:
     if blank or name not in (MODULAR, EXTENSIBLE):
         yield Diagnosis(
             "load-manager-falls-back",
-            Severity.PROBLEM,
             "no such load manager" if not blank else "no load manager is named",
             "Pulsar 4.0 starts the simple load manager of Pulsar 1 instead, with one warning in "
             "the log: no averages, no bundle shedding worth the name.",
@@ -51,7 +50,6 @@ def shedder_class(setup: Setup) -> Iterator[Diagnosis]:
         if setup.given(SHEDDER) and name != TRANSFER_SHEDDER:
             yield Diagnosis(
                 "extensible-ignores-shedder",
-                Severity.PROBLEM,
                 "the extensible load manager will not use this shedding strategy",
                 "It knows only its own kind of strategy, and silently uses TransferShedder; "
                 "settings of the one named do nothing.",
@@ -63,7 +61,6 @@ def shedder_class(setup: Setup) -> Iterator[Diagnosis]:
     if name == TRANSFER_SHEDDER:
         yield Diagnosis(
             "shedder-of-other-manager",
-            Severity.PROBLEM,
             "TransferShedder belongs to the extensible load manager",
             "The modular manager cannot create it, fails to start, and Pulsar 4.0 silently goes on "
             "with the simple load manager.",
@@ -74,12 +71,12 @@ def shedder_class(setup: Setup) -> Iterator[Diagnosis]:
     elif name not in SHEDDERS:
         yield Diagnosis(
             "unknown-shedder",
-            _certainty(name),
             "Pulsar 4.0 has no such shedding strategy",
             "Unless the class is on the brokers' own class path, the modular manager fails to "
             "start and Pulsar silently goes on with the simple load manager.",
             setup.show(SHEDDER),
             {SHEDDER: AVG_SHEDDER},
+            severity=_certainty(name),
             advice="there are " + ", ".join(each.rpartition(".")[2] for each in SHEDDERS),
             issues=(26031,),
         )
@@ -92,7 +89,6 @@ def placement_class(setup: Setup) -> Iterator[Diagnosis]:
         if setup.given(PLACEMENT):
             yield Diagnosis(
                 "extensible-ignores-placement",
-                Severity.PROBLEM,
                 "the extensible load manager does not read the placement strategy",
                 "It always places by LeastResourceUsageWithWeight, its own one.",
                 setup.show(MANAGER, PLACEMENT),
@@ -102,12 +98,12 @@ def placement_class(setup: Setup) -> Iterator[Diagnosis]:
     elif name not in PLACEMENTS:
         yield Diagnosis(
             "unknown-placement",
-            _certainty(name),
             "Pulsar 4.0 has no such placement strategy",
             "Unless the class is on the brokers' own class path, the modular manager fails to "
             "start and Pulsar silently goes on with the simple load manager.",
             setup.show(PLACEMENT),
             {PLACEMENT: IMPL + "LeastResourceUsageWithWeight"},
+            severity=_certainty(name),
             advice="there are " + ", ".join(each.rpartition(".")[2] for each in PLACEMENTS),
             issues=(26031,),
         )
@@ -121,7 +117,6 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
     if places and not sheds:
         yield Diagnosis(
             "avg-shedder-pair",
-            Severity.PROBLEM,
             "AvgShedder places bundles, but another strategy sheds them",
             "The modular manager refuses the pair and fails to start; Pulsar 4.0 silently goes on "
             "with the simple load manager.",
@@ -132,7 +127,6 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
     if sheds and not places:
         yield Diagnosis(
             "avg-shedder-pair",
-            Severity.PROBLEM,
             "AvgShedder sheds bundles, but another strategy places them",
             "It plans a target for each bundle that it takes away, and nothing reads it: the "
             "bundle goes wherever the placement strategy likes.",
@@ -153,7 +147,6 @@ def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
         looks = "takes its turn, whatever it carries" if by_turn else "is chosen by message rate"
         yield Diagnosis(
             "placement-undoes-shedder",
-            Severity.PROBLEM,
             f"{setup.placement} undoes what {setup.shedder} does",
             f"A broker sheds by its {'usage' if by_usage else 'load'}, and the one that takes the "
             f"bundle {looks}: a bundle shed from a hot broker is routinely placed on another hot "
@@ -172,7 +165,6 @@ def even_distribution(setup: Setup) -> Iterator[Diagnosis]:
     planned = setup.shedder == "AvgShedder" == setup.placement
     yield Diagnosis(
         "even-distribution-decides",
-        Severity.PROBLEM if planned else Severity.ADVICE,
         "bundles go where their namespace has the fewest, whatever the load",
         (
             "The broker that AvgShedder planned for a bundle is dropped unless it has the fewest "
@@ -183,6 +175,7 @@ def even_distribution(setup: Setup) -> Iterator[Diagnosis]:
         ),
         setup.show(EVEN, SHEDDER, PLACEMENT),
         {EVEN: "false"},
+        severity=Severity.PROBLEM if planned else Severity.ADVICE,
         issues=(16059,),
     )
 
@@ -195,7 +188,6 @@ def writable_system_topics(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(WRITABLE):
         yield Diagnosis(
             "system-topics-writable",
-            Severity.PROBLEM,
             "every client may write to the topics of pulsar/system",
             "A client that writes bundles' states there moves bundles or stops them. Brokers and "
             "super users write there without this setting.",

@@ -30,20 +30,20 @@ def switched_off(setup: Setup) -> Iterator[Diagnosis]:
         asked = [SHEDDER] if setup.changed(SHEDDER) else []
         yield Diagnosis(
             "balancing-off",
-            Severity.PROBLEM if asked else Severity.ADVICE,
             "nothing is balanced",
             "Without the load balancer bundles are neither shed nor split, whatever else is set.",
             setup.show(_ENABLED, *asked),
             {_ENABLED: "true"},
+            severity=Severity.PROBLEM if asked else Severity.ADVICE,
         )
     elif not setup.get(_SHEDDING):
         yield Diagnosis(
             "shedding-off",
-            Severity.ADVICE,
             "the brokers move no bundle by themselves",
             "Bundles are moved by a balancer beside the cluster alone: `counterpoise balance "
             "--execute` requires this setting, and works by the same strategy and thresholds.",
             setup.show(_SHEDDING),
+            severity=Severity.ADVICE,
             advice="run a balancer, or the load stays where the first lookups put it",
         )
 
@@ -54,7 +54,6 @@ def grace_period(setup: Setup) -> Iterator[Diagnosis]:
     if setup.manager == "modular" and setup.sheds and grace < interval:
         yield Diagnosis(
             "no-grace",
-            Severity.PROBLEM,
             "a bundle may be moved on every round",
             f"A round comes every {interval} min and a moved bundle is left alone for {grace}; "
             "its load is on the move before any report can show it.",
@@ -81,7 +80,6 @@ def stale_measurements(setup: Setup) -> Iterator[Diagnosis]:
     if slow:
         yield Diagnosis(
             "rounds-outrun-reports",
-            Severity.PROBLEM,
             "decisions are taken faster than load is measured",
             "The same measurement is counted on several rounds: hit counts and averages see it "
             "again, and what was just moved is moved once more.",
@@ -105,7 +103,6 @@ def outdated_by_design(setup: Setup) -> Iterator[Diagnosis]:
         return
     yield Diagnosis(
         "reports-expire-too-soon",
-        Severity.PROBLEM,
         "a quiet broker's report expires before it writes the next one",
         f"TransferShedder leaves out brokers whose report is older than {setup.get(_TTL)} s, and "
         f"a broker whose load does not change reports every {setup.get(_REPORT_MAX)} min.",
@@ -123,7 +120,6 @@ def avg_thresholds(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(low) > setup.get(high):
         yield Diagnosis(
             "avg-thresholds-crossed",
-            Severity.PROBLEM,
             "AvgShedder's low threshold is above its high one",
             "Nothing below the low threshold counts at all, so the high one decides nothing.",
             setup.show(low, high),
@@ -132,7 +128,6 @@ def avg_thresholds(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(low) <= 0:
         yield Diagnosis(
             "avg-threshold-none",
-            Severity.PROBLEM,
             "AvgShedder counts every pair of brokers as uneven",
             "With a low threshold of 0 it moves bundles between equal brokers, and pairs an odd "
             "broker with itself.",
@@ -142,7 +137,6 @@ def avg_thresholds(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(few) > setup.get(many):
         yield Diagnosis(
             "avg-hits-crossed",
-            Severity.PROBLEM,
             "AvgShedder waits longer the greater the difference",
             "The high threshold is there to act sooner, and here it needs more hits.",
             setup.show(few, many),
@@ -155,12 +149,12 @@ def later_versions(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(_PREFER):
         yield Diagnosis(
             "later-versions-take-all",
-            Severity.ADVICE,
             "the first upgraded broker gets every bundle that moves",
             "Until the second one runs the new version it is the only candidate; one broker "
             "without a readable version switches the preference off.",
             setup.show(_PREFER),
             {_PREFER: "false"},
+            severity=Severity.ADVICE,
             advice="switch it on for the upgrade only",
         )
 
@@ -172,7 +166,6 @@ def transfer_target(setup: Setup) -> Iterator[Diagnosis]:
     if setup.number(_TARGET) >= _WORST_DEVIATION:
         yield Diagnosis(
             "target-deviation-unreachable",
-            Severity.PROBLEM,
             "no cluster is uneven enough for TransferShedder",
             f"Usage between 0 and 100 % deviates by {_WORST_DEVIATION} at the very most, half the "
             "brokers full and half idle; the target is not below that.",
@@ -182,7 +175,6 @@ def transfer_target(setup: Setup) -> Iterator[Diagnosis]:
     if setup.get(_PER_CYCLE) <= 0:
         yield Diagnosis(
             "moves-nothing",
-            Severity.PROBLEM,
             "TransferShedder may shed from no broker at all",
             '0 brokers a round is none, not "no limit".',
             setup.show(_PER_CYCLE),

@@ -24,7 +24,6 @@ def memory(setup: Setup) -> Iterator[Diagnosis]:
         heeded = name == _DIRECT or setup.manager == "extensible"
         yield Diagnosis(
             "memory-weight",
-            Severity.PROBLEM,
             "memory counts as load" if heeded else "this weight does nothing",
             "Memory that a broker's pools and the JVM keep is no load: it never falls when a "
             "bundle leaves, so bundles are shed without end."
@@ -47,12 +46,12 @@ def spelling(setup: Setup) -> Iterator[Diagnosis]:
         wins = legacy if fixed == 1.0 else fixed
         yield Diagnosis(
             "legacy-weight-spelling",
-            Severity.PROBLEM if contradicts else Severity.ADVICE,
             "one weight under two spellings" if contradicts else "an old misspelling",
             f"Pulsar heeds the misspelled name while the right one says 1.0; {wins:g} is in force."
             + (" An explicit 1.0 cannot win." if contradicts and fixed == 1.0 else ""),
             setup.show(right, wrong),
             {right: f"{wins:g}"},
+            severity=Severity.PROBLEM if contradicts else Severity.ADVICE,
             advice=f"delete {wrong}",
         )
 
@@ -72,7 +71,6 @@ def nothing_counts(setup: Setup) -> Iterator[Diagnosis]:
     if not any(value > 0 for value in inforce):
         yield Diagnosis(
             "no-resource-counts",
-            Severity.PROBLEM,
             "no resource counts, so every broker is idle for ever",
             "Usage is the greatest weighted percentage, and every weight is 0.",
             setup.show(*names),

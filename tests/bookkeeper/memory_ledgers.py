@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerListener, LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError, EntryUnreadable, NoSuchLedger
 from counterpoise.bookkeeper.ledger_paths import ledger_path
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata import MemoryTree, NotFound
 from tests.bookkeeper.fake_cluster import metadata_bytes
 
@@ -65,14 +66,19 @@ class MemoryClient:
         #: The largest entry, and how many were sent.
         self.payload_max = 5 << 20
         self.sent = 0
+        #: Of the ledgers that it created.
+        self.quorums: list[Quorums | None] = []
 
     def reach(self) -> None:
         if self.vanished:
             raise BookKeeperError("no bookie can be reached")
 
-    async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> MemoryWriter:
+    async def create(
+        self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
+    ) -> MemoryWriter:
         self.reach()
         cluster = self.cluster
+        self.quorums.append(quorums)
         number, cluster.numbers = cluster.numbers, cluster.numbers + 1
         custom = {key: value.decode() for key, value in purpose.items()}
         value = metadata_bytes([(0, ["b1", "b2"])], (2, 2), custom=custom)

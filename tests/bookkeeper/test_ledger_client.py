@@ -8,6 +8,8 @@ from random import Random
 from typing import cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
@@ -19,10 +21,12 @@ from counterpoise.bookkeeper.ledger_metadata import (
     read_ledger_metadata,
 )
 from counterpoise.bookkeeper.ledger_paths import ledger_path
+from counterpoise.bookkeeper.quorums import Quorums
 from tests import waiting
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
 
+QUORUMS = Quorums()
 PURPOSE = {"application": b"pulsar", "component": b"managed-ledger"}
 
 
@@ -72,9 +76,9 @@ async def client(cluster: FakeCluster) -> AsyncIterator[BookieLedgerClient]:
 
 
 async def open_client(
-    cluster: FakeCluster, bookies: BookieReadOptions = PATIENT, **options: int
+    cluster: FakeCluster, bookies: BookieReadOptions = PATIENT, quorums: Quorums = QUORUMS
 ) -> BookieLedgerClient:
-    made = LedgerClientOptions(bookies=bookies, **options)  # type: ignore[arg-type]
+    made = LedgerClientOptions(bookies=bookies, quorums=quorums)
     return await BookieLedgerClient.open(cluster.tree.open(), made, Random(1))
 
 
@@ -231,8 +235,22 @@ async def test_recovery_without_an_ack_quorum_fails_and_can_be_tried_again(
     await other.close()
 
 
+@settings(max_examples=10)
+@given(st.lists(st.integers(1, 3), min_size=3, max_size=3).map(sorted))
+async def test_a_ledger_has_the_quorums_that_it_was_created_with(sizes: list[int]) -> None:
+    quorums = Quorums(*reversed(sizes))
+    async with FakeCluster().serve() as cluster:
+        client = await open_client(cluster)
+        for wanted, expected in ((quorums, quorums), (None, Quorums(2, 2, 2))):
+            writer = await client.create({}, Confirmed(), wanted)
+            found = await metadata(cluster, writer)
+            kept = Quorums(found.ensemble_size, found.write_quorum, found.ack_quorum)
+            assert kept == expected
+        await client.close()
+
+
 async def test_a_cluster_with_too_few_bookies_is_named(cluster: FakeCluster) -> None:
-    client = await open_client(cluster, ensemble_size=4)
+    client = await open_client(cluster, quorums=Quorums(4))
     with pytest.raises(BookKeeperError, match="managedLedgerDefaultEnsembleSize"):
         await client.create({}, Confirmed())
     await client.close()
@@ -242,7 +260,7 @@ async def test_a_cluster_with_too_few_bookies_is_named(cluster: FakeCluster) -> 
 def test_sizes_that_contradict_each_other_are_refused(sizes: tuple[int, int, int]) -> None:
     ensemble, write, ack = sizes
     with pytest.raises(ValueError, match=f"ensemble {ensemble}, write quorum {write} and ack"):
-        LedgerClientOptions(ensemble_size=ensemble, write_quorum=write, ack_quorum=ack)
+        Quorums(ensemble, write, ack)
 
 
 async def test_a_client_reads_no_open_ledger_of_another_writer(client: BookieLedgerClient) -> None:

@@ -146,9 +146,9 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     ),
     Fault(
         "a write quorum may be larger than the ensemble",
-        "bookkeeper/client/ledger_client.py",
-        "if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:",
-        "if not 1 <= self.ack_quorum <= self.ensemble_size:",
+        "bookkeeper/quorums.py",
+        "if not 1 <= self.ack <= self.write <= self.ensemble:",
+        "if not 1 <= self.ack <= self.ensemble:",
         "tests/bookkeeper/test_ledger_client.py::test_sizes_that_contradict_each_other_are_refused",
     ),
     Fault(

@@ -17,6 +17,7 @@ from counterpoise.bookkeeper.cursors import (
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_paths import ledger_ids
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata import MemoryStore, MemoryTree
 from counterpoise.names.position import Position
 from counterpoise.storage.managed.store import ManagedLedgerStore
@@ -41,11 +42,13 @@ class Client(MemoryClient):
     creates = True
     refused = 0
 
-    async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> MemoryWriter:
+    async def create(
+        self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
+    ) -> MemoryWriter:
         if not self.creates:
             self.refused += 1
             raise BookKeeperError("too few bookies take writes")
-        return await super().create(purpose, listener)
+        return await super().create(purpose, listener, quorums)
 
 
 class Cluster:

@@ -221,7 +221,7 @@ READ_POLICIES = frozenset(
     maxMessageSize max_consumers_per_subscription max_consumers_per_topic
     max_producers_per_topic max_subscriptions_per_topic max_topics_per_namespace
     max_unacked_messages_per_consumer max_unacked_messages_per_subscription
-    message_ttl_in_seconds properties publishMaxMessageRate replication_clusters
+    message_ttl_in_seconds persistence properties publishMaxMessageRate replication_clusters
     is_allow_auto_update_schema resource_group_name schema_auto_update_compatibility_strategy
     schema_compatibility_strategy schema_validation_enforced subscriptionDispatchRate
     subscription_auth_mode subscription_types_enabled topicDispatchRate

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.quorums import Quorums
 
 
 class LedgerOver(BookKeeperError):
@@ -87,8 +88,13 @@ class LedgerReader(Protocol):
 class LedgerClient(Protocol):
     """One client of a BookKeeper cluster. Every error is a `BookKeeperError`."""
 
-    async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> LedgerWriter:
-        """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner."""
+    async def create(
+        self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
+    ) -> LedgerWriter:
+        """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner.
+
+        ``quorums``: on how many bookies; None: as the client's options have it.
+        """
 
     async def recover(self, ledger: int) -> LedgerReader:
         """Fence the ledger's writer, decide its last entry, close it; idempotent.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.grouplog import GroupLog
-from counterpoise.storage.port import C, LedgerIds, LedgerStore, Log, LogListener
+from counterpoise.storage.port import C, LedgerIds, LedgerStore, Log, LogListener, Persistence
 
 
 class FaultableLedgers:
@@ -22,10 +22,15 @@ class FaultableLedgers:
         self.close = store.close
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[C],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[C]:
         """Fence the former owner of log ``name``, recover what it committed, take it over."""
-        log = await self._store.open(name, owner, listener, ids)
+        log = await self._store.open(name, owner, listener, ids, persistence)
         if isinstance(log, GroupLog):
             log.disk = self.disk
         return log

@@ -19,6 +19,7 @@ from counterpoise.storage.port import (
     LogClosedError,
     LogListener,
     Lost,
+    Persistence,
     Position,
     StorageError,
 )
@@ -269,6 +270,9 @@ class GroupLog(ABC, Generic[C]):
         """Delete a cursor."""
         if self._cursors.pop(name, None) is not None:
             self._state_changed()
+
+    def set_persistence(self, persistence: Persistence | None) -> None:
+        """Ignored: a log that is not on bookies has no quorums."""
 
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""

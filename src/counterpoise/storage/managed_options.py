@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.names.options import option
+from counterpoise.storage.port import Persistence
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class ManagedLedgerOptions:
         1000, "managedLedgerMaxUnackedRangesToPersistInMetadataStore", low=0
     )
     """A cursor with more ranges stays in its ledger when its topic is closed."""
+
+    @property
+    def persistence(self) -> Persistence:
+        """Of logs without a policy; raises `ValueError` if the quorums contradict each other."""
+        quorums = Quorums(self.ensemble, self.write_quorum, self.ack_quorum)
+        return Persistence(quorums, self.mark_deletes_per_s)
 
     def is_due(self, entries: int, size: int, age_s: float, size_max: int) -> bool:
         """Whether a ledger of this size and age is to be closed and the next one started."""

@@ -16,6 +16,7 @@ from counterpoise.storage.port import (
     Log,
     LogFencedError,
     LogListener,
+    Persistence,
 )
 from counterpoise.storage.topic_record import JsonTopics, TopicCodec
 
@@ -49,7 +50,12 @@ class MemoryLedgerStore:
         self.topics: TopicCodec = JsonTopics()
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[C],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[C]:
         """Take log ``name`` over from its former owner."""
         ids = ids or self._ids

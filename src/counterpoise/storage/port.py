@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from counterpoise.bookkeeper.quorums import Quorums as Quorums  # noqa: PLC0414  part of this port
 from counterpoise.names.position import NO_POSITION as NO_POSITION  # noqa: PLC0414
 from counterpoise.names.position import Position as Position  # noqa: PLC0414  part of this port
 from counterpoise.storage.topic_record import TopicCodec
@@ -72,6 +73,16 @@ class CursorState:
     properties: Mapping[str, str] = field(default_factory=dict)
     partial: tuple[tuple[Position, tuple[int, ...]], ...] = ()
     """Batches of which a part is acknowledged: the messages that are not, as 64-bit words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persistence:
+    """How a log is kept on bookies (Java's ``PersistencePolicies``)."""
+
+    quorums: Quorums
+    """Of the ledgers with messages; those of cursors have the store's."""
+    mark_deletes_per_s: float
+    """How often a second the state of cursors is stored, at most; 0: whenever it changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +225,12 @@ class Log(Protocol[C_contra]):
     def drop_cursor(self, name: str) -> None:
         """Delete a cursor."""
 
+    def set_persistence(self, persistence: Persistence | None) -> None:
+        """Keep the log so from the next ledger on; None: as the store's settings have it.
+
+        Ignored by stores that are not on bookies.
+        """
+
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""
 
@@ -256,12 +273,18 @@ class LedgerStore(Protocol):
         """How this store writes topics into their metadata nodes."""
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[C],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[C]:
         """Fence the former owner of log ``name``, recover what it committed, take it over.
 
         ``owner`` names the new owner in messages. ``ids`` supplies ids of its ledgers, by default a
-        sequence of this store alone. Creates the log if it does not exist.
+        sequence of this store alone. ``persistence``: see `Log.set_persistence`. Creates the log if
+        it does not exist.
         """
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:

@@ -104,3 +104,6 @@ def test_every_dynamic_setting_of_pulsars_can_be_set_and_the_log_says_what_does_
         rate = {"dispatchThrottlingRateInMsg": 5}
         assert api("POST", f"{ours}/replicatorDispatchRate", rate).status == 204
         assert "public/default: the policy replicatorDispatchRate is stored" in caplog.text
+        quorums = {f"bookkeeper{each}": 2 for each in ("Ensemble", "WriteQuorum", "AckQuorum")}
+        assert api("POST", f"{ours}/persistence", quorums).status == 204
+        assert "persistence is stored, and without effect: messages are not on" in caplog.text

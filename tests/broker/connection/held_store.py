@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import EntryGroup, LedgerIds, Log, LogListener, Lost, StorageError
+from counterpoise.storage.port import (
+    EntryGroup,
+    LedgerIds,
+    Log,
+    LogListener,
+    Lost,
+    Persistence,
+    StorageError,
+)
 
 
 class _Held:
@@ -40,7 +48,12 @@ class HeldStore(MemoryLedgerStore):
         self.waiting = threading.Event()
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[Any], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[Any],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[Any]:
         return await super().open(name, owner, _Held(listener, self), ids)
 

@@ -23,9 +23,9 @@ class ListenedStore(MemoryLedgerStore):
 
     listener: Any = None
 
-    async def open(self, name: str, owner: str, listener: Any, ids: Any = None) -> Any:
+    async def open(self, name: str, owner: str, listener: Any, *more: Any) -> Any:
         self.listener = listener
-        return await super().open(name, owner, listener, ids)
+        return await super().open(name, owner, listener, *more)
 
 
 async def test_a_log_that_is_fenced_before_its_topic_is_open_is_opened_again() -> None:

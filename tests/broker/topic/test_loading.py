@@ -11,7 +11,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
+from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
 from tests.broker.topic.conftest import World
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
@@ -27,7 +27,12 @@ class Opening(MemoryLedgerStore):
         self._changed = asyncio.Event()
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[Any], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[Any],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[Any]:
         self.begun.append(name)
         self._changed.set()

@@ -10,11 +10,16 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topic_rules import rules_of
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Persistence, Quorums
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode, SubscriptionType
 from tests.broker.topic.conftest import World, entry, publish
 
 SHARED = SubscriptionType.Shared
+PERSISTENCE = (
+    *(f"bookkeeper{each}" for each in ("Ensemble", "WriteQuorum", "AckQuorum")),
+    "managedLedgerMaxMarkDeleteRate",
+)
 
 
 async def test_producers(store: MemoryLedgerStore) -> None:
@@ -169,6 +174,26 @@ async def test_zero_is_no_limit(store: MemoryLedgerStore) -> None:
     await world.publish(await world.producer(), *range(9))
     await world.wire.until(lambda: len(world.wire.payloads()) == 9)
     assert (consumer.unacked, consumer.blocked) == (9, False)
+
+
+@pytest.mark.parametrize(
+    ("kept", "persistence"),
+    [
+        (None, None),
+        ((3, 2, 2, 0.5), Persistence(Quorums(3, 2, 2), 0.5)),
+        ((1, 1, 1, 2), Persistence(Quorums(1, 1, 1), 2.0)),
+        ((2, 2, 1, -1.0), Persistence(Quorums(2, 2, 1), 0.0)),
+        ((2, 2, 2, None), Persistence(Quorums(2, 2, 2), 0.0)),
+        ((2, 3, 2, 1.0), None),
+        ((0, 0, 0, 1.0), None),
+        (("3", 2, 2, 1.0), None),
+    ],
+)
+def test_the_persistence_policy(
+    kept: tuple[object, ...] | None, persistence: Persistence | None
+) -> None:
+    policy = None if kept is None else dict(zip(PERSISTENCE, kept, strict=True))
+    assert rules_of({"persistence": policy}, TopicOptions()).persistence == persistence
 
 
 @pytest.mark.parametrize("nonsense", [None, -1, "many", 1.5])

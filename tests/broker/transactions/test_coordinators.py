@@ -11,7 +11,7 @@ from counterpoise.broker.transactions.options import TransactionOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
+from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
 from counterpoise.wire.events import EndOnParticipant
 
 
@@ -21,7 +21,12 @@ class RememberingStore(MemoryLedgerStore):
     last: Log[Any]
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[Any], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[Any],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[Any]:
         self.last = await super().open(name, owner, listener, ids)
         return self.last

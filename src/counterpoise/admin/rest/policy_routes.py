@@ -108,7 +108,10 @@ class PolicyHolder(ABC):
             if policy.low is not None and value < policy.low:
                 raise precondition_failed(f"{policy.path} must be {policy.low} or more")
             if not policy.is_read:
-                self._warn_unread(request, policy.path)
+                self._warn(request, policy.path, "read by nothing here (docs/UNREAD.md)")
+            elif policy.name == "persistence" and not _is_on_bookkeeper(request):
+                why = "without effect: messages are not on Apache BookKeeper (ledgerStoreUrl)"
+                self._warn(request, policy.path, why)
             if policy.name in self._per_cluster:
                 value = {broker_of(request).config.cluster_name: value}
                 await self.update(request, lambda it: it.setdefault(policy.name, {}).update(value))
@@ -133,12 +136,17 @@ class PolicyHolder(ABC):
         return remove
 
     @staticmethod
-    def _warn_unread(request: web.Request, path: str) -> None:
+    def _warn(request: web.Request, path: str, why: str) -> None:
         log.warning(
-            "%s: the policy %s is stored, and read by nothing here (docs/UNREAD.md)",
+            "%s: the policy %s is stored, and %s",
             "/".join(value for name, value in request.match_info.items() if name != "domain"),
             path,
+            why,
         )
+
+
+def _is_on_bookkeeper(request: web.Request) -> bool:
+    return broker_of(request).config.storage.bookkeeper_metadata is not None
 
 
 def in_place(

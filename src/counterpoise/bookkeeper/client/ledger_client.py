@@ -28,8 +28,11 @@ from counterpoise.bookkeeper.ledger_metadata import (
     LedgerState,
 )
 from counterpoise.bookkeeper.ledger_paths import DEFAULT_ROOT, check_layout
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.port import MetadataStore
+
+_QUORUMS = Quorums()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,8 @@ class LedgerClientOptions:
     """How ledgers are created and bookies asked; the defaults are Pulsar's."""
 
     root: str = DEFAULT_ROOT
-    ensemble_size: int = 2
-    """``managedLedgerDefaultEnsembleSize``."""
-    write_quorum: int = 2
-    """``managedLedgerDefaultWriteQuorum``."""
-    ack_quorum: int = 2
-    """``managedLedgerDefaultAckQuorum``. With 1 an acknowledged entry is lost with one disk."""
+    quorums: Quorums = _QUORUMS
+    """Of ledgers that are created without others."""
     digest: DigestType = DigestType.CRC32C
     """``managedLedgerDigestType``."""
     password: bytes = b""
@@ -50,14 +49,6 @@ class LedgerClientOptions:
     bookies: BookieReadOptions = field(default_factory=BookieReadOptions)
     metadata_s: float = 30.0
     """How long a change of a ledger's metadata waits for a store that is not within reach."""
-
-    def __post_init__(self) -> None:
-        """Raise `ValueError` if the sizes contradict each other."""
-        if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:
-            raise ValueError(
-                f"ensemble {self.ensemble_size}, write quorum {self.write_quorum} and ack quorum "
-                f"{self.ack_quorum} are not in descending order from 1 on"
-            )
 
 
 class BookieLedgerClient(LedgerClient):
@@ -83,21 +74,25 @@ class BookieLedgerClient(LedgerClient):
         await client._directory.refresh()
         return client
 
-    async def create(self, purpose: Mapping[str, bytes], listener: LedgerListener) -> LedgerWriter:
+    async def create(
+        self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
+    ) -> LedgerWriter:
         """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner."""
         options = self._options
+        quorums = quorums or options.quorums
         try:
-            ensemble = await self._directory.choose(options.ensemble_size, self._bookies)
-            if len(ensemble) < options.ensemble_size:
+            ensemble = await self._directory.choose(quorums.ensemble, self._bookies)
+            if len(ensemble) < quorums.ensemble:
                 raise NotEnoughBookies(
-                    f"{len(ensemble)} bookies take writes, and a ledger needs "
-                    f"{options.ensemble_size} (managedLedgerDefaultEnsembleSize)"
+                    f"{len(ensemble)} bookies take writes, and a ledger needs {quorums.ensemble} "
+                    "(managedLedgerDefaultEnsembleSize, or bookkeeperEnsemble of a persistence "
+                    "policy)"
                 )
             wanted = LedgerMetadata(
                 ledger=0,
                 state=LedgerState.OPEN,
-                write_quorum=options.write_quorum,
-                ack_quorum=options.ack_quorum,
+                write_quorum=quorums.write,
+                ack_quorum=quorums.ack,
                 length=0,
                 last_entry=NO_ENTRY,
                 segments=(LedgerSegment(0, tuple(ensemble)),),

@@ -17,6 +17,7 @@ from counterpoise.storage.port import (
     LedgerInfo,
     Log,
     Lost,
+    Persistence,
     Position,
 )
 from counterpoise.wire.events import Send
@@ -120,6 +121,9 @@ class _EmptyLog:
         pass
 
     def drop_cursor(self, name: str) -> None:
+        pass
+
+    def set_persistence(self, persistence: Persistence | None) -> None:
         pass
 
     def trim(self, before: int) -> None:

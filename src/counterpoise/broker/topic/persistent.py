@@ -19,6 +19,7 @@ from counterpoise.broker.topic.ports import (
     SubscribeRequest,
 )
 from counterpoise.broker.topic.producer import Producer, refuse_all
+from counterpoise.broker.topic.receipts import Published, send_receipts
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.subscription import Subscription
@@ -36,9 +37,6 @@ from counterpoise.wire.events import Send
 from counterpoise.wire.values import InitialPosition
 
 _log = logging.getLogger(__name__)
-
-#: Who published an entry, its sequence id and its highest sequence id.
-Published = tuple[Producer, int, int]
 
 
 class PersistentTopic(TransactionalTopic):
@@ -85,6 +83,7 @@ class PersistentTopic(TransactionalTopic):
     def apply(self, rules: TopicRules) -> None:
         """As any topic; messages to be compacted are kept until compaction is done."""
         super().apply(rules)
+        self.log.set_persistence(rules.persistence)
         if rules.compaction_bytes and COMPACTION not in self._subscriptions:
             self._add_subscription(COMPACTION, AckState(self.log.begin - 1))
 
@@ -189,30 +188,9 @@ class PersistentTopic(TransactionalTopic):
 
     def committed(self, group: EntryGroup[Published]) -> None:
         """The log has stored entries: send receipts to producers, then deliver."""
-        contexts = group.contexts
-        begin, count = 0, len(contexts)
+        count = len(group.contexts)
         self.commons.publish_latency.count(count, group.took_s)
-        while begin < count:
-            producer = contexts[begin][0]
-            end = begin + 1
-            while end < count and contexts[end][0] is producer:
-                end += 1
-            messages = sum(group.messages[begin:end])
-            size = sum(map(len, group.entries[begin:end]))
-            producer.meter.count(messages, size)
-            self.meter_in.count(messages, size)
-            if self._known is not None:
-                self._known.commit(producer.name, max(contexts[end - 1][1:]))
-            if producer.closed:
-                producer.sink.settled(producer, end - begin)
-            else:
-                producer.sink.receipts(
-                    producer.producer_id,
-                    group.ledger_id,
-                    group.first_entry + begin,
-                    contexts[begin:end],
-                )
-            begin = end
+        send_receipts(group, self.meter_in, self._known)
         if self._known is not None and self._known.is_due(count):
             self._known.save(self.log)
         if self.transactions is not None:

@@ -18,6 +18,7 @@ from counterpoise.broker.topic.retention import (
     retention_of,
 )
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.port import Persistence, Quorums
 from counterpoise.wire.entry import delay_ms
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
@@ -57,6 +58,8 @@ class TopicRules:
     """How long a message may ask to wait."""
     lifetime: TopicLifetime = UNUSED_KEPT
     """How long what is not used is kept."""
+    persistence: Persistence | None = None
+    """How its log is kept on bookies; None: as broker.conf has it."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` if one more producer is not allowed."""
@@ -175,7 +178,23 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
             inactivity_of(found, _inactivity(options)),
             limit("subscription_expiration_time_minutes", options.subscription_minutes),
         ),
+        persistence=persistence_of(found),
     )
+
+
+def persistence_of(policies: Mapping[str, Any] | None) -> Persistence | None:
+    """The policy ``persistence``; None if it is unset, or has quorums that no ledger can have."""
+    match (policies or {}).get("persistence"):
+        case {
+            "bookkeeperEnsemble": int(ensemble),
+            "bookkeeperWriteQuorum": int(write),
+            "bookkeeperAckQuorum": int(ack),
+            **more,
+        } if 1 <= ack <= write <= ensemble:
+            rate = more.get("managedLedgerMaxMarkDeleteRate")
+            per_s = max(0.0, rate) if isinstance(rate, int | float) else 0.0
+            return Persistence(Quorums(ensemble, write, ack), per_s)
+    return None
 
 
 def _inactivity(options: TopicOptions) -> Inactivity:

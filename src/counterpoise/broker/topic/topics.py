@@ -29,11 +29,11 @@ from counterpoise.broker.topic.ports import OwnedBundles, ServiceUrls, TopicMeta
 from counterpoise.broker.topic.preparation import TopicPreparation
 from counterpoise.broker.topic.shared_parts import PublishLatency, SharedByTopics
 from counterpoise.broker.topic.topic import Topic
-from counterpoise.broker.topic.topic_rules import rules_of
+from counterpoise.broker.topic.topic_rules import persistence_of, rules_of
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.callbacks import Clock
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import LedgerIds, LedgerStore, Position, StorageError
+from counterpoise.storage.port import LedgerIds, LedgerStore, Persistence, Position, StorageError
 from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
@@ -126,6 +126,9 @@ class TopicRegistry:
             if not topic.closing:
                 topic.apply(rules_of(policies, self._live()))
 
+    async def _persistence(self, name: TopicName) -> Persistence | None:
+        return None if self._policies is None else persistence_of(await self._policies(name))
+
     async def _get(self, name: TopicName, *, create: bool) -> Topic:
         topic = self._topics.get(name)
         if topic is not None and not topic.closing:
@@ -193,7 +196,9 @@ class TopicRegistry:
         await self.limits.begin(topic)
         try:
             with store_errors_as_not_ready():
-                log = await self._store.open(log_name(name), self._owner, topic, self._ids)
+                log = await self._store.open(
+                    log_name(name), self._owner, topic, self._ids, await self._persistence(name)
+                )
             topic.start(log, terminated=await self._catalog.terminated(name))
             await topic.recover_transactions()
             try:

@@ -28,7 +28,7 @@ from counterpoise.storage.files.recovery import (
 from counterpoise.storage.files.state import SavedState
 from counterpoise.storage.files.threads import Threads
 from counterpoise.storage.local_ids import LocalLedgerIds
-from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
+from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
 from counterpoise.storage.topic_record import JsonTopics, TopicCodec
 
 C = TypeVar("C")
@@ -94,7 +94,12 @@ class FileLedgerStore:
         return self._committer
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[C],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[C]:
         """Fence the former owner, recover, take over."""
         ids = ids or self._ids

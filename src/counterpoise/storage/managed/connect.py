@@ -35,9 +35,7 @@ def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
         ) from None
     try:
         return LedgerClientOptions(
-            ensemble_size=options.ensemble,
-            write_quorum=options.write_quorum,
-            ack_quorum=options.ack_quorum,
+            quorums=options.persistence.quorums,
             digest=digest,
             password=options.password.encode(),
             bookies=BookieReadOptions(timeout_s=options.timeout_s),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from counterpoise.bookkeeper.client_port import LedgerClient
 from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
 from counterpoise.bookkeeper.managed_ledgers import ListedLedger
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.names.callbacks import Clock
 from counterpoise.storage.managed.current_ledger import CurrentLedger
 from counterpoise.storage.managed.topic_node import OwnedNode
@@ -19,12 +20,12 @@ _log = logging.getLogger(__name__)
 
 
 async def create_ledger(
-    client: LedgerClient, name: str, purpose: Mapping[str, bytes], now: Clock
+    client: LedgerClient, name: str, purpose: Mapping[str, bytes], now: Clock, quorums: Quorums
 ) -> CurrentLedger:
     """Create a ledger that the log does not list yet; raises `StorageError`."""
     made = CurrentLedger(now())
     try:
-        made.writer = await client.create(purpose, made)
+        made.writer = await client.create(purpose, made, quorums)
     except BookKeeperError as error:
         raise StorageError(f"{name}: no ledger can be created: {error}") from error
     return made
@@ -59,8 +60,11 @@ class LedgerChain:
         purpose: Mapping[str, bytes],
         now: Clock,
         wall: Clock,
+        quorums: Quorums,
     ) -> None:
         """``now``: seconds by which the age of ledgers goes; ``wall``: seconds since 1970."""
+        self.quorums = quorums
+        """Of ledgers that are created from now on."""
         self.owned = owned
         self.current: CurrentLedger
         """The ledger that is written, from `begin` on."""
@@ -85,8 +89,9 @@ class LedgerChain:
             self._dropped.add(self._next.ledger_id)
             self._next = None
         if self._next is None:
-            name = self.owned.name
-            self._next = await create_ledger(self._client, name, self._purpose, self._now)
+            self._next = await create_ledger(
+                self._client, self.owned.name, self._purpose, self._now, self.quorums
+            )
         return self._next
 
     async def settle(self, ledger: CurrentLedger, committed: int) -> int:

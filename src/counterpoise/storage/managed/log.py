@@ -25,6 +25,7 @@ from counterpoise.storage.port import (
     LogFencedError,
     LogListener,
     Lost,
+    Persistence,
     StorageError,
 )
 
@@ -55,6 +56,7 @@ class ManagedLog(GroupLog[C]):
         listener: LogListener[C],
         context: ManagedContext,
         taken: TakenOver,
+        persistence: Persistence,
     ) -> None:
         chain = taken.chain
         ledgers = [(each.ledger, each.entries, each.size) for each in chain.closed]
@@ -66,6 +68,7 @@ class ManagedLog(GroupLog[C]):
         self._reads = LedgerReads(context.client)
         self._cache = LogCache(context.cache)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._mark_deletes_per_s = persistence.mark_deletes_per_s
         self._save_timer: asyncio.TimerHandle | None = None
         self._saved_at = -math.inf
         self._saving = asyncio.Lock()
@@ -287,9 +290,20 @@ class ManagedLog(GroupLog[C]):
             # They are listed still; the next change of the list leaves them out.
             _log.warning("%s: %s", self.name, error)
 
+    def set_persistence(self, persistence: Persistence | None) -> None:
+        """Create the next ledger so, as Pulsar does; the rate of saves holds at once."""
+        chosen = persistence or self._context.options.persistence
+        self._chain.quorums = chosen.quorums
+        if self._mark_deletes_per_s != chosen.mark_deletes_per_s:
+            self._mark_deletes_per_s = chosen.mark_deletes_per_s
+            if self._save_timer is not None:
+                self._save_timer.cancel()
+                self._save_timer = None
+                self._state_changed()
+
     def _state_changed(self) -> None:
         if self._save_timer is None:
-            rate = self._context.options.mark_deletes_per_s
+            rate = self._mark_deletes_per_s
             due = self._saved_at + 1 / rate if rate else 0.0
             wait = max(0.0, due - self._loop.time())
             self._save_timer = self._loop.call_later(wait, self._save_soon)

@@ -10,6 +10,7 @@ from counterpoise.bookkeeper.client_port import LedgerClient
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_paths import DEFAULT_ROOT, ledger_ids
 from counterpoise.bookkeeper.managed_ledgers import ROOT
+from counterpoise.bookkeeper.quorums import ONE_BOOKIE
 from counterpoise.metadata import MetadataError, MetadataStore, NotEmpty, NotFound
 from counterpoise.names.callbacks import Clock
 from counterpoise.storage.cache import EntryCache
@@ -18,7 +19,7 @@ from counterpoise.storage.managed.log import ManagedLog
 from counterpoise.storage.managed.takeover import take_over
 from counterpoise.storage.managed.topic_node import ManagedLedgerTopics
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import LedgerIds, Log, LogListener, StorageError
+from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
 from counterpoise.storage.topic_record import TopicCodec
 
 C = TypeVar("C")
@@ -59,12 +60,18 @@ class ManagedLedgerStore:
         )
 
     async def open(
-        self, name: str, owner: str, listener: LogListener[C], ids: LedgerIds | None = None
+        self,
+        name: str,
+        owner: str,
+        listener: LogListener[C],
+        ids: LedgerIds | None = None,
+        persistence: Persistence | None = None,
     ) -> Log[C]:
         """Recover the last ledger of the former owner, list a new one, read the cursors."""
         _check(name)
-        taken = await take_over(self._context, name, owner)
-        return ManagedLog(name, listener, self._context, taken)
+        chosen = persistence or self._context.options.persistence
+        taken = await take_over(self._context, name, owner, chosen.quorums)
+        return ManagedLog(name, listener, self._context, taken, chosen)
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
         """Does nothing: all that could be read may change until the log is opened."""
@@ -94,7 +101,7 @@ class ManagedLedgerStore:
         """Take the log over, then delete its cursors, ledgers and node."""
         if not await self.exists(name):
             return
-        taken = await take_over(self._context, name, "its deletion")
+        taken = await take_over(self._context, name, "its deletion", ONE_BOOKIE)
         await taken.keeper.delete()
         try:
             await taken.chain.delete()

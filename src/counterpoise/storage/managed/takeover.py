@@ -27,6 +27,7 @@ from counterpoise.bookkeeper.errors import (
     NoSuchLedger,
 )
 from counterpoise.bookkeeper.managed_ledgers import ROOT, ListedLedger, parse_managed_ledger
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata import BadVersion, MetadataError
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
 from counterpoise.names.topic import url_encoded
@@ -64,12 +65,15 @@ class TakenOver:
     cursors: Mapping[str, CursorState]
 
 
-async def take_over(context: ManagedContext, name: str, owner: str) -> TakenOver:
-    """Take a log over from its former owner, or create it; raises `StorageError`."""
+async def take_over(context: ManagedContext, name: str, owner: str, quorums: Quorums) -> TakenOver:
+    """Take a log over from its former owner, or create it; raises `StorageError`.
+
+    ``quorums``: of the ledger that it goes on with.
+    """
     purpose = messages_purpose(name, owner)
     client = context.client
     # It takes the longest, and needs nothing of what is read meanwhile.
-    creating = asyncio.create_task(create_ledger(client, name, purpose, context.now))
+    creating = asyncio.create_task(create_ledger(client, name, purpose, context.now, quorums))
     try:
         stored, cursors = await _node(context, name)
         # The cursors' ledgers as well, so that little is left to do when they are read at last.
@@ -85,7 +89,7 @@ async def take_over(context: ManagedContext, name: str, owner: str) -> TakenOver
             await delete_unlisted(client, creating.result())
         raise
     owned = OwnedNode(context.metadata, context.ledgers_root, name, stored.value, stored.version)
-    chain = LedgerChain(client, owned, purpose, context.now, context.wall)
+    chain = LedgerChain(client, owned, purpose, context.now, context.wall, quorums)
     try:
         kept = [each for each in found if each.entries]
         empty = [each.ledger for each in found if not each.entries]

@@ -1,0 +1,32 @@
+"""On how many bookies a ledger and its entries are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Quorums:
+    """Numbers of bookies: of a ledger, of each entry, and of those that must have stored an entry.
+
+    The defaults are Pulsar's. Raises `ValueError` if they contradict each other.
+    """
+
+    ensemble: int = 2
+    """How many bookies a ledger's entries are spread over."""
+    write: int = 2
+    """How many of these each entry is sent to."""
+    ack: int = 2
+    """How many of those must have it before it is acknowledged. With 1 it is lost with one disk."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if the numbers contradict each other."""
+        if not 1 <= self.ack <= self.write <= self.ensemble:
+            raise ValueError(
+                f"ensemble {self.ensemble}, write quorum {self.write} and ack quorum "
+                f"{self.ack} are not in descending order from 1 on"
+            )
+
+
+ONE_BOOKIE = Quorums(1, 1, 1)
+"""For a ledger that no entry is written to: it needs no more bookies than this."""

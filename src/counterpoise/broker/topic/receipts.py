@@ -1,0 +1,43 @@
+"""Receipts for stored entries, to the producers that published them."""
+
+from __future__ import annotations
+
+from counterpoise.broker.topic.deduplication import Deduplication
+from counterpoise.broker.topic.meter import Meter
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.storage.port import EntryGroup
+
+Published = tuple[Producer, int, int]
+"""Who published an entry, its sequence id and its highest sequence id."""
+
+
+def send_receipts(
+    group: EntryGroup[Published], meter_in: Meter, known: Deduplication | None
+) -> None:
+    """Count a committed group, and send each producer a receipt for its entries in a row.
+
+    ``known``: the sequence ids that are stored, where the topic deduplicates.
+    """
+    contexts = group.contexts
+    begin, count = 0, len(contexts)
+    while begin < count:
+        producer = contexts[begin][0]
+        end = begin + 1
+        while end < count and contexts[end][0] is producer:
+            end += 1
+        messages = sum(group.messages[begin:end])
+        size = sum(map(len, group.entries[begin:end]))
+        producer.meter.count(messages, size)
+        meter_in.count(messages, size)
+        if known is not None:
+            known.commit(producer.name, max(contexts[end - 1][1:]))
+        if producer.closed:
+            producer.sink.settled(producer, end - begin)
+        else:
+            producer.sink.receipts(
+                producer.producer_id,
+                group.ledger_id,
+                group.first_entry + begin,
+                contexts[begin:end],
+            )
+        begin = end

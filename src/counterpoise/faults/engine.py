@@ -12,7 +12,7 @@ from counterpoise.faults.fault import Fault, FaultEffect, Occurrence, Schedule
 
 @dataclass(eq=False, slots=True)
 class SetFault:
-    """A fault that is set, with the number of operations that it matched and struck."""
+    """A fault in use, with how many operations matched it and how many it struck."""
 
     number: int
     fault: Fault
@@ -25,18 +25,18 @@ class SetFault:
         self.chance = Random(self.fault.schedule.seed)
 
     def reschedule(self, schedule: Schedule) -> None:
-        """Count by another schedule from now on; operations struck already still count."""
+        """Use another schedule from now on; the counts are kept."""
         self.fault = replace(self.fault, schedule=schedule)
         self.chance = Random(schedule.seed)
 
     @property
     def spent(self) -> bool:
-        """Whether the fault has struck as often as it may."""
+        """Whether the fault has struck as often as its schedule allows."""
         times = self.fault.schedule.times
         return times is not None and self.struck >= times
 
     def on(self, seen: Occurrence) -> FaultEffect | None:
-        """The effect of this fault on an operation; None: none."""
+        """Count an operation if it matches; the fault's effect on it, None if it is not struck."""
         fault = self.fault
         if self.spent or fault.operation is not seen.operation or not fault.target.matches(seen):
             return None
@@ -51,20 +51,20 @@ class SetFault:
 
 
 class FaultEngine:
-    """The faults that are set, in order: the first that strikes decides."""
+    """The faults in use, in order: the first that strikes an operation decides its effect."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._set: dict[int, SetFault] = {}
 
     def add(self, fault: Fault) -> SetFault:
-        """Set a fault."""
+        """Put a fault into use, after those that are."""
         number = next(self._numbers)
         added = self._set[number] = SetFault(number, fault)
         return added
 
     def remove(self, number: int) -> None:
-        """Remove a fault; ignored if it has been removed."""
+        """Remove a fault by its number; does nothing if it is not there."""
         self._set.pop(number, None)
 
     def clear(self) -> None:
@@ -82,11 +82,11 @@ class FaultEngine:
 
     @property
     def faults(self) -> list[SetFault]:
-        """Every fault that is set, in the order of setting."""
+        """Every fault in use, in the order in which they were added."""
         return list(self._set.values())
 
     def on(self, seen: Occurrence) -> tuple[SetFault, FaultEffect] | None:
-        """The fault that strikes an operation, and its effect; None: none."""
+        """Count an operation; the fault that strikes it and the effect, None if none does."""
         for each in self._set.values():
             effect = each.on(seen)
             if effect is not None:

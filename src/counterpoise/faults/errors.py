@@ -4,8 +4,8 @@ from counterpoise.names.errors import ExplainedError
 
 
 class InvalidFault(ValueError):
-    """A fault that makes no sense; the message says why in a sentence."""
+    """A fault's values are wrong or contradict each other; the message says how."""
 
 
 class InvalidRecording(ExplainedError):
-    """A file that cannot be replayed; the message says why in a sentence."""
+    """A file of recorded traffic cannot be replayed; the message says why."""

@@ -67,7 +67,7 @@ class FaultEffect:
 
     @classmethod
     def error(cls, code: str | ServerError, message: str = "") -> FaultEffect:
-        """Respond with an error of the protocol; raises `InvalidFault`."""
+        """The effect that the broker answers with a protocol error; raises `InvalidFault`."""
         try:
             found = code if isinstance(code, ServerError) else ServerError[code]
         except KeyError:
@@ -77,7 +77,7 @@ class FaultEffect:
 
     @classmethod
     def delay(cls, seconds: float) -> FaultEffect:
-        """Serve the operation so many seconds later; raises `InvalidFault`."""
+        """The effect that an operation is served later; raises `InvalidFault`."""
         # Not a number is refused, too: no comparison with it is true.
         if not 0 < seconds <= DELAY_MAX_S:
             raise InvalidFault(
@@ -95,7 +95,7 @@ class FaultEffect:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One operation of one client at one broker, as faults are matched against it."""
+    """One operation of a client at a broker, which faults are matched against."""
 
     operation: Operation
     broker: str
@@ -123,7 +123,7 @@ class FaultTarget:
     broker: str | None = None
 
     def matches(self, seen: Occurrence) -> bool:
-        """Whether an operation is one that the fault may strike."""
+        """Whether this target includes an operation."""
         if self.broker is not None and self.broker != seen.broker:
             return False
         if self.client is not None and not any(
@@ -145,7 +145,7 @@ class FaultTarget:
 
 
 def full_name(topic: str) -> str:
-    """The full name of a topic, or of a pattern of topics."""
+    """A topic's or topic pattern's full name; ``persistent://public/default/`` is the default."""
     if "://" in topic:
         return topic
     return f"persistent://{topic}" if "/" in topic else f"persistent://public/default/{topic}"
@@ -153,7 +153,7 @@ def full_name(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Which of the matching operations are struck; by default every one.
+    """Which of the matching operations a fault strikes; by default every one.
 
     ``every``: each nth. ``times``: at most so many. ``probability``: each with this chance, by a
     generator seeded with ``seed``, so that a run can be repeated.
@@ -172,7 +172,7 @@ class Schedule:
         probability: float | None = None,
         seed: int = 0,
     ) -> Schedule:
-        """The schedule with one more rule; raises `InvalidFault` if rules contradict."""
+        """This schedule with further values; raises `InvalidFault` if they contradict."""
         for name, value in (("times", times), ("every", every)):
             if value is not None and value < 1:
                 raise InvalidFault(f"{name}({value}): it must be at least 1")
@@ -206,7 +206,7 @@ ALWAYS: Final = Schedule()
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Which operations, what happens to them, and how often; raises `InvalidFault`."""
+    """A fault to inject: which operations, to what effect, how often; raises `InvalidFault`."""
 
     operation: Operation
     effect: FaultEffect
@@ -231,7 +231,7 @@ class Fault:
 
 
 def operation_named(name: str | Operation) -> Operation:
-    """The operation of this name; raises `InvalidFault`."""
+    """The operation with this name; raises `InvalidFault`."""
     if isinstance(name, Operation):
         return name
     try:

@@ -24,7 +24,7 @@ _BODY: Final = struct.Struct(">BIQ")
 
 
 class RecordKind(IntEnum):
-    """What a record is about; the value is its number in the file."""
+    """What a record of recorded traffic is about; the value is its number in the file."""
 
     OPENED = 1
     FROM_CLIENT = 2
@@ -34,7 +34,7 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrafficRecord:
-    """One event on one connection."""
+    """One event on one client connection, in a recording of a broker's traffic."""
 
     kind: RecordKind
     connection: int
@@ -43,7 +43,7 @@ class TrafficRecord:
 
     @property
     def size(self) -> int:
-        """Bytes that the record takes in a file."""
+        """The record's size in a file, in bytes."""
         return _LENGTH_CRC.size + _BODY.size + len(self.data)
 
     def to_bytes(self) -> bytes:
@@ -53,9 +53,9 @@ class TrafficRecord:
 
 
 def read_recording(file: BinaryIO) -> Iterator[TrafficRecord]:
-    """The records of a recording; raises `InvalidRecording`.
+    """Read the records of a recording of traffic; raises `InvalidRecording`.
 
-    The last record may be cut off, if its writer was killed: it is omitted.
+    An incomplete last record, as a killed writer leaves it, is omitted.
     """
     header = file.read(len(HEADER))
     if header != HEADER:

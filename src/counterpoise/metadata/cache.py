@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class MetadataCache(Generic[T]):
-    """The nodes below one path, each parsed by one function.
+    """A cache of parsed nodes below one path, kept current by the store's notifications.
 
     A missing node is cached as well. A value that was read while a notification arrived is returned
     but not cached: it may already be outdated.
@@ -29,7 +29,7 @@ class MetadataCache(Generic[T]):
         )
 
     async def get(self, path: str) -> T | None:
-        """The value at a path, None if there is no such node."""
+        """The parsed value of a node, from the cache or else the store; None without a node."""
         if path in self._values:
             return self._values[path]
         before = self._changes
@@ -40,7 +40,7 @@ class MetadataCache(Generic[T]):
         return value
 
     def peek(self, path: str) -> T | None:
-        """The cached value; None if it is not cached."""
+        """The parsed value of a node if it is cached, else None; does not ask the store."""
         return self._values.get(path)
 
     def forget(self, path: str) -> None:
@@ -49,7 +49,7 @@ class MetadataCache(Generic[T]):
         self._values.pop(path, None)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening to the store's notifications."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._values.clear()

@@ -2,11 +2,11 @@
 
 
 class MetadataError(Exception):
-    """The base of this room's errors."""
+    """The base class of the errors of metadata stores."""
 
 
 class InvalidPath(MetadataError, ValueError):
-    """Not a metadata path."""
+    """A text is not a path of the metadata store, ``/a/b/c``."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class EphemeralParent(NodeError):
 
 
 class StoreUnavailable(MetadataError):
-    """The store cannot be reached or the session is gone; a write may or may not have happened."""
+    """The store cannot be reached, or the session is over; a write may or may not have happened."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"the metadata store did not answer ({what}): {why}")

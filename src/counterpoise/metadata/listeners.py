@@ -17,7 +17,7 @@ class Listeners(Generic[E]):
         self._callbacks: Final[dict[object, Callable[[E], None]]] = {}
 
     def add(self, callback: Callable[[E], None]) -> Unsubscribe:
-        """Call it from now on. Returns a function that removes it and may be called twice."""
+        """Add a callback. Returns a function that removes it and may be called twice."""
         key = object()
         self._callbacks[key] = callback
 
@@ -27,12 +27,12 @@ class Listeners(Generic[E]):
         return unsubscribe
 
     def notify(self, event: E) -> None:
-        """Call all listeners."""
+        """Call all callbacks with an event."""
         for callback in list(self._callbacks.values()):
             callback(event)
 
     def clear(self) -> None:
-        """Remove all listeners."""
+        """Remove all callbacks."""
         self._callbacks.clear()
 
     def __bool__(self) -> bool:

@@ -35,7 +35,7 @@ from counterpoise.metadata.port import (
 
 @dataclass(slots=True)
 class Node:
-    """One node: ``owner`` is the session of an ephemeral one."""
+    """One node of a `MemoryTree`. ``owner`` is the session of an ephemeral node, else None."""
 
     value: bytes = b""
     version: int = 0
@@ -46,25 +46,25 @@ class Node:
 
 
 class MemoryTree:
-    """The tree that all sessions share."""
+    """A metadata store's tree in memory, which several sessions share."""
 
     def __init__(self) -> None:
         self._nodes: Final[dict[str, Node]] = {"/": Node()}
         self._sessions: Final[list[MemoryStore]] = []
 
     def open(self) -> MemoryStore:
-        """A new session."""
+        """Begin a new session."""
         session = MemoryStore(self)
         self._sessions.append(session)
         return session
 
     def restore(self, path: str, value: bytes, version: int, numbered: int) -> None:
-        """Add a node that was stored earlier, without a notification. Parents first."""
+        """Add a node that was stored earlier, without notifications. Add parents first."""
         self._nodes[path] = Node(value, version, numbered=numbered)
         self._nodes[parent_of(path)].children.add(path.rpartition("/")[2])
 
     def read(self, path: str) -> Node | None:
-        """The node at a path."""
+        """The node at a path; None if there is none."""
         return self._nodes.get(path)
 
     async def put(
@@ -76,13 +76,16 @@ class MemoryTree:
         *,
         ephemeral: bool,
     ) -> int:
-        """Create or replace a node for a session; returns its version."""
+        """Create or replace a node for a session, and return its new version.
+
+        ``expected`` as in `MetadataStore.put`; raises `BadVersion`.
+        """
         return self.write(session, path, value, expected, ephemeral=ephemeral)
 
     async def put_next(
         self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
     ) -> str:
-        """Create a node with the next number for a session; returns its path."""
+        """Create a node named ``prefix`` and the next number for a session; returns its path."""
         number = self.next_number(parent_of(prefix))
         path = f"{prefix}{number:010d}"
         self.write(session, path, value, MUST_NOT_EXIST, ephemeral=ephemeral)
@@ -90,12 +93,12 @@ class MemoryTree:
         return path
 
     def next_number(self, parent: str) -> int:
-        """The number of this node's next numbered child."""
+        """The number that this node's next numbered child gets."""
         node = self._nodes.get(parent)
         return 0 if node is None else node.numbered
 
     async def delete(self, path: str, expected: int | None) -> None:
-        """Remove a leaf for a session."""
+        """Delete a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
         self.remove(path, expected)
 
     def write(
@@ -107,7 +110,7 @@ class MemoryTree:
         *,
         ephemeral: bool,
     ) -> int:
-        """Do a `put` at once."""
+        """The part of `put` that changes the tree in memory; does not await anything."""
         self.check_write(path, expected)
         node = self._nodes.get(path)
         if node is None:
@@ -118,14 +121,14 @@ class MemoryTree:
         return node.version
 
     def remove(self, path: str, expected: int | None) -> None:
-        """Do a `delete` at once."""
+        """The part of `delete` that changes the tree in memory; does not await anything."""
         self.check_removal(path, expected)
         del self._nodes[path]
         self._nodes[parent_of(path)].children.discard(path.rpartition("/")[2])
         self._notify(NotificationKind.DELETED, path)
 
     def check_write(self, path: str, expected: int | None) -> None:
-        """Raise if this node may not be written."""
+        """Raise the error that writing this node would raise, such as `BadVersion`."""
         node = self._nodes.get(path)
         if node is not None:
             if expected is not None and expected != node.version:
@@ -139,7 +142,7 @@ class MemoryTree:
                 raise EphemeralParent(parent)
 
     def check_removal(self, path: str, expected: int | None) -> Node:
-        """The node; raises if it may not be removed."""
+        """Return the node; raises the error that deleting it would raise, such as `NotEmpty`."""
         node = self._nodes.get(path)
         if node is None:
             raise NotFound(path)
@@ -155,7 +158,7 @@ class MemoryTree:
         self.expire(session)
 
     def expire(self, session: MemoryStore) -> None:
-        """Remove a session's ephemeral nodes."""
+        """Remove a session's ephemeral nodes, as when it times out."""
         for path in sorted(path for path, node in self._nodes.items() if node.owner is session):
             self.remove(path, None)
 
@@ -174,7 +177,7 @@ class MemoryTree:
 
 
 class MemoryStore:
-    """One session with a `MemoryTree`; see `MetadataStore`."""
+    """One session with a `MemoryTree`, as a `MetadataStore`."""
 
     def __init__(self, tree: MemoryTree) -> None:
         self._tree = tree
@@ -251,7 +254,7 @@ class MemoryStore:
         self.come_back()
 
     def lose(self) -> None:
-        """Be cut off until the session has expired: no operation works, nothing is notified.
+        """Simulate a lost connection until `come_back`: no operation works, nothing is notified.
 
         As with ZooKeeper, the session's loss is the only sign of the nodes that end with it.
         """
@@ -265,7 +268,7 @@ class MemoryStore:
         self._notify(SessionEvent.SESSION_REESTABLISHED)
 
     def hear(self, notification: Notification) -> None:
-        """Pass on a notification from the tree, not before the writer is done."""
+        """Pass a notification of the tree to the listeners, after the write has returned."""
         if self._listeners and not self._lost:
             asyncio.get_running_loop().call_soon(self._listeners.notify, notification)
 

@@ -8,7 +8,7 @@ from counterpoise.metadata.port import MetadataReader, MetadataStore
 
 
 class InvalidMetadataUrl(MetadataError, ValueError):
-    """Not the URL of a metadata store."""
+    """A text is not the URL of a metadata store."""
 
     def __init__(self, url: str) -> None:
         super().__init__(
@@ -18,7 +18,7 @@ class InvalidMetadataUrl(MetadataError, ValueError):
 
 
 async def open_tree(url: str) -> MemoryTree | None:
-    """The tree that the brokers of one process share; None for a store that is a server.
+    """The tree in memory that the brokers of one process share; None for a URL of a server.
 
     ``memory:`` creates an empty one. ``sqlite:///file`` loads the file, and raises
     `StoreUnavailable` if it cannot.
@@ -45,7 +45,7 @@ async def open_store(
     session_timeout_s: float = 30.0,
     operation_timeout_s: float = 30.0,
 ) -> MetadataStore:
-    """A new session with the store that a URL names.
+    """Open a session with the store that a URL names.
 
     ``tree`` is what the brokers of one process share (`open_tree`); without it a session with
     ``memory:`` or ``sqlite:`` is alone. ``zk:`` connects to ZooKeeper and raises `StoreUnavailable`

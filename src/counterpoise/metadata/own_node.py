@@ -9,10 +9,11 @@ from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore
 
 
 async def put_own(store: MetadataStore, path: str, value: bytes) -> None:
-    """Write an ephemeral node of this session; raises `StoreUnavailable`.
+    """Write an ephemeral node that ends with this session, even if one exists; raises
+    `StoreUnavailable`.
 
-    One from before this process restarted, whose session has not timed out yet, is replaced: it
-    would vanish otherwise.
+    A node left by this process before it restarted is deleted first, since it would vanish when its
+    old session times out.
     """
     stored = await store.get(path)
     if stored is not None and not stored.mine:

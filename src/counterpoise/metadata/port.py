@@ -19,7 +19,7 @@ MUST_NOT_EXIST: Final = -1
 
 
 class NotificationKind(enum.Enum):
-    """The kind of a node's change."""
+    """What happened to a node."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -28,14 +28,14 @@ class NotificationKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One change of the tree, without the value, which may have changed again since."""
+    """A change of one node. It has no value, since the value may have changed again."""
 
     kind: NotificationKind
     path: str
 
 
 class SessionEvent(enum.Enum):
-    """A change of the connection to the store (Pulsar's ``SessionEvent``)."""
+    """What happened to the session with the store (Pulsar's ``SessionEvent``)."""
 
     CONNECTION_LOST = "connection lost"
     """The ephemeral nodes still stand, but notifications may be late."""
@@ -49,7 +49,7 @@ class SessionEvent(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A node's value, with its version for a later compare-and-set."""
+    """A node's value, and the version to expect in a later conditional write."""
 
     value: bytes
     version: int
@@ -67,7 +67,7 @@ SessionListener: TypeAlias = Callable[[SessionEvent], None]
 
 
 class MetadataReader(Protocol):
-    """A read-only session with a metadata store; see `MetadataStore`."""
+    """A session with a metadata store that only reads."""
 
     async def get(self, path: str) -> Stored | None:
         """The node, or None if there is none."""
@@ -150,7 +150,7 @@ def parent_of(path: str) -> str:
 
 
 def parents_of(path: str) -> list[str]:
-    """The paths between the root (exclusive) and the node (exclusive), outermost first."""
+    """The paths of a node's ancestors without the root, the outermost first."""
     found: list[str] = []
     while (path := parent_of(path)) != "/":
         found.append(path)

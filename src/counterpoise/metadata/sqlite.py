@@ -34,7 +34,10 @@ Statement = tuple[str, tuple[object, ...]]
 
 
 class SqliteTree(MemoryTree):
-    """The tree of one file. Open it with `SqliteTree.load`. Belongs to one event loop."""
+    """A metadata tree that is kept in memory and stored in an SQLite file. Open it with `load`.
+
+    Use it from one event loop.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -46,7 +49,7 @@ class SqliteTree(MemoryTree):
 
     @classmethod
     async def load(cls, path: Path) -> SqliteTree:
-        """The tree stored in the file; creates both. Raises `StoreUnavailable`."""
+        """Open or create the file, and load its tree; raises `StoreUnavailable`."""
         tree = cls(path)
         rows = await tree._run(f"opening {path}", tree._open)
         for name, value, version, numbered in rows:
@@ -62,7 +65,7 @@ class SqliteTree(MemoryTree):
         *,
         ephemeral: bool,
     ) -> int:
-        """Create or replace a node for a session; returns its version. Durable when it returns."""
+        """Create or replace a node; returns its version. On disk when it returns."""
 
         async def work() -> int:
             self.check_write(path, expected)
@@ -76,9 +79,7 @@ class SqliteTree(MemoryTree):
     async def put_next(
         self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
     ) -> str:
-        """Create a node with the next number for a session; returns its path. The number is used
-        up for good when it returns.
-        """
+        """Create a node with the next number; returns its path. Both are on disk then."""
         parent = parent_of(prefix)
 
         async def work() -> int:
@@ -95,7 +96,7 @@ class SqliteTree(MemoryTree):
         return f"{prefix}{await self._in_turn(work):010d}"
 
     async def delete(self, path: str, expected: int | None) -> None:
-        """Remove a leaf for a session. Durable when it returns."""
+        """Delete a node without children. On disk when it returns."""
 
         async def work() -> int:
             if self.check_removal(path, expected).owner is None:
@@ -110,9 +111,7 @@ class SqliteTree(MemoryTree):
         await self._in_turn(work)
 
     def end(self, session: MemoryStore) -> None:
-        """End a session and remove its ephemeral nodes. With the last session the file is
-        released.
-        """
+        """End a session and remove its ephemeral nodes. The last session closes the file."""
         super().end(session)
         if not self._sessions and self._database is not None:
             database, self._database = self._database, None
@@ -229,6 +228,6 @@ class SqliteTree(MemoryTree):
 
 
 def path_in(address: str) -> Path | None:
-    """The file that the rest of a ``sqlite:`` URL names (``///directory/file``); else None."""
+    """The file of a ``sqlite:`` URL, given the part ``///directory/file``; None if malformed."""
     path = address.removeprefix("//")
     return Path(unquote(path)) if path.startswith("/") and not path.endswith("/") else None

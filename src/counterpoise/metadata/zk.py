@@ -50,10 +50,7 @@ _WRITE_ROUNDS: Final = 8
 
 
 class ZooKeeperStore:
-    """One ZooKeeper session; see `MetadataStore`.
-
-    Open it with `ZooKeeperStore.connect`.
-    """
+    """One ZooKeeper session, as a `MetadataStore`. Open it with `ZooKeeperStore.connect`."""
 
     def __init__(
         self,

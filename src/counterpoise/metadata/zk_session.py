@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class SessionWatch:
-    """Turns kazoo's states into session events, in order and on the event loop."""
+    """Translates connection states of the kazoo client into session events, on the event loop."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class SessionWatch:
         return self._connected
 
     def stop(self) -> None:
-        """Report nothing any more."""
+        """Report no more events."""
         self._connected = False
         self._disarm()
         if self._return is not None:
             self._return.cancel()
 
     def on_state(self, state: Any) -> None:
-        """Handle a state from kazoo."""
+        """Handle a new connection state from kazoo."""
         if state == KazooState.CONNECTED:
             self._on_connected()
         elif state == KazooState.SUSPENDED:

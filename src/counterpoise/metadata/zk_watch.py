@@ -28,7 +28,7 @@ _PERSISTENT_RECURSIVE: Final = 1
 
 
 class AddWatch:
-    """The ``addWatch`` request: opcode 106, a path and a mode; the response has no body."""
+    """ZooKeeper's ``addWatch`` request for kazoo: opcode 106, path and mode; an empty response."""
 
     type: ClassVar[int] = 106
 
@@ -36,17 +36,17 @@ class AddWatch:
         self.path = path
 
     def serialize(self) -> bytes:
-        """The request's bytes."""
+        """Encode the request."""
         return bytes(write_string(self.path)) + struct.pack("!i", _PERSISTENT_RECURSIVE)
 
     @staticmethod
     def deserialize(_buffer: bytes, _offset: int) -> bool:
-        """The response only confirms."""
+        """Decode the response, which has no content; always True."""
         return True
 
 
 class SubtreeWatch:
-    """Passes every change below the client's root to ``hear``, from kazoo's thread."""
+    """Watches all nodes below the client's root; calls ``hear`` from kazoo's thread."""
 
     def __init__(self, client: Any, hear: Callable[[Notification], None]) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class SubtreeWatch:
         client._connection._read_watch_event = self._read_event
 
     async def establish(self) -> None:
-        """Set the watch on the present connection; raises kazoo's errors."""
+        """Set the watch on the current connection; raises kazoo's errors."""
         result = self._client.handler.async_result()
         self._client._call(AddWatch(self._client.chroot or "/"), result)
         loop = asyncio.get_running_loop()

@@ -9,5 +9,5 @@ LAST_S: Final = 2.0
 
 
 def pause_s(failures: int) -> float:
-    """Seconds to pause after so many failures in a row: doubled each time, up to `LAST_S`."""
+    """Seconds to wait after so many failures in a row: doubled each time, up to `LAST_S`."""
     return min(FIRST_S * 2.0 ** min(failures - 1, 16), LAST_S)

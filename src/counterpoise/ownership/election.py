@@ -22,7 +22,7 @@ RESIGN_TRIES: Final = 4
 
 
 class Role(enum.Enum):
-    """The role of a candidate."""
+    """A broker's role in the leader election."""
 
     UNDECIDED = "undecided"
     LEADER = "leading"
@@ -33,7 +33,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """The state of one candidate in the leader election."""
+    """The state of one broker's candidacy in the leader election."""
 
     me: LeaderBroker
     role: Role = Role.UNDECIDED
@@ -46,28 +46,28 @@ class Election:
 
     @property
     def leads(self) -> bool:
-        """Whether this candidate leads."""
+        """Whether this broker is the leader."""
         return self.role is Role.LEADER
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine waits for a result or its timer."""
+        """Whether a command's result or a timer is awaited."""
         return self.asking or self.role in (Role.UNDECIDED, Role.RESIGNING) or self.failures > 0
 
 
 @dataclass(frozen=True, slots=True)
 class JoinElection:
-    """Take part in the election, or check it again because something may have changed."""
+    """Event: take part in the election, or check it again because something may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLost:
-    """This broker's session ended, and its ephemeral nodes with it."""
+    """Event: the broker's session ended, and its ephemeral nodes with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveElection:
-    """Leave the election permanently."""
+    """Event: leave the election for good."""
 
 
 _Next: TypeAlias = tuple[Election, events.Effects]
@@ -124,7 +124,7 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
 
 
 def read_leader(value: bytes | None) -> LeaderBroker | None:
-    """The leader that the node's value names; None without a node or a readable record."""
+    """The leader that the value of the election's node names; None if there is no valid record."""
     if value is None:
         return None
     try:

@@ -29,7 +29,7 @@ STORE_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Own the bundle: a lookup chose this broker."""
+    """Request: take ownership of the bundle, because a lookup chose this broker."""
 
     as_split_part: bool = False
     """Or this broker owns the bundle that this one is a part of."""
@@ -37,7 +37,7 @@ class Acquire:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Write into the bundle's record which broker shall own it, this one or another.
+    """Request: write into the bundle's record which broker shall own it, this one or another.
 
     Only for protocols that assign by record. Under others a broker can only `Acquire` for itself.
     """
@@ -47,16 +47,16 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Release the bundle to a broker, or (None) to the one that the next lookup chooses."""
+    """Request: release the bundle to a broker, or (None) to the one that the next lookup picks."""
 
     destination: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OrderRelease:
-    """Make the owner, another broker or this one, release the bundle.
+    """Request: make the owner, another broker or this one, release the bundle.
 
-    Only for protocols that assign by record: the record is the order.
+    Only for protocols that assign by record: the owner reads the record and releases it.
     """
 
     owner: str
@@ -65,19 +65,19 @@ class OrderRelease:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Announce that the bundle is being split into these ranges."""
+    """Request: announce that this broker is splitting the bundle into these ranges."""
 
     ranges: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SplitCompleted:
-    """Release the bundle after its split: this broker owns its parts."""
+    """Request: release the bundle after its split, since this broker owns its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOwnership:
-    """Find out whether this broker should serve the bundle, because a client asked for it."""
+    """Request: find out whether this broker should serve the bundle: a client asked for it."""
 
 
 Request: TypeAlias = (
@@ -88,7 +88,7 @@ Request: TypeAlias = (
 
 
 class NodeChange(enum.Enum):
-    """What happened to a node."""
+    """What happened to a node of the metadata store."""
 
     APPEARED = "appeared"
     """It was created, or its value changed."""
@@ -97,7 +97,7 @@ class NodeChange(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    """A node of the bundle changed. It may have changed again since."""
+    """Event: a node of the bundle changed. It may have changed again since."""
 
     path: str
     change: NodeChange
@@ -105,22 +105,22 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """The session with the store was interrupted, lost or established again."""
+    """Event: the session with the metadata store was interrupted, lost or established again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessorReady:
-    """A broker is prepared for the bundle, possibly for an earlier transfer."""
+    """Event: a successor is prepared to serve the bundle, possibly for an earlier transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleReleased:
-    """A former owner has closed all topics of a bundle that another broker now owns."""
+    """Event: a former owner has closed all topics of a bundle that another broker now owns."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The machine's timer fired."""
+    """Event: the timer that `StartTimer` started has fired."""
 
 
 # Effects without a result.
@@ -128,25 +128,25 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class StartTimer:
-    """Feed `TimerFired` after so many seconds. Replaces a timer that is running."""
+    """Effect: send `TimerFired` after so many seconds. Replaces a running timer."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Prepare to serve a bundle that its owner still serves, then report `SuccessorReady`.
+    """Effect: prepare to serve a bundle that its owner still serves, then report `SuccessorReady`.
 
-    Nothing depends on it: it may fail, never end, or prepare for a transfer that never happens. So
-    it has no result, and what it read is read again when the bundle is owned.
+    It may fail, never end, or prepare for a transfer that never happens, so it has no result; what
+    it read is read again when the bundle is owned.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRelease:
-    """Report to the bundle's new owner that all topics are closed here (`BundleReleased`).
+    """Effect: report to the bundle's new owner that all topics are closed here (`BundleReleased`).
 
-    Nothing depends on it: a successor that does not receive it waits for its timer.
+    If the report is lost, the new owner goes on after a time-out.
     """
 
 
@@ -155,14 +155,14 @@ class ReportRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """An effect with exactly one result event; it is `CommandFailed` after ``within_s``."""
+    """An effect with exactly one result event: `CommandFailed` at the latest after ``within_s``."""
 
     within_s: float = STORE_S
 
 
 @dataclass(frozen=True, slots=True)
 class CreateNode(Command):
-    """Create an ephemeral node; results in `NodeCreated` or `NodeExists`."""
+    """Command: create an ephemeral node; results in `NodeCreated` or `NodeExists`."""
 
     path: str
     value: bytes
@@ -170,7 +170,7 @@ class CreateNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class WriteNode(Command):
-    """Write an ephemeral node of this session over any other; results in `NodeWritten`."""
+    """Command: write an ephemeral node even if it exists; results in `NodeWritten`."""
 
     path: str
     value: bytes
@@ -178,7 +178,10 @@ class WriteNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord(Command):
-    """Write a persistent node; results in `NodeCreated` or `VersionDiffers`."""
+    """Command: write a persistent node if its version is ``version`` (None: if it does not exist).
+
+    Results in `NodeCreated` or `VersionDiffers`.
+    """
 
     path: str
     value: bytes
@@ -188,14 +191,14 @@ class WriteRecord(Command):
 
 @dataclass(frozen=True, slots=True)
 class ReadNode(Command):
-    """Read a node; results in `NodeFound`."""
+    """Command: read a node; results in `NodeFound`."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveNode(Command):
-    """Delete a node that is at this version; results in `NodeRemoved` or `VersionDiffers`."""
+    """Command: delete a node at this version; results in `NodeRemoved` or `VersionDiffers`."""
 
     path: str
     version: int
@@ -203,7 +206,9 @@ class RemoveNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class CloseTopics(Command):
-    """Close the bundle's topics and send clients to ``destination``; ends in `TopicsClosed`."""
+    """Command: close the bundle's topics, send clients to ``destination``; results in
+    `TopicsClosed`.
+    """
 
     destination: str | None
 
@@ -213,24 +218,24 @@ class CloseTopics(Command):
 
 @dataclass(frozen=True, slots=True)
 class NodeCreated:
-    """The node was created or written by this broker and has this version."""
+    """Result: this broker created or wrote the node, which has this version now."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeExists:
-    """The node exists already, created by this or another broker."""
+    """Result: the node exists already, created by this or another broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWritten:
-    """The node has this broker's value."""
+    """Result: the node has this broker's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFound:
-    """The value at the path, or None."""
+    """Result: a node's value and version, None and 0 without a node; ``mine``: of this session."""
 
     value: bytes | None
     version: int = 0
@@ -240,22 +245,22 @@ class NodeFound:
 
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
-    """The node has been removed."""
+    """Result: the node has been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionDiffers:
-    """The node has another version: another broker wrote it."""
+    """Result: nothing was done, since the node has another version: another broker wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsClosed:
-    """The bundle's topics are closed."""
+    """Result: the bundle's topics are closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandFailed:
-    """The command failed. What it asked for may have happened or not."""
+    """Result: the command failed, or took too long (``late``). It may have had its effect."""
 
     reason: str
     late: bool = False
@@ -277,7 +282,7 @@ Effects: TypeAlias = tuple[Effect, ...]
 
 
 class UnexpectedEvent(Exception):
-    """The table has no entry for this event in this phase."""
+    """A state table has no entry for this event in this phase."""
 
     def __init__(self, machine: str, phase: str, event: object) -> None:
         super().__init__(f"{machine}: {type(event).__name__} cannot happen when {phase}")
@@ -290,7 +295,10 @@ def step(
     state: S,
     event: object,
 ) -> tuple[S, Effects]:
-    """The next state and its effects; raises `UnexpectedEvent` if the table has no entry."""
+    """Look up a phase and event in a state table, and return the next state and its effects.
+
+    ``machine`` names the table in the error. Raises `UnexpectedEvent` if it has no entry.
+    """
     transition = table.get((phase, type(event)))
     if transition is None:
         raise UnexpectedEvent(machine, phase.value, event)

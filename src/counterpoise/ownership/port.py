@@ -15,7 +15,9 @@ from counterpoise.ownership.records import NamespaceEphemeralData
 
 @dataclass(frozen=True, slots=True)
 class OwnershipOptions:
-    """What all bundles of one broker share. Times are seconds unless named otherwise."""
+    """A broker's settings for the ownership of bundles. Times are seconds unless named
+    otherwise.
+    """
 
     me: NamespaceEphemeralData
     successor_s: float = 5.0
@@ -37,7 +39,7 @@ class OwnershipOptions:
 
 @dataclass(frozen=True, slots=True)
 class BundleLocation:
-    """Where the cluster's metadata says that a bundle is."""
+    """Which broker owns a bundle, by the metadata store, and whether that is about to change."""
 
     owner: NamespaceEphemeralData | None
     """Its owner; without a ``native_url`` where a protocol knows brokers by their ids alone."""
@@ -51,7 +53,7 @@ class BundleLocation:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A bundle that has no owner until the leader acts (ownership repair)."""
+    """A repair that the leader has to make: a bundle that would otherwise stay without an owner."""
 
     bundle: str
     why: str
@@ -69,22 +71,22 @@ class BundleState(Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether topics that are open stay open: the bundle is served, or that is uncertain."""
+        """Whether open topics stay open: this broker serves the bundle, or that is uncertain."""
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is decided in a moment who serves the bundle."""
+        """Whether a client should wait: which broker serves the bundle is about to be decided."""
 
     @property
     def taking_over(self) -> bool:
-        """Whether this broker owns the bundle while the former owner may have topics of it open.
+        """Whether this broker owns the bundle while the former owner may still have open topics.
 
         Topics that the former owner has closed may be opened and served here.
         """
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine waits for a result or its timer."""
+        """Whether a command's result or a timer is awaited."""
 
     @property
     def cut_into(self) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ class BundleState(Protocol):
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals the initial one, so that it need not be kept."""
+        """Whether this state equals the initial one, so that it need not be stored."""
 
 
 S = TypeVar("S", bound=BundleState)
@@ -114,7 +116,7 @@ class BundleProtocol(Protocol[S]):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The paths below which the protocol's nodes stand, each ending in a slash."""
+        """The paths below which the protocol stores its nodes, each ending in a slash."""
 
     def new(self, bundle: str) -> S:
         """The state of a bundle before its first event."""
@@ -123,21 +125,21 @@ class BundleProtocol(Protocol[S]):
         """The next state and the effects of one event; raises `UnexpectedEvent`."""
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """The nodes that say where a bundle is, in reading order."""
+        """The paths of a bundle's nodes, in the order in which to read them."""
 
     def bundle_of(self, path: str) -> str | None:
-        """The bundle of a node; None for other nodes."""
+        """The bundle to which a node belongs; None for other nodes."""
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a node's change matters to a broker that keeps no state of its bundle."""
+        """Whether a node's change matters to a broker that has no state for its bundle."""
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """Where a bundle is, from the values of its `nodes`."""
+        """A bundle's owner and successor, from the values of its `nodes`."""
 
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
     ) -> tuple[Repair, ...]:
-        """The repairs that the leader has to make, most urgent first.
+        """The repairs that the leader has to make, the most urgent first.
 
         ``values`` has every bundle's record, ``active`` the ids of brokers that are alive. A
         protocol whose nodes vanish with their brokers needs no repairs.
@@ -149,4 +151,4 @@ class BundleProtocol(Protocol[S]):
         """Whether the leader has to repair a record that has just been written."""
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """The record that forces a bundle to a successor; None frees the bundle."""
+        """The record that forces a bundle to a successor; with None it frees the bundle."""

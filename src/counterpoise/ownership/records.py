@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InvalidRecord(ValueError):
-    """A value in the metadata store is not the record that belongs at its path."""
+    """A value in the metadata store cannot be parsed as the record that belongs at its path."""
 
     def __init__(self, kind: str, value: bytes) -> None:
         super().__init__(f"not a {kind} record: {value[:200]!r}")
@@ -17,19 +17,19 @@ class InvalidRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LeaderBroker:
-    """The leader's record (``/loadbalance/leader``, Pulsar's ``LeaderBroker``)."""
+    """The record of the elected leader (``/loadbalance/leader``, Pulsar's ``LeaderBroker``)."""
 
     broker_id: str
     service_url: str
     """The leader's web service URL; the client of a redirect goes there."""
 
     def to_json(self) -> bytes:
-        """The record's bytes."""
+        """The record as JSON."""
         return _write({"brokerId": self.broker_id, "serviceUrl": self.service_url})
 
     @staticmethod
     def from_json(value: bytes) -> LeaderBroker:
-        """Read it; raises `InvalidRecord`."""
+        """Parse the record from JSON; raises `InvalidRecord`."""
         read = _read("LeaderBroker", value)
         try:
             return LeaderBroker(str(read["brokerId"]), str(read.get("serviceUrl") or ""))
@@ -39,7 +39,7 @@ class LeaderBroker:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEphemeralData:
-    """The owner's record of a bundle (``/namespace/<bundle>``), under Pulsar's class name."""
+    """A bundle's lock (``/namespace/<bundle>``, Pulsar's class name): its owner's addresses."""
 
     native_url: str
     http_url: str
@@ -51,11 +51,11 @@ class NamespaceEphemeralData:
 
     @property
     def broker_id(self) -> str:
-        """The owner's id, ``host:webPort``, which is the authority of its web URL."""
+        """The owner's id, ``host:webPort``, from its web URL."""
         return (self.http_url or self.http_url_tls or "").rpartition("//")[2].rstrip("/")
 
     def to_json(self) -> bytes:
-        """The record's bytes, nulls omitted."""
+        """The record as JSON, without nulls."""
         return _write(
             {
                 "nativeUrl": self.native_url,
@@ -69,7 +69,7 @@ class NamespaceEphemeralData:
 
     @staticmethod
     def from_json(value: bytes) -> NamespaceEphemeralData:
-        """Read it; raises `InvalidRecord`."""
+        """Parse the record from JSON; raises `InvalidRecord`."""
         read = _read("NamespaceEphemeralData", value)
         return NamespaceEphemeralData(
             native_url=str(read.get("nativeUrl") or ""),
@@ -83,7 +83,7 @@ class NamespaceEphemeralData:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """The announcement of a hand-over: the owner writes it before it drains and deletes it after.
+    """The announcement that an owner writes before it releases a bundle, and deletes afterwards.
 
     Pulsar's lock protocol has none. It leaves a released bundle to the next lookup; here the
     successor is ready before the owner closes its topics.
@@ -95,12 +95,12 @@ class HandOver:
     """The id of the broker that takes over; None: wherever the next lookup puts it."""
 
     def to_json(self) -> bytes:
-        """The record's bytes, nulls omitted."""
+        """The record as JSON, without nulls."""
         return _write({"source": self.source, "destination": self.destination})
 
     @staticmethod
     def from_json(value: bytes) -> HandOver:
-        """Read it; raises `InvalidRecord`."""
+        """Parse the record from JSON; raises `InvalidRecord`."""
         read = _read("HandOver", value)
         try:
             return HandOver(str(read["source"]), read.get("destination"))

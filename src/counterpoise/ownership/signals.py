@@ -20,12 +20,12 @@ _EVENTS: Final[dict[str, SuccessorReady | BundleReleased]] = {
 
 
 def signal_path(kind: str, bundle: str) -> str:
-    """The path of a signal (`READY`, `CLOSED`) for a bundle ``tenant/namespace/0x…_0x…``."""
+    """The path of the node that signals `READY` or `CLOSED` (``kind``) for a bundle."""
     return f"{kind}/{bundle}"
 
 
 def signal_of(path: str) -> tuple[str, SuccessorReady | BundleReleased] | None:
-    """The bundle and the event of a signal node; None for any other node."""
+    """The bundle and the event that a signal node's path means; None for any other path."""
     for kind, event in _EVENTS.items():
         name = path.removeprefix(f"{kind}/")
         if name != path and name.count("/") == 2:

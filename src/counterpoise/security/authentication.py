@@ -23,7 +23,7 @@ _SCHEMES: Final = {"token": "Bearer ", "basic": "Basic "}
 
 
 class Authentication:
-    """Asks the configured providers for a client's role; without authentication none is asked."""
+    """Authenticates clients with the configured providers; if disabled, no client has a role."""
 
     def __init__(
         self, options: AuthenticationOptions, providers: Iterable[Provider] | None = None
@@ -42,7 +42,7 @@ class Authentication:
             self._providers[method] = same[0] if len(same) == 1 else FirstOf(same)
 
     async def of_command(self, shown: Credentials) -> Principal:
-        """The principal of a CONNECT of the binary protocol; raises `AuthenticationError`."""
+        """Authenticate a CONNECT of the binary protocol; raises `AuthenticationError`."""
         provider = self._providers.get(shown.method)
         if provider is not None:
             return await provider.authenticate(shown)
@@ -53,7 +53,7 @@ class Authentication:
     async def of_request(
         self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None
     ) -> Principal:
-        """The principal of an admin request; raises `AuthenticationError`."""
+        """Authenticate an admin request; raises `AuthenticationError`."""
         named = headers.get("X-Pulsar-Auth-Method-Name")
         if named is not None:
             provider = self._providers.get(named)

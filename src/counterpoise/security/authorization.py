@@ -56,7 +56,7 @@ NAMESPACE_NEEDS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The role that asks, and the role it asks for if it is a proxy."""
+    """Who makes a request: the authenticated role, and for a proxy its client's role."""
 
     role: str | None
     original: str | None = None
@@ -64,21 +64,21 @@ class Caller:
 
 
 class SubscriptionRefused(Exception):
-    """A subscription that a role may not have under any grant; the text says why."""
+    """A role may not use a subscription of this name, whatever it is granted; the text says why."""
 
 
 class AuthorizationPolicies(Protocol):
-    """What tenants and namespaces allow; both None when they are not there."""
+    """Reads what authorization needs of a tenant or a namespace; None if it does not exist."""
 
     async def tenant(self, name: str) -> Mapping[str, Any] | None:
-        """A tenant: ``adminRoles``."""
+        """A tenant's settings, of which ``adminRoles`` is used."""
 
     async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
-        """A namespace's policies: ``auth_policies``, ``subscription_auth_mode``."""
+        """A namespace's policies: ``auth_policies`` and ``subscription_auth_mode`` are used."""
 
 
 class Authorization:
-    """Decides whether a caller may do something; while it is off, all may do everything."""
+    """Decides whether a caller may perform an operation; while it is disabled, every caller may."""
 
     def __init__(
         self, options: Callable[[], AuthorizationOptions], source: AuthorizationPolicies
@@ -89,13 +89,14 @@ class Authorization:
 
     @property
     def enabled(self) -> bool:
-        """Whether callers are checked at all."""
+        """Whether authorization is enabled (``authorizationEnabled``)."""
         return self._options().enabled
 
     def why_invalid(self, caller: Caller, *, for_itself: bool = False) -> str | None:
-        """Why a caller may not act for another role; None if it may.
+        """Why a caller's pair of roles is not allowed (a proxy must name its client's role); None
+        if it is.
 
-        ``for_itself``: whether a role that is no proxy may name itself.
+        ``for_itself``: whether a role that is no proxy may name itself as the original.
         """
         proxies = self._options().proxies
         if caller.role in proxies:
@@ -112,16 +113,16 @@ class Authorization:
         return role in self._options().proxies
 
     async def super_user(self, caller: Caller) -> bool:
-        """Whether a caller may do everything."""
+        """Whether a caller is a super user, who may do everything."""
         return await self._each(caller, self._is_super_user)
 
     def names_super_user(self, caller: Caller) -> bool:
-        """Whether a caller's roles are all in superUserRoles, whether or not it is enabled."""
+        """Whether all of a caller's roles are in superUserRoles, even if authorization is off."""
         roles = {caller.role, caller.original or caller.role}
         return roles <= set(self._options().super_users)
 
     async def tenant_admin(self, caller: Caller, tenant: str) -> bool:
-        """Whether a caller may do everything within a tenant."""
+        """Whether a caller administers a tenant, and so may do everything within it."""
 
         async def allowed(role: str | None) -> bool:
             return await self._is_admin(role, tenant)
@@ -129,7 +130,7 @@ class Authorization:
         return await self._each(caller, allowed)
 
     async def namespace(self, caller: Caller, namespace: NamespaceName, operation: str) -> bool:
-        """Whether a caller may do one of Pulsar's ``NamespaceOperation``."""
+        """Whether a caller may perform one of Pulsar's ``NamespaceOperation`` on a namespace."""
 
         async def allowed(role: str | None) -> bool:
             if await self._is_admin(role, namespace.tenant):
@@ -143,7 +144,7 @@ class Authorization:
     async def topic(
         self, caller: Caller, topic: TopicName, operation: str, subscription: str | None = None
     ) -> bool:
-        """Whether a caller may do one of Pulsar's ``TopicOperation``.
+        """Whether a caller may perform one of Pulsar's ``TopicOperation`` on a topic.
 
         Raises `SubscriptionRefused` where a subscription's name has to begin with the role.
         """

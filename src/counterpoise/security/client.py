@@ -27,7 +27,7 @@ PACKAGE: Final = "org.apache.pulsar.client.impl.auth."
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Under which names a person gave the settings, for errors."""
+    """The names under which a person gave the security settings, for error messages."""
 
     plugin: str = "brokerClientAuthenticationPlugin"
     parameters: str = "brokerClientAuthenticationParameters"
@@ -37,7 +37,7 @@ class Names:
 
 
 class ClientSecurity:
-    """The credentials that a client shows, and the authorities that it trusts."""
+    """A client's security settings: its credentials, and the authorities that it trusts."""
 
     def __init__(self, options: ClientOptions | None = None, names: Names | None = None) -> None:
         """Reads what the settings name; raises `ConfigError`, which never quotes a secret."""
@@ -57,7 +57,7 @@ class ClientSecurity:
             self.context()
 
     def as_another(self, token: str = "") -> ClientSecurity:
-        """The same trust with another token, or with no credentials at all."""
+        """The same TLS trust with another token, or with no credentials if it is empty."""
         options = replace(
             self._options,
             plugin="token" if token else "",
@@ -68,7 +68,7 @@ class ClientSecurity:
         return ClientSecurity(options, self._names)
 
     def shown(self) -> tuple[str, bytes]:
-        """The method, and what CONNECT shows; a token in a file is read again each time."""
+        """The authentication method and data for CONNECT; a token file is read again each time."""
         return self.method, self._data().encode()
 
     def headers(self) -> dict[str, str]:
@@ -82,12 +82,12 @@ class ClientSecurity:
 
     @property
     def has_tls_settings(self) -> bool:
-        """Whether any TLS setting differs from this machine's defaults."""
+        """Whether any TLS setting differs from the default."""
         options = self._options
         return bool(options.trust or any(self._files) or options.allow_insecure or options.tls)
 
     def context(self) -> ssl.SSLContext:
-        """TLS as a client."""
+        """The TLS context for connections to brokers; raises `ConfigError`."""
         options, names = self._options, self._names
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -14,7 +14,7 @@ from counterpoise.security.options import AuthenticationOptions, AuthorizationOp
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The authentication and the authorization of one broker, for each of its ports."""
+    """One broker's authentication and authorization, which all of its ports use."""
 
     authentication: Authentication
     authorization: Authorization

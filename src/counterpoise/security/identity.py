@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 
 class AuthenticationError(Exception):
-    """Credentials were refused; the text says why, and never quotes them."""
+    """The client's credentials were refused. The text says why, and never quotes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client shows. Never logged: not even this object's text has it."""
+    """What a client presents to authenticate. Secrets are omitted from this object's ``repr``."""
 
     method: str
     """``token``, ``tls``, ``basic``; anything else if nothing."""
@@ -25,7 +25,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated client: its role."""
+    """An authenticated client: its role, and when it has to authenticate again."""
 
     role: str
     expires_at_s: float | None = None
@@ -33,24 +33,24 @@ class Principal:
 
 
 class Provider(Protocol):
-    """Checks the credentials of one method (``AuthenticationProvider``)."""
+    """Checks credentials of one authentication method (Pulsar's ``AuthenticationProvider``)."""
 
     method: str
     """How clients and HTTP headers call it."""
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """The principal of these credentials; raises `AuthenticationError`."""
+        """Check credentials and return their principal; raises `AuthenticationError`."""
 
 
 class FirstOf:
-    """Several providers of one method: the first that accepts the credentials decides."""
+    """Tries several providers of one authentication method in order, until one accepts."""
 
     def __init__(self, providers: Sequence[Provider]) -> None:
         self._providers = providers
         self.method = providers[0].method
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """The principal of these credentials; raises the last provider's error."""
+        """Check credentials and return their principal; raises the last provider's error."""
         refused = AuthenticationError("Authentication failed")
         for each in self._providers:
             try:
@@ -61,12 +61,12 @@ class FirstOf:
 
 
 class CertificateProvider:
-    """TLS client certificates: the role is the common name (``AuthenticationProviderTls``)."""
+    """Authenticates by TLS client certificate, whose common name is the role."""
 
     method = "tls"
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """The principal that the certificate names."""
+        """The principal of a verified certificate; raises `AuthenticationError`."""
         if not shown.certificate:
             raise AuthenticationError("Failed to get TLS certificates from client")
         names = [

@@ -11,7 +11,8 @@ from counterpoise.names.options import ConfigError
 
 
 def read_named(setting: str, text: str) -> bytes:
-    """What a setting names: ``file:///path``, ``data:[type][;base64],…``, a path, or base64.
+    """Read a key that a setting gives as ``file:///path``, ``data:[type][;base64],…``, a path, or
+    base64.
 
     Raises `ConfigError`, which never quotes the setting: it may be the secret.
     """

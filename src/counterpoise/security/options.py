@@ -12,7 +12,7 @@ PROVIDER_PACKAGE = "org.apache.pulsar.broker.authentication."
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """TLS of a broker's ports: its certificate, and which clients may connect."""
+    """TLS settings of a broker's ports: its certificate, and which clients may connect."""
 
     certificate: str = option("", "tlsCertificateFilePath")
     """The broker's certificate, and those between it and the authority, as a PEM file."""
@@ -40,7 +40,7 @@ class TlsOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationOptions:
-    """Who has to say who they are, and how that is believed."""
+    """Settings of authentication: whether clients must authenticate, how, and with which keys."""
 
     enabled: bool = option(False, "authenticationEnabled")
     """Whether clients have to prove who they are, on both ports."""
@@ -81,7 +81,7 @@ class AuthenticationOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationOptions:
-    """The settings that decide who may do what."""
+    """Settings of authorization: which roles may do what."""
 
     enabled: bool = option(False, "authorizationEnabled")
     """Whether roles may do only what they were granted, on both ports."""
@@ -97,7 +97,7 @@ class AuthorizationOptions:
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How a broker proves to the others who it is, and how it knows them."""
+    """Settings with which a broker connects to other brokers: its credentials, whom it trusts."""
 
     plugin: str = option("", "brokerClientAuthenticationPlugin")
     """How this broker proves to other brokers who it is:

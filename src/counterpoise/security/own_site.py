@@ -14,7 +14,7 @@ FOREIGN_SITES = frozenset({"cross-site", "same-site"})
 
 
 def host_of(header: str) -> str:
-    """The host of a ``Host`` header, without its port, in small letters."""
+    """The host in an HTTP ``Host`` header, without its port, in lower case."""
     host = header.strip().lower().rstrip(".")
     if host.startswith("["):
         return host.partition("]")[0].removeprefix("[")
@@ -22,7 +22,10 @@ def host_of(header: str) -> str:
 
 
 def is_local_name(host: str) -> bool:
-    """An address, which no other site's name server can have chosen, or a name below localhost."""
+    """Whether a host is an IP address or ends in ``.localhost``.
+
+    No foreign name server can have chosen it, as in DNS rebinding.
+    """
     if host.endswith(".localhost"):
         return True
     try:
@@ -33,7 +36,7 @@ def is_local_name(host: str) -> bool:
 
 
 def same_origin(origin: str, host: str) -> bool:
-    """Whether an ``Origin`` is the site that ``Host`` names."""
+    """Whether an HTTP request's ``Origin`` header names the same host and port as its ``Host``."""
     try:
         return urlsplit(origin).netloc.lower() == host.strip().lower() != ""
     except ValueError:

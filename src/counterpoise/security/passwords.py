@@ -34,7 +34,7 @@ class PasswordProvider:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """The user with this name and password; raises `AuthenticationError`."""
+        """Check ``user:password`` and return the user; raises `AuthenticationError`."""
         user, mark, password = shown.data.decode("utf-8", "replace").partition(":")
         if not mark:
             raise AuthenticationError("Base64 decoded params are invalid")

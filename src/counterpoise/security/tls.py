@@ -28,10 +28,10 @@ Fingerprint = tuple[tuple[str, int, int, int] | None, ...]
 
 
 class TlsPort:
-    """The context of one port; its certificates follow the files they came from.
+    """The TLS context of one port, which follows changes of its certificate files.
 
-    Servers keep the context they were given for ever. So that one is a front: at each handshake
-    the certificates and authorities of the latest context take its place.
+    A server keeps the context it was given. That one therefore passes each handshake on to the
+    latest context.
     """
 
     def __init__(
@@ -74,9 +74,10 @@ class TlsPort:
         return None
 
     def refresh(self) -> bool:
-        """Take over what the files hold now; whether that is something else.
+        """Load the certificate files if they changed; returns whether a new context is in use.
 
-        Files that cannot be used, such as a key whose certificate is yet to come, change nothing.
+        Files that cannot be used, such as a key without its new certificate, leave the old one in
+        use.
         """
         seen = _fingerprint(self._options)
         if seen == self._seen:
@@ -95,7 +96,7 @@ class TlsPort:
 def server_context(
     options: TlsOptions, protocols: Sequence[str], ciphers: Sequence[str]
 ) -> ssl.SSLContext:
-    """What a port asks of a client and shows to it; raises `ConfigError`."""
+    """A TLS context for a server port, by its settings; raises `ConfigError`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # A ticket would let a client back in whose authority is trusted no more.
     context.num_tickets = 0
@@ -120,7 +121,7 @@ def server_context(
 
 
 def restrict(context: ssl.SSLContext, protocols: Sequence[str], ciphers: Sequence[str]) -> None:
-    """Hold a context to versions and ciphers; raises `ConfigError` for unknown ones."""
+    """Restrict a context to TLS versions and ciphers; raises `ConfigError` for unknown ones."""
     versions = []
     for name in protocols or _VERSIONS:
         if name not in _VERSIONS:
@@ -137,7 +138,7 @@ def restrict(context: ssl.SSLContext, protocols: Sequence[str], ciphers: Sequenc
 
 
 def openssl_name(cipher: str) -> str:
-    """A cipher's name as OpenSSL writes it: ``TLS_RSA_WITH_AES_128_CBC_SHA`` is ``AES128-SHA``."""
+    """OpenSSL's name of a cipher suite: ``AES128-SHA`` for ``TLS_RSA_WITH_AES_128_CBC_SHA``."""
     if not cipher.startswith("TLS_"):
         return cipher
     name = re.sub(r"AES_(\d+)", r"AES\1", cipher.removeprefix("TLS_").replace("_WITH_", "_"))
@@ -148,7 +149,7 @@ def openssl_name(cipher: str) -> str:
 def load_certificate(
     context: ssl.SSLContext, certificate: tuple[str, str], key: tuple[str, str]
 ) -> None:
-    """Give a context its own certificate; each file with its setting. Raises `ConfigError`."""
+    """Load a certificate and key, each as (setting, file), into a context; raises `ConfigError`."""
     for setting, path in (certificate, key):
         if not path:
             raise ConfigError(setting, "is needed for TLS: the path of a PEM file")
@@ -167,7 +168,9 @@ def _no_password() -> bytes:
 
 
 def trust(context: ssl.SSLContext, setting: str, path: str) -> None:
-    """Trust the authorities in a file, without one the machine's; raises `ConfigError`."""
+    """Trust the authorities in a file, or this machine's if ``path`` is empty. Raises
+    `ConfigError`.
+    """
     if not path:
         context.load_default_certs(
             ssl.Purpose.CLIENT_AUTH

@@ -44,7 +44,7 @@ class _Key:
 
 
 class TokenProvider:
-    """Authenticates tokens that were signed with the cluster's key and have not expired."""
+    """Authenticates by JSON Web Tokens that were signed with the cluster's key."""
 
     method = "token"
 
@@ -59,7 +59,7 @@ class TokenProvider:
             )
 
     async def authenticate(self, shown: Credentials) -> Principal:
-        """The principal that the token names; raises `AuthenticationError`."""
+        """Check a token and return the role it names; raises `AuthenticationError`."""
         # As Pulsar takes it: a file's last newline is no part of the token.
         token = shown.data.strip()
         if not token:

@@ -26,24 +26,24 @@ UNPACKED_MAX: Final = 128 << 20
 
 
 class BatchedMessage(NamedTuple):
-    """One message of a batch."""
+    """One message of a batch: its own metadata, and its payload."""
 
     metadata: SingleMessageMetadata
     payload: bytes
 
 
 def is_batch(metadata: MessageMetadata) -> bool:
-    """Whether an entry holds messages of their own metadata."""
+    """Whether an entry is a batch, in which each message has its own metadata."""
     return bool(metadata.HasField("num_messages_in_batch"))
 
 
 def batched_messages(
     metadata: MessageMetadata, payload: bytes | memoryview
 ) -> list[BatchedMessage]:
-    """The messages of a batch; raises `BadEntry` where they cannot be read.
+    """Cut a batch's payload into its messages; raises `BadEntry` where that is impossible.
 
-    A broker has no codec but ZLIB: a batch of another compression, or an encrypted one, cannot be
-    read here.
+    A broker decompresses ZLIB only: it cannot read a batch of another compression, or an encrypted
+    one.
     """
     body = _unpacked(metadata, payload)
     found: list[BatchedMessage] = []
@@ -62,7 +62,7 @@ def batched_messages(
 
 
 def compacted_batch(entry: bytes, kept: Collection[int]) -> bytes:
-    """A batch of which only the messages ``kept`` (by their place) still count, uncompressed."""
+    """A batch as compaction leaves it: uncompressed, with payloads at the indices ``kept`` only."""
     metadata = metadata_of(entry)
     messages = batched_messages(metadata, split(entry)[1])
     if len(kept) >= len(messages):

@@ -11,9 +11,9 @@ _WORD: Final = (1 << WORD_BITS) - 1
 
 
 def bits_of(words: Iterable[int]) -> int:
-    """All words as one number.
+    """Join 64-bit words, the lowest first, into one number.
 
-    By bytes: to shift each word to its place takes minutes for those that fill a frame.
+    It joins bytes: shifting each word to its place would take minutes where words fill a frame.
     """
     return int.from_bytes(
         b"".join((word & _WORD).to_bytes(_WORD_BYTES, "little") for word in words), "little"
@@ -21,7 +21,7 @@ def bits_of(words: Iterable[int]) -> int:
 
 
 def words_of(bits: int) -> list[int]:
-    """The words of a number, without a sign; none of 0."""
+    """Split a number of 0 or more into unsigned 64-bit words, the lowest first; empty for 0."""
     data = bits.to_bytes(words_for(bits.bit_length()) * _WORD_BYTES, "little")
     return [
         int.from_bytes(data[at : at + _WORD_BYTES], "little")
@@ -30,5 +30,5 @@ def words_of(bits: int) -> list[int]:
 
 
 def words_for(bits: int) -> int:
-    """How many words so many bits need."""
+    """How many 64-bit words a number of so many bits needs."""
     return -(-bits // WORD_BITS)

@@ -25,7 +25,7 @@ LIST_MAX: Final = 10_000
 
 
 class FieldLimit(NamedTuple):
-    """A number that must lie between two others."""
+    """The allowed range of a numeric field of a command, both ends included."""
 
     field: str
     low: int
@@ -55,7 +55,7 @@ _WITHOUT_TEXT: Final = frozenset(
 
 
 def what_is_wrong(kind: int, request: Any) -> str | None:
-    """Say what a command's fields hold that they must not; None if all is well."""
+    """Which field of a command has a forbidden value, as text; None if all are allowed."""
     for field, low, high in LIMITS.get(kind, ()):
         value = getattr(request, field)
         if not low <= value <= high:

@@ -30,7 +30,7 @@ PIECE: Final = 4096
 
 
 def message_id(data: raw.MessageIdData) -> MessageId:
-    """Read a position."""
+    """Convert a protobuf message id."""
     return MessageId(
         signed(data.ledger_id),
         signed(data.entry_id),

@@ -62,9 +62,11 @@ def decode_sends(
     events: "list[Event]",
     most: int,
 ) -> int:
-    """Append a `Send` for each plain SEND frame from ``begin`` on; return where they stop.
+    """Decode the SEND frames at the beginning of ``data[begin:end]``, and append a `Send` event for
+    each.
 
-    That is before anything else, or when there are ``most`` events.
+    Stops at the first frame that is not a plain SEND of an open producer, or at ``most`` events;
+    returns the offset.
     """
     unpack, unpack_entry, checksum_of = _SHAPE.unpack_from, _ENTRY_HEADER.unpack_from, crc32c
     view = memoryview(data)

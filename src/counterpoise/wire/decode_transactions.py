@@ -15,7 +15,7 @@ from counterpoise.wire.varint import signed
 def transaction_of(
     command: commands.CommandSend | commands.CommandAck,
 ) -> TransactionId | None:
-    """The transaction of a SEND or an ACK; None: it has none."""
+    """The transaction to which a SEND or ACK belongs; None if it belongs to none."""
     if not (command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits")):
         return None
     return TransactionId(command.txnid_most_bits, command.txnid_least_bits)

@@ -22,7 +22,7 @@ _UNASKED = (1 << 64) - 1
 
 
 def frame(command: Message, entry: bytes = b"") -> bytes:
-    """Wrap one of the messages of `commands.proto`, and the entry that follows it."""
+    """Encode one command, given as a message of `commands.proto`, and the entry that follows it."""
     field = _FIELDS[command.DESCRIPTOR]
     # The protocol numbers a command's field as its type.
     whole = BaseCommand(type=field.number, **{field.name: command})  # type: ignore[arg-type]
@@ -30,7 +30,7 @@ def frame(command: Message, entry: bytes = b"") -> bytes:
 
 
 def frame_of(command: BaseCommand, entry: bytes = b"") -> bytes:
-    """The frame of a whole command, and the entry that follows it."""
+    """Encode a complete ``BaseCommand`` as a frame, and the entry that follows it."""
     body = command.SerializeToString()
     return _SIZES.pack(len(body) + len(entry) + 4, len(body)) + body + entry
 
@@ -47,7 +47,7 @@ def _position(message_id: MessageId) -> raw.MessageIdData:
 
 
 def raw_schema(schema: Schema) -> raw.Schema:
-    """A schema as commands carry it."""
+    """Convert a schema to its protobuf message."""
     return raw.Schema(
         name=schema.name,
         schema_data=schema.data,
@@ -59,7 +59,7 @@ def raw_schema(schema: Schema) -> raw.Schema:
 def connected(
     server_version: str, protocol_version: int, max_message_size: int, *, topic_watchers: bool
 ) -> bytes:
-    """Accept a connection; the flags are those a 4.0.7 broker sets."""
+    """CONNECTED: accept a connection, with the feature flags of a 4.0.7 broker."""
     return frame(
         commands.CommandConnected(
             server_version=server_version,
@@ -77,7 +77,7 @@ def connected(
 def auth_challenge(
     server_version: str, protocol_version: int, auth_method: str, challenge: bytes
 ) -> bytes:
-    """Ask the client for newer credentials (AUTH_CHALLENGE)."""
+    """AUTH_CHALLENGE: ask the client for new credentials."""
     return frame(
         commands.CommandAuthChallenge(
             server_version=server_version,
@@ -92,12 +92,12 @@ PONG = frame(commands.CommandPong())
 
 
 def success(request_id: int) -> bytes:
-    """Answer a request that returns nothing."""
+    """SUCCESS: answer a request that returns nothing."""
     return frame(commands.CommandSuccess(request_id=request_id))
 
 
 def error(request_id: int, code: ServerError, message: str) -> bytes:
-    """Refuse a request."""
+    """ERROR: refuse a request."""
     return frame(commands.CommandError(request_id=request_id, error=code.name, message=message))
 
 
@@ -172,7 +172,11 @@ def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
 def topics(
     request_id: int, names: Iterable[str], topics_hash: str, *, filtered: bool, changed: bool
 ) -> bytes:
-    """Answer GET_TOPICS_OF_NAMESPACE; ``filtered``: the broker has applied the client's pattern."""
+    """Answer GET_TOPICS_OF_NAMESPACE with topic names and the hash over them.
+
+    ``filtered``: the broker has applied the client's pattern. ``changed``: the hash differs from
+    the client's.
+    """
     return frame(
         commands.CommandGetTopicsOfNamespaceResponse(
             request_id=request_id,
@@ -187,7 +191,7 @@ def topics(
 def watch_started(
     request_id: int, watcher_id: int, names: Iterable[str], topics_hash: str
 ) -> bytes:
-    """Answer WATCH_TOPIC_LIST with the topics of this moment."""
+    """Answer WATCH_TOPIC_LIST with the current topic names and the hash over them."""
     return frame(
         commands.CommandWatchTopicListSuccess(
             request_id=request_id,
@@ -201,7 +205,7 @@ def watch_started(
 def watch_update(
     watcher_id: int, new: Iterable[str], deleted: Iterable[str], topics_hash: str
 ) -> bytes:
-    """A topic list watcher's update: the topics that were created and deleted."""
+    """WATCH_TOPIC_UPDATE: the topics created and deleted since the last one, and the new hash."""
     return frame(
         commands.CommandWatchTopicUpdate(
             watcher_id=watcher_id,

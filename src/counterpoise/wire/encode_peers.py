@@ -17,7 +17,7 @@ def producer_success(
     topic_epoch: int | None = None,
     ready: bool = True,
 ) -> bytes:
-    """Answer PRODUCER; ``ready`` False: wait, another success will follow (PIP-68)."""
+    """Answer PRODUCER. With ``ready`` False the client waits for a second success (PIP-68)."""
     return frame(
         commands.CommandProducerSuccess(
             request_id=request_id,
@@ -31,7 +31,7 @@ def producer_success(
 
 
 def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
-    """The answer that refuses one SEND."""
+    """SEND_ERROR: refuse one SEND."""
     return frame(
         commands.CommandSendError(
             producer_id=producer_id, sequence_id=sequence_id, error=code.name, message=message
@@ -42,7 +42,7 @@ def send_error(producer_id: int, sequence_id: int, code: ServerError, message: s
 def close_producer(
     producer_id: int, service_url: str | None = None, service_url_tls: str | None = None
 ) -> bytes:
-    """Close a producer from here; with a URL its client reconnects there without a lookup."""
+    """CLOSE_PRODUCER from the broker; with a URL the client reconnects there without a lookup."""
     return frame(
         commands.CommandCloseProducer(
             producer_id=producer_id,
@@ -56,7 +56,7 @@ def close_producer(
 def close_consumer(
     consumer_id: int, service_url: str | None = None, service_url_tls: str | None = None
 ) -> bytes:
-    """Close a consumer from here; with a URL its client reconnects there without a lookup."""
+    """CLOSE_CONSUMER from the broker; with a URL the client reconnects there without a lookup."""
     return frame(
         commands.CommandCloseConsumer(
             consumer_id=consumer_id,
@@ -74,7 +74,7 @@ def ack_response(
     message: str = "",
     transaction: TransactionId | None = None,
 ) -> bytes:
-    """Answer an ACK that asked for an answer."""
+    """ACK_RESPONSE: answer an ACK that has a request id; with ``code``, refuse it."""
     response = commands.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
     if transaction is not None:
         response.txnid_most_bits, response.txnid_least_bits = transaction
@@ -85,7 +85,7 @@ def ack_response(
 
 
 def last_message_id(request_id: int, last: MessageId, mark_delete: MessageId | None) -> bytes:
-    """Answer GET_LAST_MESSAGE_ID; an empty topic's last is -1:-1."""
+    """Answer GET_LAST_MESSAGE_ID; the last message of an empty topic is -1:-1."""
     return frame(
         commands.CommandGetLastMessageIdResponse(
             request_id=request_id,
@@ -96,18 +96,18 @@ def last_message_id(request_id: int, last: MessageId, mark_delete: MessageId | N
 
 
 def active_consumer(consumer_id: int, *, is_active: bool) -> bytes:
-    """Notify a Failover consumer whether it is the active one."""
+    """ACTIVE_CONSUMER_CHANGE: notify a Failover consumer whether it is the active one."""
     return frame(commands.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
 
 def reached_end(consumer_id: int) -> bytes:
-    """Notify a consumer that its terminated topic has no more messages."""
+    """REACHED_END_OF_TOPIC: notify a consumer that its terminated topic has no more messages."""
     return frame(commands.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFigures:
-    """What CONSUMER_STATS answers; rates a second, throughput in bytes a second."""
+    """The content of an answer to CONSUMER_STATS: rates per second, throughput in bytes/s."""
 
     msg_rate_out: float
     msg_throughput_out: float

@@ -29,10 +29,11 @@ def send_receipts(
     entry_id: int,
     published: Iterable[tuple[object, int, int]],
 ) -> bytes:
-    """Confirm SENDs of one producer that were stored one after the other, from ``entry_id`` on.
+    """SEND_RECEIPTs for entries of one producer that were stored one after the other, from
+    ``entry_id`` on.
 
-    Of each the sequence id and the highest sequence id are given, after something that is of no
-    concern here; the highest is left out of the frame for anything but a batch, when it is 0.
+    ``published`` has for each entry anything (ignored), its sequence id, and its highest sequence
+    id, which is omitted from the frame if it is 0 (no batch).
     """
     producer = varint(producer_id)
     ledger = varint(ledger_id)
@@ -90,7 +91,7 @@ def send_receipt(
     ledger_id: int,
     entry_id: int,
 ) -> bytes:
-    """Confirm one SEND; ledger and entry -1 say that a non-persistent topic dropped it."""
+    """SEND_RECEIPT: confirm one SEND. Ledger and entry -1: a non-persistent topic dropped it."""
     published = ((None, sequence_id, highest_sequence_id),)
     return send_receipts(producer_id, ledger_id, entry_id, published)
 

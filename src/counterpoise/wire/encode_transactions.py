@@ -26,7 +26,7 @@ def answer(
     code: ServerError | None = None,
     message: str = "",
 ) -> bytes:
-    """Answer a request about a transaction: what it asked for is done, unless there is a code."""
+    """Answer a request about a transaction: with success, or with an error if ``code`` is given."""
     response = _response(request)
     if transaction is None and not isinstance(
         request, events.ConnectCoordinator | events.NewTransaction

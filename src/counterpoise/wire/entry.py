@@ -48,11 +48,11 @@ NO_KEY = b"NONE_KEY"
 
 
 class BadEntry(ValueError):
-    """An entry whose bytes do not have the layout above."""
+    """The bytes of an entry cannot be read as checksum, metadata and payload."""
 
 
 def verify_checksum(entry: bytes) -> bool:
-    """Say whether the entry's checksum holds; an entry that carries none is taken as it is."""
+    """Whether an entry's checksum is correct; an entry without one passes."""
     if entry[:2] != MAGIC_CRC32C:
         return True
     stated = int.from_bytes(entry[2:_MAGIC_AND_CHECKSUM_SIZE], "big")
@@ -60,7 +60,7 @@ def verify_checksum(entry: bytes) -> bool:
 
 
 def split(entry: bytes) -> tuple[bytes, memoryview]:
-    """Cut an entry into its metadata and its payload; raise `BadEntry` if it cannot be cut."""
+    """Split an entry into the bytes of its metadata and its payload; raises `BadEntry`."""
     begin, end = _metadata_in(entry)
     return entry[begin:end], memoryview(entry)[end:]
 
@@ -80,7 +80,7 @@ def _metadata_in(entry: bytes) -> tuple[int, int]:
 
 
 def metadata_of(entry: bytes) -> MessageMetadata:
-    """Parse an entry's metadata; raise `BadEntry` if it is none."""
+    """Parse an entry's metadata; raises `BadEntry`."""
     return _parsed(split(entry)[0])
 
 
@@ -92,7 +92,7 @@ def _parsed(metadata: bytes) -> MessageMetadata:
 
 
 def delay_ms(entry: bytes) -> int:
-    """For how long after its publishing an entry asks to wait; 0 if it asks for no time."""
+    """How many milliseconds after its publishing a message asks to be delivered; 0 if at once."""
     if entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) < 0:
         return 0
     try:
@@ -105,10 +105,10 @@ def delay_ms(entry: bytes) -> int:
 
 
 def messages_in(entry: bytes) -> int:
-    """Count an entry's messages as its metadata has it; raise `BadEntry` if it cannot hold them.
+    """The number of messages in an entry by its metadata; raises `BadEntry` if it cannot hold them.
 
-    What a SEND's own ``num_messages`` says decides nothing (as in Pulsar): permits are counted by
-    what consumers will find.
+    As in Pulsar the ``num_messages`` of the SEND command is ignored: permits count what consumers
+    will find.
     """
     begin, end = _metadata_in(entry)
     if entry.find(BATCH_TAG, begin, end) < 0:
@@ -141,7 +141,7 @@ def _number(varint: bytes) -> int:
 
 
 def build(metadata: MessageMetadata, payload: bytes) -> bytes:
-    """Write an entry with its checksum, as a client does."""
+    """Encode an entry with its checksum, as a client does."""
     raw = metadata.SerializeToString()
     body = _SIZE.pack(len(raw)) + raw + payload
     return MAGIC_CRC32C + _SIZE.pack(crc32c.crc32c(body)) + body

@@ -4,10 +4,9 @@ from enum import IntEnum
 
 
 class ServerError(IntEnum):
-    """The codes a broker puts in ERROR, SEND_ERROR and failed responses.
+    """The error codes of the protocol, by its names and numbers (``ServerError`` of 4.0.7).
 
-    Numbers and names are the protocol's own (``ServerError`` of the 4.0.7 binary protocol), so a
-    client maps each to the exception its documentation names.
+    A client maps each to the exception that its documentation names.
     """
 
     UnknownError = 0

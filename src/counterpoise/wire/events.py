@@ -22,7 +22,7 @@ from counterpoise.wire.values import (
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """The first command of every connection."""
+    """CONNECT, a connection's first command: the client's version, features and credentials."""
 
     client_version: str
     protocol_version: int
@@ -40,7 +40,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class AuthResponse:
-    """Newer credentials, asked for or not."""
+    """AUTH_RESPONSE: new credentials, which the client may also send unasked."""
 
     auth_method: str
     auth_data: bytes = field(repr=False)
@@ -48,17 +48,17 @@ class AuthResponse:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """The client asks for a sign of life."""
+    """PING: the client asks for a PONG, to learn whether the connection works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pong:
-    """The client gives a sign of life."""
+    """PONG: the client answers the broker's PING."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionedMetadata:
-    """How many partitions does a topic have?"""
+    """PARTITIONED_METADATA: the client asks how many partitions a topic has."""
 
     request_id: int
     topic: str
@@ -67,7 +67,11 @@ class PartitionedMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which broker serves a topic? ``authoritative``: this broker is the chosen one."""
+    """LOOKUP: which broker serves a topic?
+
+    ``authoritative``: another broker redirected the client here, so this broker is to take the
+    topic's bundle.
+    """
 
     request_id: int
     topic: str
@@ -77,7 +81,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class GetTopics:
-    """List a namespace's topics; ``known_hash`` lets the broker answer "unchanged"."""
+    """GET_TOPICS_OF_NAMESPACE; with ``known_hash`` the broker may answer that nothing changed."""
 
     request_id: int
     namespace: str
@@ -99,7 +103,7 @@ class WatchTopics:
 
 @dataclass(frozen=True, slots=True)
 class CloseWatch:
-    """End a `WatchTopics`."""
+    """WATCH_TOPIC_LIST_CLOSE: end a subscription to topic changes."""
 
     request_id: int
     watcher_id: int
@@ -125,10 +129,10 @@ class OpenProducer:
 
 
 class Send(NamedTuple):
-    """Publish an entry; its checksum was verified. ``highest_sequence_id`` is 0 if not given.
+    """SEND: publish an entry, whose checksum is correct.
 
-    How many ``messages`` it holds is counted by its metadata: what the command says of that
-    decides nothing, as in Pulsar.
+    ``messages`` is counted by the entry's metadata, not by the command, as in Pulsar.
+    ``highest_sequence_id`` is 0 if absent.
     """
 
     producer_id: int
@@ -147,12 +151,12 @@ class TransactionSend(NamedTuple):
 
     @property
     def producer_id(self) -> int:
-        """The producer id of the entry."""
+        """The id, on this connection, of the producer that sends the entry."""
         return self.send.producer_id
 
 
 class SendRefused(NamedTuple):
-    """An entry that must not be stored: answer with SEND_ERROR; the connection goes on."""
+    """A SEND whose entry must not be stored: answer with SEND_ERROR; the connection goes on."""
 
     producer_id: int
     sequence_id: int
@@ -196,7 +200,7 @@ class Subscribe:
 
 
 class Flow(NamedTuple):
-    """The consumer can take so many messages more."""
+    """FLOW: the consumer permits the broker to send ``permits`` messages more."""
 
     consumer_id: int
     permits: int
@@ -207,9 +211,10 @@ Acked = tuple[int, int, tuple[int, ...]]
 
 
 class Ack(NamedTuple):
-    """Acknowledge; a cumulative one covers all up to its only entry. Answered if it asks for it.
+    """ACK: acknowledge messages; a cumulative one covers all up to its only message id.
 
-    ``validation_error`` is a number of CommandAck.ValidationError: the client could not read it.
+    It is answered if it has a ``request_id``. ``validation_error`` is a number of
+    CommandAck.ValidationError: why the client could not read the message.
     """
 
     consumer_id: int
@@ -223,7 +228,7 @@ class Ack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Redeliver:
-    """Deliver these again; with no ids, everything that is not acknowledged."""
+    """REDELIVER_UNACKNOWLEDGED_MESSAGES: deliver these again; without ids, all unacknowledged."""
 
     consumer_id: int
     message_ids: tuple[MessageId, ...] = ()
@@ -242,7 +247,7 @@ class Seek:
 
 @dataclass(frozen=True, slots=True)
 class GetLastMessageId:
-    """Which is the topic's last message?"""
+    """GET_LAST_MESSAGE_ID: ask for the id of the topic's last message."""
 
     request_id: int
     consumer_id: int
@@ -250,7 +255,7 @@ class GetLastMessageId:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStats:
-    """The broker's figures of a consumer."""
+    """CONSUMER_STATS: ask for the broker's figures of a consumer."""
 
     request_id: int
     consumer_id: int
@@ -267,7 +272,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class CloseConsumer:
-    """Close a consumer; its subscription stays."""
+    """CLOSE_CONSUMER from the client; the subscription stays."""
 
     request_id: int
     consumer_id: int
@@ -275,7 +280,7 @@ class CloseConsumer:
 
 @dataclass(frozen=True, slots=True)
 class GetSchema:
-    """A topic's schema, the latest unless a version is named."""
+    """GET_SCHEMA: ask for a topic's schema; ``version`` None means the latest."""
 
     request_id: int
     topic: str
@@ -284,7 +289,7 @@ class GetSchema:
 
 @dataclass(frozen=True, slots=True)
 class GetOrCreateSchema:
-    """Register a schema and answer with its version."""
+    """GET_OR_CREATE_SCHEMA: register a schema unless it exists, and return its version."""
 
     request_id: int
     topic: str
@@ -293,7 +298,7 @@ class GetOrCreateSchema:
 
 @dataclass(frozen=True, slots=True)
 class ConnectCoordinator:
-    """The client is about to use a transaction coordinator."""
+    """TC_CLIENT_CONNECT_REQUEST: the client is about to use a transaction coordinator."""
 
     request_id: int
     coordinator: int
@@ -310,9 +315,10 @@ class NewTransaction:
 
 @dataclass(frozen=True, slots=True)
 class AddToTransaction:
-    """Messages will be published to ``topics``, or acknowledged on ``subscriptions``.
+    """Register topics, or subscriptions, that a transaction will publish to or acknowledge on.
 
-    A subscription is its topic's name and its own. None: it is about topics.
+    A subscription is a topic's name and its own name. ``subscriptions`` None: the request is about
+    ``topics``.
     """
 
     request_id: int
@@ -334,7 +340,7 @@ class EndTransaction:
 class EndOnParticipant:
     """A coordinator ends its transaction on a topic, or on one ``subscription`` of it.
 
-    No transaction of the coordinator is open whose number is ``low_watermark`` or lower.
+    All transactions of this coordinator with a number up to ``low_watermark`` have ended.
     """
 
     request_id: int
@@ -347,7 +353,7 @@ class EndOnParticipant:
 
 @dataclass(frozen=True, slots=True)
 class RequestRefused:
-    """A request that cannot be served in the present state; answer it with this error."""
+    """A request that is not allowed in the present state; answer it with this error."""
 
     request_id: int
     code: ServerError
@@ -356,7 +362,7 @@ class RequestRefused:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The peer broke the protocol: always the last event of a connection."""
+    """The client broke the protocol; no event of this connection follows."""
 
     error: ProtocolViolationError
 

@@ -58,7 +58,10 @@ _CONSUMER_COMMANDS = frozenset(key for _, key in CONSUMER if not isinstance(key,
 
 
 class ServerProtocol:
-    """One connection as its broker sees it; ``max_message_size`` is in bytes."""
+    """The broker's side of one client connection: turns received bytes into events. Does no I/O.
+
+    ``max_message_size`` is in bytes.
+    """
 
     __slots__ = (
         "_authenticates",
@@ -98,7 +101,7 @@ class ServerProtocol:
         return self._state
 
     def admit(self) -> None:
-        """The client that has sent CONNECT is who it says: what it sends from now on counts."""
+        """Accept the client after its CONNECT was authenticated: its commands are decoded now."""
         if self._state is ConnectionState.CONNECTING:
             self._state = ConnectionState.OPEN
 
@@ -111,20 +114,19 @@ class ServerProtocol:
         return self._consumers.get(consumer_id, PeerState.ABSENT)
 
     def change_producer(self, producer_id: int, change: PeerChange) -> None:
-        """Note what the broker did to a producer; KeyError if it could not have."""
+        """Record what the broker did to a producer; KeyError if its state forbids that."""
         step = PRODUCER[self.producer_state(producer_id), change]
         _enter(self._producers, producer_id, step.next)
 
     def change_consumer(self, consumer_id: int, change: PeerChange) -> None:
-        """Note what the broker did to a consumer; KeyError if it could not have."""
+        """Record what the broker did to a consumer; KeyError if its state forbids that."""
         step = CONSUMER[self.consumer_state(consumer_id), change]
         _enter(self._consumers, consumer_id, step.next)
 
     def receive(self, data: bytes, most: int = _ALL) -> list[Event]:
-        """Take the next bytes of the stream; return what they complete.
+        """Decode the next bytes of the stream, and return the events that they complete.
 
-        No more than ``most`` events are returned, and no more frames of odd shape are read:
-        what is left waits.
+        At most ``most`` events are returned; undecoded bytes stay in `waiting`.
         """
         events: list[Event] = []
         if self._state is _FAILED:

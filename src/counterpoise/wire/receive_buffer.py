@@ -5,10 +5,10 @@ LENGTH_SIZE = 4
 
 
 class ReceiveBuffer:
-    """Completes the frame that a socket's read has cut; only that frame's bytes are copied.
+    """Collects the bytes of a frame that arrives in several reads of a socket.
 
-    While it is incomplete, chunks are only collected: a five-megabyte message that arrives in a
-    hundred pieces is joined once, not a hundred times.
+    The pieces are joined once, when the frame is complete: not a hundred times for a five-megabyte
+    message that arrives in a hundred pieces.
     """
 
     __slots__ = ("_chunks", "_wanted", "held")
@@ -20,9 +20,10 @@ class ReceiveBuffer:
         self._wanted = 0
 
     def take(self, data: bytes) -> tuple[bytes, int]:
-        """Add ``data``: the frame that was begun, if this completes it, and where the next begins.
+        """Add ``data``; return the frame if it is complete now, and the offset in ``data`` at which
+        the next begins.
 
-        Where not even the length was known, all of ``data`` is returned behind it.
+        Where not even the frame's length was known, all of ``data`` is returned with it.
         """
         if not self._chunks:
             return b"", 0
@@ -39,7 +40,7 @@ class ReceiveBuffer:
         return joined, taken
 
     def keep(self, rest: bytes, wanted: int) -> None:
-        """Hold the beginning of a frame until ``wanted`` bytes of it are there."""
+        """Store the beginning of a frame that needs ``wanted`` bytes in all."""
         self._chunks.append(rest)
         self.held = len(rest)
         self._wanted = wanted

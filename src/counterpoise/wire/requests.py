@@ -35,7 +35,7 @@ def connect(client_version: str, auth_method: str = "none", auth_data: bytes = b
 
 
 def auth_response(client_version: str, auth_method: str, auth_data: bytes) -> bytes:
-    """Show newer credentials."""
+    """AUTH_RESPONSE: send new credentials."""
     return frame(
         commands.CommandAuthResponse(
             client_version=client_version,
@@ -59,7 +59,7 @@ def open_producer(
     schema: Schema | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Ask to publish to a topic, messages of a schema if one is given."""
+    """PRODUCER: open a producer on a topic, with a schema if one is given."""
     return frame(
         commands.CommandProducer(
             topic=topic,
@@ -79,7 +79,7 @@ def send(producer_id: int, sequence_id: int, entry: bytes) -> bytes:
 
 
 def read_from_start(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
-    """Read a topic from its first message on, leaving nothing behind (a reader)."""
+    """SUBSCRIBE as a reader does: from a topic's first message on, not durable."""
     return frame(
         commands.CommandSubscribe(
             topic=topic,
@@ -96,7 +96,7 @@ def read_from_start(topic: str, consumer_id: int, request_id: int, subscription:
 
 
 def subscribe_durably(topic: str, consumer_id: int, request_id: int, subscription: str) -> bytes:
-    """Subscribe from a topic's first message on, shared with the subscription's other consumers."""
+    """SUBSCRIBE: a durable Shared subscription that begins at a topic's first message."""
     return frame(
         commands.CommandSubscribe(
             topic=topic,
@@ -111,7 +111,7 @@ def subscribe_durably(topic: str, consumer_id: int, request_id: int, subscriptio
 
 
 def close_consumer(consumer_id: int, request_id: int) -> bytes:
-    """Close a consumer; its subscription stays."""
+    """CLOSE_CONSUMER; the subscription stays."""
     return frame(commands.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id))
 
 
@@ -121,12 +121,12 @@ def permit(consumer_id: int, messages: int) -> bytes:
 
 
 def last_message_id(consumer_id: int, request_id: int) -> bytes:
-    """Ask for the topic's last message."""
+    """GET_LAST_MESSAGE_ID: ask for the id of the topic's last message."""
     return frame(commands.CommandGetLastMessageId(consumer_id=consumer_id, request_id=request_id))
 
 
 def frames_in(buffer: bytearray) -> Iterator[tuple[BaseCommand, bytes]]:
-    """Take the whole frames off a buffer: each command, and the entry that follows it."""
+    """Remove the complete frames from ``buffer``; yields each command with its entry."""
     while len(buffer) >= _SIZES.size:
         total, size = _SIZES.unpack_from(buffer)
         if len(buffer) < _TOTAL_SIZE + total:
@@ -139,7 +139,7 @@ def frames_in(buffer: bytearray) -> Iterator[tuple[BaseCommand, bytes]]:
 
 
 def cut_frames(data: bytes) -> Iterator[tuple[BaseCommand, bytes]]:
-    """The whole frames of which ``data`` is made: each one's command, and all of its bytes."""
+    """The complete frames in ``data``: yields each one's command and all of its bytes."""
     begin = 0
     while begin < len(data):
         total, size = _SIZES.unpack_from(data, begin)

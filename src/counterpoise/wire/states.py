@@ -16,7 +16,7 @@ Type = BaseCommand.Type
 
 
 class ConnectionState(Enum):
-    """The states of a connection."""
+    """The states of a client connection."""
 
     AWAITING_CONNECT = auto()
     #: Who the client is, is being found out: nothing is read meanwhile.
@@ -26,7 +26,7 @@ class ConnectionState(Enum):
 
 
 class PeerState(Enum):
-    """Where a producer or a consumer, known by its id on the connection, is in its life."""
+    """The states of a producer or consumer on a connection."""
 
     ABSENT = auto()
     OPENING = auto()
@@ -36,7 +36,7 @@ class PeerState(Enum):
 
 
 class PeerChange(Enum):
-    """What the broker itself does to a producer or a consumer: the tables' other input."""
+    """What the broker does to a producer or consumer; like a command, an input of a state table."""
 
     OPENED = auto()
     REFUSED = auto()
@@ -44,14 +44,14 @@ class PeerChange(Enum):
 
 
 class Refusal(NamedTuple):
-    """A request answered with an error."""
+    """The error with which a request is answered."""
 
     code: ServerError
     message: str
 
 
 class Transition(NamedTuple):
-    """A table entry: the next state, and whether the command is discarded or refused."""
+    """An entry of a state table: the next state; whether the command is discarded or refused."""
 
     next: PeerState
     discard: bool = False

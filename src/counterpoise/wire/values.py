@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 
 class MessageId(NamedTuple):
-    """Where a message is; ``ack_set`` holds the words of a Java BitSet of unacknowledged ones."""
+    """A message's position in a topic.
+
+    ``ack_set`` holds the 64-bit words of a Java BitSet: the unacknowledged messages of a batch.
+    """
 
     ledger_id: int
     entry_id: int
@@ -21,7 +24,7 @@ class MessageId(NamedTuple):
 
 
 class TransactionId(NamedTuple):
-    """A transaction: its coordinator, and its number there (``TxnID``'s most and least bits)."""
+    """A transaction's id: its coordinator, and its number there (``TxnID``'s most, least bits)."""
 
     coordinator: int
     number: int
@@ -47,7 +50,7 @@ class InitialPosition(IntEnum):
 
 
 class AccessMode(IntEnum):
-    """Whether a producer shares its topic with others (PIP-68)."""
+    """Whether a producer shares its topic with other producers (PIP-68)."""
 
     Shared = 0
     Exclusive = 1
@@ -56,7 +59,7 @@ class AccessMode(IntEnum):
 
 
 class TopicsMode(IntEnum):
-    """Which domains a listing of a namespace covers."""
+    """Which topics a listing of a namespace has: persistent ones, others, or all."""
 
     PERSISTENT = 0
     NON_PERSISTENT = 1
@@ -77,7 +80,10 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class KeyShared:
-    """How a Key_Shared consumer takes its part: ranges are inclusive, empty for auto-split."""
+    """How a Key_Shared consumer gets its share of the keys.
+
+    ``hash_ranges`` are inclusive and for sticky consumers; empty if the broker divides the hashes.
+    """
 
     sticky: bool = False
     hash_ranges: tuple[tuple[int, int], ...] = ()

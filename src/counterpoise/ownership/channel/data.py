@@ -15,7 +15,7 @@ INT64_MAX: Final = (1 << 63) - 1
 
 
 class ServiceUnitState(enum.Enum):
-    """The state of a bundle, by Pulsar's names and in their order; no record means `INIT`."""
+    """The state of a bundle in its record, by Pulsar's names; a missing record means `INIT`."""
 
     INIT = "Init"
     FREE = "Free"
@@ -27,7 +27,7 @@ class ServiceUnitState(enum.Enum):
 
     @property
     def in_flight(self) -> bool:
-        """Whether a broker has to act before the bundle is at rest."""
+        """Whether a bundle in this state waits for a broker to act, such as to take it."""
         return self in (
             ServiceUnitState.ASSIGNING,
             ServiceUnitState.RELEASING,
@@ -36,13 +36,13 @@ class ServiceUnitState(enum.Enum):
 
     @property
     def active(self) -> bool:
-        """Whether a broker owns the bundle, owned it, or is about to."""
+        """Whether a bundle in this state has, had or is about to get an owner."""
         return self is ServiceUnitState.OWNED or self.in_flight
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceUnitStateData:
-    """One record. At least one broker is named in every state but `FREE`."""
+    """A bundle's record in the state channel (PIP-192). Except in `FREE` it names a broker."""
 
     state: ServiceUnitState
     destination: str | None = None
@@ -66,7 +66,7 @@ class ServiceUnitStateData:
             raise ValueError(f"a record of state {self.state.value} names no broker")
 
     def to_json(self) -> bytes:
-        """The record's bytes, in Pulsar's order, nulls omitted."""
+        """The record as JSON, in Pulsar's field order, without nulls."""
         fields: dict[str, Any] = {
             "state": self.state.value,
             "dstBroker": self.destination,
@@ -81,7 +81,7 @@ class ServiceUnitStateData:
 
     @staticmethod
     def from_json(value: bytes) -> ServiceUnitStateData:
-        """Read it; raises `InvalidRecord`."""
+        """Parse a record from JSON; raises `InvalidRecord`."""
         try:
             read = json.loads(value)
             children = read.get("splitServiceUnitToDestBroker") or {}
@@ -112,7 +112,7 @@ def _text(value: Any) -> str | None:
 
 
 def blank(broker: str | None) -> bool:
-    """Whether the record names no broker, by Pulsar's rule."""
+    """Whether a broker's name in a record is None or blank: no broker, by Pulsar's rule."""
     return broker is None or not broker.strip()
 
 
@@ -122,7 +122,7 @@ def state_of(record: ServiceUnitStateData | None) -> ServiceUnitState:
 
 
 def next_version(record: ServiceUnitStateData | None) -> int:
-    """The version after this record's. It wraps as a Java long does."""
+    """The version of the record that follows this one. It wraps as a Java long does."""
     if record is None:
         return 1
     return INT64_MIN if record.version == INT64_MAX else record.version + 1

@@ -23,7 +23,7 @@ from counterpoise.ownership.channel.data import (
 
 
 class OpenTopics(enum.Enum):
-    """What a broker does with the topics of a bundle that are open."""
+    """What a broker does with the open topics of a bundle."""
 
     NONE = "none is open"
     SERVED = "they are served"
@@ -34,7 +34,9 @@ class OpenTopics(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LocalBundle:
-    """What one broker knows about a bundle and was asked to do, besides the bundle's record."""
+    """What broker ``me`` knows of a bundle besides its record: its topics, and a pending
+    request.
+    """
 
     me: str
     """The broker's id."""
@@ -45,7 +47,7 @@ class LocalBundle:
 
 @dataclass(frozen=True, slots=True)
 class WriteNext:
-    """Write the next record."""
+    """Write this record as the bundle's next one; ``keeps_topics``: open topics stay open."""
 
     record: ServiceUnitStateData
     keeps_topics: bool = True
@@ -54,24 +56,24 @@ class WriteNext:
 
 @dataclass(frozen=True, slots=True)
 class AwaitSuccessor:
-    """Keep serving until the successor is ready or its time is over."""
+    """Serve the bundle until the successor is ready or has taken too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseOpenTopics:
-    """Close the open topics. Send their clients to ``destination`` if it is known."""
+    """Close the bundle's open topics, and send their clients to ``destination`` if it is known."""
 
     destination: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecord:
-    """Delete a record that has no meaning any more."""
+    """Delete the bundle's record, which has no meaning any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitOthers:
-    """Wait for another broker to act: the former owner or the successor."""
+    """Wait for another broker to act: the bundle's former owner or its successor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +85,15 @@ Action: TypeAlias = WriteNext | AwaitSuccessor | CloseOpenTopics | DeleteRecord 
 
 
 def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
-    """What a broker does next. ``local.topics`` must be what `topics_by` returns for this
-    record.
+    """What a broker does next about a bundle.
+
+    ``local.topics`` must be what `topics_by` returns for this record.
     """
     return _owed(record, local) or _requested(record, local) or _idle(record, local)
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
-    """What a broker does with its topics after it has read a record."""
+    """What broker ``me`` does with its open topics once it has read this record."""
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:

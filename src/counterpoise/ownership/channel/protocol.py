@@ -18,9 +18,9 @@ from counterpoise.ownership.records import InvalidRecord, NamespaceEphemeralData
 
 
 class StateChannel:
-    """The bundle protocol of PIP-192: who owns a bundle is in records that all brokers read.
+    """The bundle protocol of PIP-192: each bundle's owner is in a record that all brokers read.
 
-    What its methods promise is said in `counterpoise.ownership.port.BundleProtocol`.
+    The methods are described in `counterpoise.ownership.port.BundleProtocol`.
     """
 
     def __init__(self, options: OwnershipOptions, now_ms: MillisecondClock) -> None:
@@ -33,7 +33,7 @@ class StateChannel:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The paths below which the protocol's nodes stand, each ending in a slash."""
+        """The paths below which the protocol stores its nodes, each ending in a slash."""
         return (f"{RECORDS}/",)
 
     def new(self, bundle: str) -> ChannelBundle:
@@ -45,25 +45,21 @@ class StateChannel:
         return advance(state, event)
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """The nodes that say where a bundle is, in reading order."""
+        """The paths of a bundle's nodes, in the order in which to read them."""
         return (f"{RECORDS}/{bundle}",)
 
     def bundle_of(self, path: str) -> str | None:
-        """The bundle of a node; None for other nodes."""
+        """The bundle to which a node belongs; None for other nodes."""
         name = path.removeprefix(f"{RECORDS}/")
         return name if name != path and name.count("/") == 2 else None
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a node's change matters to a broker that keeps no state of its bundle: its
-        record may name this broker.
-        """
+        """Whether a change matters to a broker without state for the bundle, as it may be named."""
         del path
         return change is NodeChange.APPEARED
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """Where a bundle is, from the values of its `nodes`. Records name brokers by their ids
-        alone.
-        """
+        """A bundle's owner and successor, from the values of its `nodes`; as broker ids only."""
         ((path, value),) = values.items()
         record = _read(self.bundle_of(path) or "", value)
         if record is None or record.state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
@@ -79,7 +75,7 @@ class StateChannel:
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
     ) -> tuple[Repair, ...]:
-        """The repairs that the leader has to make, most urgent first."""
+        """The repairs that the leader has to make, the most urgent first."""
         records = {}
         for name, value in values.items():
             record = _read(name, value)
@@ -95,12 +91,12 @@ class StateChannel:
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
-        """Whether the leader has to repair a record that has just been written."""
+        """Whether the leader has to repair a record just written, by `why_unbelievable`."""
         record = _read(bundle, value)
         return record is not None and why_unbelievable(record, active, now_ms) is not None
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """The record that forces a bundle to a successor; None frees the bundle."""
+        """The record that forces a bundle to a successor; with None it frees the bundle."""
         return override(ServiceUnitStateData.from_json(value), successor, now_ms).to_json()
 
 

@@ -23,7 +23,8 @@ def examine(
     now_ms: int,
     options: OwnershipOptions,
 ) -> tuple[Repair, ...]:
-    """The repairs that the records need (``monitorOwnerships``), system bundles last.
+    """The repairs that the leader has to make (Pulsar's ``monitorOwnerships``), system bundles
+    last.
 
     Call it only while the leader's own session is healthy: otherwise brokers that are alive may be
     missing from ``active``.
@@ -45,9 +46,10 @@ def examine(
 def override(
     record: ServiceUnitStateData, successor: str | None, now_ms: int
 ) -> ServiceUnitStateData:
-    """The record that forces a repair (``getOverrideInactiveBrokerStateData``).
+    """The record that repairs a bundle (``getOverrideInactiveBrokerStateData``) by forcing a new
+    owner.
 
-    Without a ``successor`` the bundle becomes free, and the next lookup places it.
+    Without a ``successor`` the bundle becomes free, and the next lookup assigns it.
     """
     repaired = replace(record, force=True, timestamp_ms=now_ms, version=next_version(record))
     had = record.destination if record.state is ServiceUnitState.OWNED else record.source

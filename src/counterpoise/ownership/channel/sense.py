@@ -34,7 +34,7 @@ _AS_SOURCE: Final = {
 
 
 def read_record(bundle: str, value: bytes) -> ServiceUnitStateData:
-    """Read the record of a bundle ``tenant/namespace/0x…_0x…``; raises `InvalidRecord`."""
+    """Parse the record of a bundle ``tenant/namespace/0x…_0x…``; raises `InvalidRecord`."""
     if len(value) > VALUE_MAX:
         raise InvalidRecord("ServiceUnitStateData", value)
     record = ServiceUnitStateData.from_json(value)
@@ -63,7 +63,7 @@ def _why_senseless(bundle: str, record: ServiceUnitStateData) -> str | None:
 
 
 def tiles(parent: BundleRange, ranges: Collection[str]) -> bool:
-    """Whether ranges ``0x…_0x…`` cover a bundle's range without gaps or overlaps."""
+    """Whether ranges ``0x…_0x…`` cover the parent's range without gaps or overlaps."""
     if not 1 <= len(ranges) <= PARTS_MAX:
         return False
     try:
@@ -79,7 +79,7 @@ def why_unbelievable(
 ) -> str | None:
     """Why the leader repairs a record at once; None if the record is plausible.
 
-    A change in flight must name brokers that are alive, and may not be dated in the future.
+    Unless the bundle is at rest, its brokers must be alive and its time may not be in the future.
     """
     missing = next(_missing(record, active), None)
     if missing is not None:

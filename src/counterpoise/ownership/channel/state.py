@@ -23,7 +23,7 @@ RECORDS: Final = "/service_unit_state"
 
 
 class ChannelPhase(enum.Enum):
-    """What this broker is doing with a bundle."""
+    """Which step of the state channel's protocol this broker is at with a bundle."""
 
     RESTING = "at rest"
     READING = "having its record read"
@@ -46,7 +46,7 @@ class RecordTrust(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
-    """The settings and facts that all bundles of one broker share."""
+    """The settings and the clock that all bundles of one broker share."""
 
     options: OwnershipOptions
     now_ms: MillisecondClock = field(repr=False)
@@ -60,7 +60,7 @@ class ChannelContext:
 
 @dataclass(frozen=True, slots=True)
 class ChannelBundle:
-    """The state of one bundle at one broker."""
+    """The state of one bundle at one broker, under the state channel (PIP-192)."""
 
     context: ChannelContext
     bundle: str
@@ -95,12 +95,12 @@ class ChannelBundle:
 
     @property
     def path(self) -> str:
-        """The node of the bundle's record."""
+        """The path of the bundle's record."""
         return f"{RECORDS}/{self.bundle}"
 
     @property
     def local(self) -> LocalBundle:
-        """What this broker knows and was asked to do, besides the record."""
+        """What this broker knows of the bundle besides its record."""
         return LocalBundle(self.me, self.topics, self.request, self.context.now_ms())
 
     @property
@@ -115,7 +115,7 @@ class ChannelBundle:
 
     @property
     def holds(self) -> bool:
-        """Whether topics that are open stay open: the bundle is served, or that is uncertain."""
+        """Whether open topics stay open: this broker serves the bundle, or that is uncertain."""
         if self.topics is OpenTopics.NONE:
             return False
         hands_over = self.topics is OpenTopics.HANDING_OVER
@@ -127,7 +127,7 @@ class ChannelBundle:
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is decided in a moment who serves the bundle."""
+        """Whether a client should wait: which broker serves the bundle is about to be decided."""
         if self.serves:
             return False
         if self.topics is OpenTopics.TAKING_OVER or comes_to(self.record, self.me):
@@ -139,7 +139,7 @@ class ChannelBundle:
 
     @property
     def taking_over(self) -> bool:
-        """Whether this broker owns the bundle while the former owner may have topics of it open."""
+        """Whether this broker owns the bundle while the former owner may still have open topics."""
         return (
             self.topics is OpenTopics.TAKING_OVER
             and self.phase in (ChannelPhase.WAITING, ChannelPhase.READING, ChannelPhase.REREADING)
@@ -149,7 +149,7 @@ class ChannelBundle:
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine waits for a result or its timer."""
+        """Whether a command's result or a timer is awaited."""
         return self.phase is not ChannelPhase.RESTING
 
     @property
@@ -161,7 +161,7 @@ class ChannelBundle:
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals the initial one, so that it need not be kept."""
+        """Whether this state equals the initial one, so that it need not be stored."""
         return (
             self.phase is ChannelPhase.RESTING
             and self.topics is OpenTopics.NONE

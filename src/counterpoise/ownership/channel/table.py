@@ -59,13 +59,13 @@ def advance(state: ChannelBundle, event: object) -> Next:
 
 
 def read(state: ChannelBundle, _: object = None) -> Next:
-    """Read the record."""
+    """Begin to read the bundle's record; returns the next state and that effect."""
     after = replace(state, phase=P.READING, writing=None, trust=_without_change(state.trust))
     return after, (events.ReadNode(state.path),)
 
 
 def act(state: ChannelBundle) -> Next:
-    """Start the action that follows from the record just read or written."""
+    """Begin the action that follows from the record read or written: next state and effects."""
     topics = topics_by(state.record, state.me, state.topics)
     if state.early_report and has_successor(state.record, state.me):
         topics = _handing_over(topics)

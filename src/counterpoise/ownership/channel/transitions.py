@@ -22,9 +22,7 @@ from counterpoise.ownership.channel.data import (
 
 
 class Storage(enum.Enum):
-    """Where the records of the state channel are kept
-    (``loadManagerServiceUnitStateTableViewClassName``).
-    """
+    """Where the records are stored (``loadManagerServiceUnitStateTableViewClassName``)."""
 
     SYSTEM_TOPIC = "ServiceUnitStateTableViewImpl"
     METADATA_STORE = "ServiceUnitStateMetadataStoreTableViewImpl"
@@ -57,7 +55,7 @@ FOLLOWS: Final[Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitS
 def refusal(
     before: ServiceUnitStateData | None, after: ServiceUnitStateData | None, storage: Storage
 ) -> str | None:
-    """Why ``after`` may not follow ``before``; None if it may. ``after`` None is a tombstone."""
+    """Why record ``after`` may not follow ``before``; None if it may. ``after`` None deletes it."""
     if after is None:
         return None
     if before is None:

@@ -18,7 +18,7 @@ from counterpoise.ownership.records import InvalidRecord
 
 @dataclass(frozen=True, slots=True)
 class ChannelMessage:
-    """One message of the topic."""
+    """One message of the state channel's topic: a bundle's new record, or None to delete it."""
 
     bundle: str
     value: bytes | None
@@ -28,7 +28,7 @@ class ChannelMessage:
 
 
 class ChannelView:
-    """The current record of every bundle, up to the last message read."""
+    """The current record of every bundle, by the messages of the topic read so far."""
 
     def __init__(self) -> None:
         self._records: dict[str, tuple[ServiceUnitStateData, bytes]] = {}
@@ -49,7 +49,7 @@ class ChannelView:
         return None if found is None else found[0].version
 
     def hear(self, message: ChannelMessage) -> str | None:
-        """Apply the next message. Returns why it is ignored, None if it counts."""
+        """Apply the next message. Returns why it is ignored; None if it was applied."""
         before = self._records.get(message.bundle)
         if message.value is None:
             return self._bury(message, before)

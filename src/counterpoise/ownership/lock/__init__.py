@@ -20,10 +20,10 @@ from counterpoise.ownership.port import BundleLocation, OwnershipOptions, Repair
 
 
 class LockAndRedirect:
-    """The bundle protocol of the modular manager: who owns a bundle has an ephemeral lock in the
-    metadata store.
+    """The bundle protocol of the modular load manager: a bundle's owner has an ephemeral lock node
+    in the metadata store.
 
-    What its methods promise is said in `counterpoise.ownership.port.BundleProtocol`.
+    The methods are described in `counterpoise.ownership.port.BundleProtocol`.
     """
 
     def __init__(self, options: OwnershipOptions) -> None:
@@ -31,12 +31,12 @@ class LockAndRedirect:
 
     @property
     def changes_by_record(self) -> bool:
-        """Whether every change of a bundle is first written into a record that all brokers read."""
+        """Always False: a bundle's owner is known by its lock, not by a record."""
         return False
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The paths below which the protocol's nodes stand, each ending in a slash."""
+        """The paths below which the protocol stores its nodes, each ending in a slash."""
         return f"{LOCKS}/", f"{HAND_OVERS}/"
 
     def new(self, bundle: str) -> BundleLock:
@@ -48,21 +48,21 @@ class LockAndRedirect:
         return advance(state, event)
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """The nodes that say where a bundle is, in reading order."""
+        """The paths of a bundle's nodes, in the order in which to read them."""
         return hand_over_of(bundle), lock_of(bundle)
 
     def bundle_of(self, path: str) -> str | None:
-        """The bundle of a node; None for other nodes."""
+        """The bundle to which a node belongs; None for other nodes."""
         return bundle_of(path)
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a node's change matters to a broker that keeps no state of its bundle: it may
-        be the successor.
+        """Whether a change matters to a broker without state for the bundle, as it may be the
+        successor.
         """
         return change is NodeChange.APPEARED and path == hand_over_of(bundle_of(path) or "")
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """Where a bundle is, from the values of its `nodes`."""
+        """A bundle's owner and successor, from the values of its `nodes`."""
         announcement, lock = values.values()
         owner, hand_over = read_lock(lock), read_hand_over(announcement)
         if owner is not None and hand_over is not None and hand_over.source != owner.broker_id:
@@ -76,19 +76,15 @@ class LockAndRedirect:
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
     ) -> tuple[Repair, ...]:
-        """The repairs that the leader has to make: none, since a lock goes with its owner's
-        session.
-        """
+        """Always empty: a lock vanishes with its owner's session, without a repair."""
         return ()
 
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
-        """Whether the leader has to repair a record: never, since the store alone makes and ends
-        a lock.
-        """
+        """Always False: no lock needs a repair by the leader."""
         return False
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """The record that forces a bundle to a successor: never needed here."""
+        """Return the value unchanged: no lock needs a repair."""
         return value

@@ -17,12 +17,12 @@ def lock_of(bundle: str) -> str:
 
 
 def hand_over_of(bundle: str) -> str:
-    """The path of the node that announces a bundle's hand-over."""
+    """The path of the node that announces a bundle's transfer to another broker."""
     return f"{HAND_OVERS}/{bundle}"
 
 
 def bundle_of(path: str) -> str | None:
-    """The bundle of a lock or hand-over node; None for any other path."""
+    """The bundle of a lock or hand-over node, by its path; None for any other path."""
     for parent in (LOCKS, HAND_OVERS):
         if path.startswith(parent + "/"):
             name = path[len(parent) + 1 :]
@@ -31,7 +31,7 @@ def bundle_of(path: str) -> str | None:
 
 
 def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
-    """The owner that a lock names; without addresses if the value is not a valid record."""
+    """The owner that a lock's value names: None without a lock; no addresses if it is malformed."""
     if value is None:
         return None
     try:
@@ -41,7 +41,7 @@ def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
 
 
 def read_hand_over(value: bytes | None) -> HandOver | None:
-    """A hand-over's source and destination; None if there is no valid record."""
+    """A hand-over's source and destination, from its node's value; None without a valid record."""
     if value is None:
         return None
     try:

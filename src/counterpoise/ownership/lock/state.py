@@ -10,7 +10,7 @@ from counterpoise.ownership.port import OwnershipOptions
 
 
 class LockPhase(enum.Enum):
-    """What this broker is doing with a bundle."""
+    """Which step of the lock protocol this broker is at with a bundle."""
 
     FREE = "not owned here"
     READING_HAND_OVER = "being handed over, perhaps to this broker"
@@ -61,7 +61,7 @@ _HOLDING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BundleLock:
-    """The state of one bundle at one broker."""
+    """The state of one bundle at one broker, under the lock protocol."""
 
     options: OwnershipOptions
     bundle: str
@@ -106,12 +106,12 @@ class BundleLock:
 
     @property
     def lock(self) -> str:
-        """The path of the lock."""
+        """The path of the bundle's ownership lock."""
         return lock_of(self.bundle)
 
     @property
     def hand_over(self) -> str:
-        """The path of the hand-over."""
+        """The path of the node that announces the bundle's hand-over."""
         return hand_over_of(self.bundle)
 
     @property
@@ -121,7 +121,7 @@ class BundleLock:
 
     @property
     def holds(self) -> bool:
-        """Whether topics of the bundle that are open stay open.
+        """Whether open topics of the bundle stay open.
 
         They do while it is unknown whether the lock still exists: once another broker has fenced
         their logs, no client can publish to them. No topic is opened then, since that would fence
@@ -131,19 +131,19 @@ class BundleLock:
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is decided in a moment who serves the bundle."""
+        """Whether a client should wait: which broker serves the bundle is about to be decided."""
         return self.phase in _SETTLING or (
             self.phase is LockPhase.DRAINING and self.destination == self.me
         )
 
     @property
     def taking_over(self) -> bool:
-        """Whether this broker owns the bundle while the former owner may have topics of it open."""
+        """Whether this broker owns the bundle while the former owner may still have open topics."""
         return self.phase is LockPhase.TAKING_OVER
 
     @property
     def in_progress(self) -> bool:
-        """Whether the machine waits for a result or its timer."""
+        """Whether a command's result or a timer is awaited."""
         return self.phase not in REST
 
     @property
@@ -153,5 +153,5 @@ class BundleLock:
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals a new one, so that it need not be kept."""
+        """Whether this state equals the initial one, so that it need not be stored."""
         return self.phase is LockPhase.FREE

@@ -18,12 +18,12 @@ P = LockPhase
 
 
 def stay(state: BundleLock, _: object) -> Next:
-    """Ignore the event."""
+    """Transition: ignore the event."""
     return state, ()
 
 
 def ask(state: BundleLock, question: events.Command) -> Next:
-    """Issue a command. Its result counts unless another event comes first."""
+    """Issue a command. Its result is accepted unless another event comes first."""
     return replace(state, pausing=False, overtaken=False), (question,)
 
 
@@ -56,19 +56,19 @@ def ask_again(state: BundleLock) -> Next:
 
 
 def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
-    """Come to rest. A request that was kept is handled next."""
+    """Enter a phase in which nothing is awaited. A request that was deferred is handled next."""
     return BundleLock(state.options, state.bundle, phase, version=version, order=state.order), ()
 
 
 def pause(state: BundleLock) -> Next:
-    """Wait before the command is issued again."""
+    """Wait before the failed command is issued again."""
     failures = state.failures + 1
     after = replace(state, pausing=True, overtaken=False, failures=failures)
     return after, (events.StartTimer(pause_s(failures)),)
 
 
 def later(state: BundleLock, event: object) -> Next:
-    """Keep a request until the current step is over."""
+    """Defer a request until the current step is over."""
     return replace(state, order=event), ()
 
 
@@ -86,17 +86,17 @@ def take(state: BundleLock, _: object) -> Next:
 
 
 def take_over(state: BundleLock, _: object) -> Next:
-    """The former owner has released the bundle or is gone: take it."""
+    """The former owner has released the bundle or is gone: create this broker's lock."""
     return enter(state, P.ACQUIRING, is_released=True)
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
-    """The former owner has closed all its topics, or is gone."""
+    """The announcement vanished: the former owner has closed all its topics, or is gone."""
     return replace(state, is_released=True), ()
 
 
 def hear(state: BundleLock, _: object) -> Next:
-    """The owner announced a hand-over: read which broker it names."""
+    """The owner announced a hand-over: read to which broker."""
     return enter(state, P.READING_HAND_OVER, destination=None, is_released=False)
 
 
@@ -106,7 +106,7 @@ def check_ownership(state: BundleLock, _: events.CheckOwnership) -> Next:
 
 
 def heard(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The announcement of a hand-over was read."""
+    """The announcement was read: if it names this broker, check the lock."""
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
         return enter(state, P.CHECKING, destination=state.me)
@@ -117,7 +117,7 @@ def heard(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def checked(state: BundleLock, answer: events.NodeFound) -> Next:
-    """A broker that does not serve the bundle has read its lock."""
+    """The lock of a bundle not served here was read: act on who has it."""
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
@@ -150,7 +150,7 @@ def own(state: BundleLock, version: int) -> Next:
 
 
 def inherit(state: BundleLock, _: object) -> Next:
-    """The former owner has closed all topics, or its time is over."""
+    """The former owner has closed all topics, or took too long: serve them all."""
     return rest(state, P.OWNED, state.version)
 
 
@@ -160,7 +160,7 @@ def look(state: BundleLock, _: object) -> Next:
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
-    """A broker that wants the lock or has open topics has read it."""
+    """The lock of a bundle that this broker wants or serves was read: act on who has it."""
     holder = read_lock(answer.value)
     if holder is None:
         # No broker has it. If it went with a session of ours, the topics just stay open.
@@ -185,7 +185,7 @@ def create(state: BundleLock, _: object) -> Next:
 
 
 def doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone: read it before any further topic is opened."""
+    """The lock may be gone: read it before another topic is opened."""
     return enter(state, P.DOUBTED, version=None)
 
 
@@ -198,19 +198,22 @@ def release(state: BundleLock, order: events.Release) -> Next:
 
 
 def announced(state: BundleLock, _: object) -> Next:
-    """Announced: the successor prepares, if there is one and this broker surely has the lock."""
+    """The announcement is written: wait for the successor to prepare, or close the topics.
+
+    It waits if there is a successor and this broker certainly has the lock.
+    """
     if state.destination is None or state.version is None:
         return enter(state, P.DRAINING)
     return replace(state, phase=P.AWAITING), (events.StartTimer(state.options.prepare_s),)
 
 
 def give(state: BundleLock, _: object) -> Next:
-    """The successor is ready: delete the lock for it. Topics stay open until it has the lock."""
+    """The successor is ready: delete the lock. Topics stay open until the successor has it."""
     return enter(state, P.YIELDING)
 
 
 def given(state: BundleLock, answer: object) -> Next:
-    """The lock is deleted: close the topics as soon as the successor has its own lock."""
+    """The lock is deleted: close the topics once the successor has created its own."""
     if state.version is None:
         return drain(state, answer)
     if state.overtaken:
@@ -225,17 +228,17 @@ def drain_yielded(state: BundleLock, _: object) -> Next:
 
 
 def drain_yielded_without_successor(state: BundleLock, _: object) -> Next:
-    """The successor does not come: close the topics. The next lookup finds another broker."""
+    """The successor did not take the lock: close the topics. The next lookup finds a broker."""
     return enter(state, P.DRAINING, destination=None)
 
 
 def drain(state: BundleLock, _: object) -> Next:
-    """The successor's time is over: close the topics, then delete the lock."""
+    """The successor took too long to prepare: close the topics, then delete the lock."""
     return enter(state, P.DRAINING)
 
 
 def drain_in_doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone and another broker may own the bundle: close without waiting."""
+    """The lock may be gone and another broker may own the bundle: close the topics at once."""
     return enter(state, P.DRAINING, version=None)
 
 
@@ -245,7 +248,7 @@ def drain_without_successor(state: BundleLock, _: object) -> Next:
 
 
 def drained(state: BundleLock, _: object) -> Next:
-    """The topics are closed: delete the lock, or serve again if the bundle returns here."""
+    """The topics are closed: delete the lock, or serve again if the bundle is to return here."""
     if state.yielded:
         return enter(state, P.WITHDRAWING)
     if state.destination != state.me:
@@ -256,12 +259,12 @@ def drained(state: BundleLock, _: object) -> Next:
 
 
 def replaced(state: BundleLock, _: events.SplitCompleted) -> Next:
-    """This broker owns the parts of the bundle: only the lock has to be deleted."""
+    """The bundle was split and this broker owns its parts: only delete the lock."""
     return enter(state, P.DELETING, destination=None)
 
 
 def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock was read, to be deleted if it is this broker's."""
+    """The lock was read: delete it if it is this broker's."""
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
@@ -270,7 +273,7 @@ def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def deleted(state: BundleLock, answer: object) -> Next:
-    """The lock is deleted: give the successor time to take the bundle."""
+    """The lock is deleted: if a successor was announced, wait until it has its own."""
     if not state.announced:
         return rest(state, P.FREE)
     if state.destination is None or state.overtaken:
@@ -292,12 +295,12 @@ def withdraw(state: BundleLock, _: object) -> Next:
 
 
 def stop_waiting(state: BundleLock, order: object) -> Next:
-    """A lookup chose this broker again, so the successor will not come."""
+    """A lookup chose this broker again: stop waiting for the successor."""
     return enter(replace(state, order=order), P.WITHDRAWING)
 
 
 def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The hand-over was read, to be deleted if it is this broker's."""
+    """The announcement was read: delete it if it is this broker's."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
@@ -314,7 +317,7 @@ def free(state: BundleLock, _: object) -> Next:
 
 
 def believing(transition: Transition) -> Transition:
-    """Accept a result, or issue the command again if something happened since."""
+    """Wrap a transition: if another event came since the command, issue it again instead."""
 
     def answered(state: BundleLock, answer: Any) -> Next:
         return ask_again(state) if state.overtaken else transition(state, answer)
@@ -323,7 +326,9 @@ def believing(transition: Transition) -> Transition:
 
 
 def trying(tries: int | None, then: Transition) -> Transition:
-    """Issue a command again after a failure; after so many failures in a row do ``then``."""
+    """The transition for a failed command: issue it again, but ``then`` after ``tries``
+    failures.
+    """
 
     def failed(state: BundleLock, event: events.CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
@@ -336,18 +341,18 @@ def trying(tries: int | None, then: Transition) -> Transition:
 
 
 def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
-    """The pause is over."""
+    """The pause is over: issue the failed command again."""
     return ask_again(state) if state.pausing else (state, ())
 
 
 def unsettle(state: BundleLock, _: object) -> Next:
-    """Trust neither what is known of the lock nor the result that is under way."""
+    """Distrust the known version of the lock and the result of the command under way."""
     state = replace(state, version=None)
     return ask_again(state) if state.pausing else (replace(state, overtaken=True), ())
 
 
 def unsure(state: BundleLock, _: object) -> Next:
-    """The lock may be gone. That is checked once the topics are closed."""
+    """The lock may be gone; check it after the topics are closed."""
     return replace(state, version=None), ()
 
 
@@ -357,7 +362,7 @@ def on_node(
     announced: Transition = stay,
     withdrawn: Transition = stay,
 ) -> Transition:
-    """The transition for a change of the lock or of the hand-over node."""
+    """The transition for a changed lock or announcement, by which of them appeared or vanished."""
 
     def changed(state: BundleLock, event: events.NodeChanged) -> Next:
         vanished = event.change is events.NodeChange.VANISHED
@@ -369,5 +374,5 @@ def on_node(
 
 
 def also_look_at_the_lock(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """A client came while the hand-over is being read: read the lock afterwards."""
+    """A client asked while the announcement is being read: read the lock afterwards."""
     return replace(state, thorough=True), ()

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 def assemble(
     context: BrokerContext, addresses: Addresses, program: LeadershipProgram
 ) -> BrokerParts:
-    """Build every part of a broker; ``program`` runs beside it while it leads."""
+    """Build every part of a broker; ``program`` is what it runs while it is the leader."""
     registry = BrokerRegistry(
         context.metadata, addresses.broker_id, with_load=not context.is_extensible
     )

@@ -35,7 +35,7 @@ def balancing_parts(
     topics: TopicParts,
     listener: ClientListener,
 ) -> BalancingParts:
-    """The last parts of a broker, which use all others."""
+    """Build a broker's balancing parts, from all parts that were built before."""
     live, options = context.live, context.config.load_report
 
     def usage_every_s() -> float:

@@ -56,7 +56,7 @@ class AdminServer(Protocol):
 
 
 class AdminServerFactory(Protocol):
-    """Makes the server of a broker's admin API."""
+    """Creates the server of a broker's admin API."""
 
     def __call__(self, broker: Broker) -> AdminServer:
         """The server, not started yet."""
@@ -65,9 +65,9 @@ class AdminServerFactory(Protocol):
 class Broker:
     """One broker of a cluster.
 
-    Needs its own session with the cluster's metadata, and its own access to the ledgers that all
-    brokers share; it ends both when it ends. It builds everything else itself: `parts` has it from
-    the start. The other attributes are those of `BrokerFace`.
+    Needs its own session with the metadata store, and its own access to the shared ledgers; it
+    closes both when it ends. It builds everything else itself: `parts` has it from the start. The
+    other attributes are those of `BrokerFace`.
     """
 
     parts: BrokerParts
@@ -125,17 +125,17 @@ class Broker:
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings in force; all but the dynamic ones are those of the start."""
+        """The settings in use: those of the start, with later changes to dynamic ones."""
         return self.live.config
 
     @property
     def service_url(self) -> str:
-        """Where clients connect: the plain URL, or the TLS one if there is no other."""
+        """The URL to which clients connect: the plain one, or else the TLS one."""
         return self.addresses.service
 
     @property
     def web_url(self) -> str:
-        """The admin API: the plain URL, or the TLS one if there is no other."""
+        """The URL of the admin API: the plain one, or else the TLS one."""
         return self.addresses.web
 
     @property
@@ -145,11 +145,11 @@ class Broker:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads the cluster."""
+        """Whether this broker is the cluster's leader."""
         return self.parts.ownership.election.is_leader
 
     def leader(self) -> LeaderBroker | None:
-        """The cluster's leader as last notified; None if there is none."""
+        """The cluster's leader by the last notification; None if there is none."""
         return self.parts.ownership.election.leader
 
     async def ask_leader(self) -> LeaderBroker | None:
@@ -162,15 +162,15 @@ class Broker:
         return await self.parts.load.registry.active()
 
     async def report_of(self, broker_id: str) -> LocalBrokerData | None:
-        """The last report of a broker, with its addresses; None if it has left."""
+        """The last load report of a broker, with its addresses; None if it has left."""
         return await self.parts.load.registry.report(broker_id)
 
     def load_report(self) -> LocalBrokerData:
-        """This broker's last measurement."""
+        """This broker's load by its last measurement."""
         return self.parts.balancing.reporter.report
 
     def limits(self) -> list[LimitSnapshot]:
-        """Every rate limit now, with the producers and subscriptions that wait for it."""
+        """The state of every rate limit, with the producers and subscriptions that wait for it."""
         return self.parts.topics.limits.publish.snapshots()
 
     async def start(self) -> None:

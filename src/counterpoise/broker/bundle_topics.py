@@ -36,11 +36,11 @@ class BundleTopics:
         self._topics: TopicRegistry
 
     def attach(self, topics: TopicRegistry) -> None:
-        """Set the topics of this broker."""
+        """Set the broker's topic registry."""
         self._topics = topics
 
     async def drain(self, bundle: BundleName, destination: str | None) -> None:
-        """Close a bundle's topics, and redirect their clients to a broker if one is named."""
+        """Close a bundle's topics, and redirect their clients to ``destination`` if not None."""
         config, report = self._context.config, None
         if destination is not None and config.ownership.names_owner:
             # Without the store clients are not sent on; they look the owner up themselves.
@@ -59,9 +59,7 @@ class BundleTopics:
         )
 
     async def prepare(self, bundle: BundleName) -> None:
-        """Read in advance what opening a bundle's topics needs, as long as its owner waits for
-        that.
-        """
+        """Read what opening a bundle's topics needs, while its owner waits for that."""
         names = await self._context.policies.topics(bundle.namespace)
         await self._bundles.get(bundle.namespace)
         mine = [name for name in names if name in bundle]

@@ -26,14 +26,14 @@ class Addresses:
 
     @property
     def service(self) -> str:
-        """Where clients connect: the plain URL, or the TLS one if there is no other."""
+        """The URL to which clients connect: the plain one, or else the TLS one."""
         return self.service_url or self.service_url_tls or ""
 
     @property
     def web(self) -> str:
-        """The admin API: the plain URL, or the TLS one if there is no other."""
+        """The URL of the admin API: the plain one, or else the TLS one."""
         return self.web_url or self.web_url_tls or ""
 
     def for_brokers(self, *, tls: bool) -> str:
-        """Where other brokers connect; ``tls``: by TLS if there is such a port."""
+        """The URL to which other brokers connect; with ``tls`` the TLS one if there is one."""
         return self.service_url_tls if tls and self.service_url_tls is not None else self.service

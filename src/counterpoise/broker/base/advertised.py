@@ -31,7 +31,8 @@ NO_LISTENERS: Final[Listeners] = MappingProxyType({})
 
 
 def listeners_of(entries: Sequence[str], internal: str = "") -> dict[str, dict[str, str]]:
-    """Read ``name:pulsar://host:port`` entries, the ``internal`` listener first.
+    """Parse ``name:pulsar://host:port`` entries to each listener's URLs, the ``internal`` listener
+    first.
 
     Pulsar's rules, except that it takes a scheme it does not know, or none, for a listener without
     an address. Raises `ConfigError`.
@@ -85,7 +86,7 @@ class BindAddress:
 
 
 def bind_addresses_of(entries: Sequence[str]) -> tuple[BindAddress, ...]:
-    """Read ``name:pulsar://host:port`` entries; raises `ConfigError`."""
+    """Parse ``name:pulsar://host:port`` entries of ``bindAddresses``; raises `ConfigError`."""
     parsed = (_parse("bindAddresses", each) for each in filter(None, map(str.strip, entries)))
     return tuple(BindAddress(*each) for each in parsed)
 

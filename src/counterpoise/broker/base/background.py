@@ -24,7 +24,9 @@ class BackOff:
     """What ran this long had started well: its next failure waits the first pause again."""
 
     def after(self, pause_s: float, ran_s: float) -> float:
-        """The next pause, after one of ``pause_s`` (0: none yet) and a run of ``ran_s``."""
+        """The next pause in seconds, after one of ``pause_s`` (0: none yet) and a run of
+        ``ran_s``.
+        """
         if pause_s <= 0 or ran_s > self.steady_s:
             return self.first_s
         return min(2 * pause_s, self.most_s)

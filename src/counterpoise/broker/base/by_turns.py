@@ -13,7 +13,7 @@ PIECE: Final = 500
 
 
 class WorkBudget:
-    """Counts one task's work, and yields to other tasks each time the budget is spent."""
+    """Lets a long task yield to other tasks after each so many units of work."""
 
     __slots__ = ("_left", "_most")
 
@@ -30,7 +30,7 @@ class WorkBudget:
 
 
 class OnePerTurn:
-    """Lets one caller start long work in each turn of the event loop, first come first served."""
+    """Lets one caller start long work in each turn of the event loop, in the order of calls."""
 
     __slots__ = ("_one",)
 
@@ -38,13 +38,13 @@ class OnePerTurn:
         self._one = asyncio.Lock()
 
     async def mine(self) -> None:
-        """Return in a turn of the loop in which no other caller's `mine` returns."""
+        """Return in a turn of the event loop that no other caller got."""
         async with self._one:
             await asyncio.sleep(0)
 
 
 async def in_pieces(names: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yield the names in parts of `PIECE`, with other tasks served between two parts."""
+    """Yield the names in parts of `PIECE`, and let other tasks run between two parts."""
     for begin in range(0, len(names), PIECE):
         yield names[begin : begin + PIECE]
         await asyncio.sleep(0)

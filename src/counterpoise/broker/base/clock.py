@@ -4,12 +4,12 @@ import time
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970."""
+    """The present time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class WallClock:
-    """The time of day of one broker's topics, in seconds since 1970."""
+    """A settable time of day for one broker's topics, in seconds since 1970."""
 
     __slots__ = ("_ahead_s",)
 

@@ -26,20 +26,20 @@ _BYTES: Final = 32
 
 
 class ClusterKey:
-    """The key of one cluster; the first broker creates it."""
+    """The secret in the metadata store that a cluster's brokers show each other as producers."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._key: str | None = None
 
     async def get(self) -> str:
-        """The key; raises `StoreUnavailable`."""
+        """The key, created if there is none; raises `StoreUnavailable`."""
         if self._key is None:
             self._key = await self._read() or await self._make()
         return self._key
 
     async def is_shown(self, properties: Mapping[str, str]) -> bool:
-        """Whether a producer presents the key; raises `StoreUnavailable`."""
+        """Whether a producer's properties contain the key; raises `StoreUnavailable`."""
         shown = properties.get(PROPERTY)
         if shown is None:
             return False
@@ -59,7 +59,7 @@ class ClusterKey:
 
 
 class SystemTopicGuard:
-    """Admits producers of `SYSTEM_NAMESPACE`: brokers and super users, or all if so configured."""
+    """Allows brokers and super users, or everyone if configured, to write to `SYSTEM_NAMESPACE`."""
 
     def __init__(
         self, key: ClusterKey, authorization: Authorization, *, open_to_clients: bool
@@ -69,7 +69,7 @@ class SystemTopicGuard:
         self._open_to_clients = open_to_clients
 
     async def check(self, topic: TopicName, caller: Caller, properties: Mapping[str, str]) -> None:
-        """Require that a caller may write to a topic; raises `BrokerError` otherwise."""
+        """Raise `BrokerError` if a producer with these properties may not publish to a topic."""
         if self._open_to_clients or topic.namespace_name != SYSTEM_NAMESPACE:
             return
         if self._authorization.names_super_user(caller):
@@ -85,5 +85,5 @@ class SystemTopicGuard:
 
 
 def without_key(properties: Mapping[str, str]) -> dict[str, str]:
-    """A producer's properties as statistics show them, without the key."""
+    """A producer's properties without the cluster's key, for statistics."""
     return {name: value for name, value in properties.items() if name != PROPERTY}

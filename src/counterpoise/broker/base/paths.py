@@ -33,77 +33,77 @@ OWN_SCHEMAS: Final = "/counterpoise/schemas"
 
 
 def broker(broker_id: str) -> str:
-    """A broker's load report and registration."""
+    """The path of a broker's registration, which has its load report."""
     return f"{BROKERS}/{broker_id}"
 
 
 def own_broker(broker_id: str) -> str:
-    """A marker that a registered broker is one of this product's."""
+    """The path of the node that marks a registered broker as one of Counterpoise."""
     return f"{OWN_BROKERS}/{broker_id}"
 
 
 def bundle_data(bundle: str) -> str:
-    """A bundle's averaged load."""
+    """The path of a bundle's averaged load."""
     return f"{BUNDLE_DATA}/{bundle}"
 
 
 def resource_quota(bundle: str) -> str:
-    """The load that a bundle is expected to have; of ``default`` for all others."""
+    """The path of the load that a bundle is expected to have; ``default``: all other bundles."""
     return f"{RESOURCE_QUOTA}/{bundle}"
 
 
 def time_average(broker_id: str) -> str:
-    """A broker's averaged load."""
+    """The path of a broker's averaged load."""
     return f"{BROKER_TIME_AVERAGE}/{broker_id}"
 
 
 def policies(namespace: NamespaceName) -> str:
-    """A namespace's policies, the same in every cluster."""
+    """The path of a namespace's policies that hold in every cluster."""
     return f"{POLICIES}/{namespace}"
 
 
 def local_policies(namespace: NamespaceName) -> str:
-    """A namespace's policies in this cluster: its bundles above all."""
+    """The path of a namespace's policies in this cluster, such as its bundles."""
     return f"{LOCAL_POLICIES}/{namespace}"
 
 
 def topic_policies(name: TopicName) -> str:
-    """A topic's own policies, shared by its partitions."""
+    """The path of a topic's own policies, which its partitions share."""
     whole = name.partitioned_name
     return f"{TOPIC_POLICIES}/{whole.namespace_name}/{whole.domain}/{whole.encoded_local_name}"
 
 
 def resource_group(name: str) -> str:
-    """A resource group's definition."""
+    """The path of a resource group's definition."""
     return f"{RESOURCE_GROUPS}/{name}"
 
 
 def group_usages(name: str) -> str:
-    """The parent of the brokers' use of a resource group."""
+    """The path below which brokers report their use of a resource group."""
     return f"{RESOURCE_USAGE}/{name}"
 
 
 def group_usage(name: str, broker_id: str) -> str:
-    """One broker's use of a resource group."""
+    """The path of one broker's use of a resource group."""
     return f"{group_usages(name)}/{broker_id}"
 
 
 def partitioned_topics(namespace: NamespaceName, domain: str) -> str:
-    """The parent of a namespace's partitioned topics."""
+    """The path below which a namespace's partitioned topics of one domain are."""
     return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
 
 
 def topics(namespace: NamespaceName) -> str:
-    """The parent of a namespace's persistent topics."""
+    """The path below which a namespace's persistent topics are."""
     return f"{TOPICS}/{namespace}/persistent"
 
 
 def topic(name: TopicName) -> str:
-    """A persistent topic's node."""
+    """The path of a persistent topic."""
     return f"{topics(name.namespace_name)}/{name.encoded_local_name}"
 
 
 def schemas(name: TopicName, root: str = SCHEMAS) -> str:
-    """The schemas of a topic, shared by its partitions."""
+    """The path of a topic's schemas, which its partitions share."""
     whole = name.partitioned_name
     return f"{root}/{whole.namespace_name}/{whole.encoded_local_name}"

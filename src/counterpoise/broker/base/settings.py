@@ -8,7 +8,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class LiveOptions(Protocol[T_co]):
-    """The current options of one folder; called whenever they are needed, never cached."""
+    """A function that returns the current options, which may change; call it at each use."""
 
     def __call__(self) -> T_co:
         """The options in force now."""

@@ -31,7 +31,7 @@ class SingleFlight(Generic[K, T]):
 
     @contextmanager
     def asking(self, key: K) -> Iterator[FlightTicket[T]]:
-        """Register a caller; its `FlightTicket.find` runs the query unless another caller does."""
+        """Register a caller for a key; its `FlightTicket.find` runs the query if needed."""
         known = self._known.setdefault(key, _Flights())
         known.asking += 1
         try:
@@ -56,7 +56,7 @@ class _Flights(Generic[T]):
 
 
 class FlightTicket(Generic[T]):
-    """One caller of `SingleFlight`."""
+    """One caller's claim to a result of `SingleFlight`."""
 
     def __init__(self, known: _Flights[T], find: Callable[[], Awaitable[T]]) -> None:
         self._known = known
@@ -69,7 +69,7 @@ class FlightTicket(Generic[T]):
         return self._known.answered > self._before
 
     async def find(self) -> None:
-        """Return once such a query has ended; run it if no other caller does."""
+        """Wait for a query that began after this caller registered; run it if no other does."""
         known = self._known
         async with known.one:
             if self.found:
@@ -84,7 +84,7 @@ class FlightTicket(Generic[T]):
 
     @property
     def answer(self) -> T:
-        """The result of the last query; raises its exception."""
+        """The result of the query found; raises its exception."""
         if self._known.error is not None:
             raise self._known.error.with_traceback(None)
         return self._known.value

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes sent and received by the binary protocol since the broker started, on all
-    connections.
-    """
+    """Bytes received and sent on all binary-protocol connections since the broker started."""
 
     bytes_in: int = 0
     bytes_out: int = 0

@@ -67,7 +67,7 @@ class AutoSplit:
                 log.warning("bundles to split are looked for later: %s", error)
 
     async def look(self) -> list[BundleName]:
-        """Check once; returns the bundles that were split. Raises `MetadataError`."""
+        """Check once, and split; returns the bundles that were split. Raises `MetadataError`."""
         options = self._options()
         if not options.auto_split_enabled:
             return []

@@ -22,17 +22,17 @@ RESIGN_WITHIN_S: Final = 5.0
 
 
 class LeadershipListener(Protocol):
-    """Is notified of the outcome of elections."""
+    """Is notified of election results."""
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
-        """Another broker leads, or none does."""
+        """Another broker is the leader now, or (None) there is none."""
 
     def leadership_changed(self, leads: bool) -> None:
-        """This broker became leader, or lost its leadership."""
+        """This broker became the leader (True), or no longer is."""
 
 
 class LeaderElection:
-    """One broker's part in the election. `leader` is the last leader that it knows."""
+    """Lets one broker take part in the leader election. `leader` is the last known leader."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LeaderElection:
         self._unsubscribe: list[StopListening] = []
 
     def report_to(self, listener: LeadershipListener) -> None:
-        """Notify this listener, the only one, of every further change."""
+        """Set the only listener that is notified of changes of the leader."""
         self._listener = listener
 
     @property
@@ -64,11 +64,11 @@ class LeaderElection:
 
     @property
     def leader(self) -> LeaderBroker | None:
-        """The leader, None while none is known."""
+        """The last known leader; None if there is none."""
         return self._runner.state(LEADER_NODE).leader
 
     async def ask(self) -> LeaderBroker | None:
-        """Read the leader from the store; raises `StoreUnavailable`.
+        """Read the leader from the metadata store; raises `StoreUnavailable`.
 
         `leader` may lag behind by the delay of a notification.
         """
@@ -99,7 +99,7 @@ class LeaderElection:
         self.kill()
 
     def kill(self) -> None:
-        """Stop as a crash would, without leaving the election."""
+        """Stop without leaving the election, as a crash would."""
         self._running = False
         for unsubscribe in self._unsubscribe:
             unsubscribe()

@@ -49,7 +49,7 @@ class LookupService:
         self._assignments: Final = SingleFlight(self._assign_by_record)
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
-        """Set, on the leader, where a bundle's next lookup places it; valid for one lookup.
+        """On the leader: choose the broker to which a bundle's next lookup assigns it; used once.
 
         Keyed by the whole bundle, as Pulsar 4.2 does: 4.0.7 keys by the range alone, so that two
         namespaces with the same range collide.
@@ -57,7 +57,8 @@ class LookupService:
         self._affinity[str(bundle)] = broker_id
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
-        """Give a bundle without an owner to a broker: at once by its record, or by affinity.
+        """Assign a bundle without an owner to a broker: by its record now, or else by affinity at
+        its next lookup.
 
         Raises `StoreUnavailable`.
         """
@@ -69,9 +70,10 @@ class LookupService:
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
     ) -> LookupResult:
-        """The broker that serves a bundle; chooses one if none does (``findBrokerServiceUrl``).
+        """The broker that serves a bundle; assigns it to one if none does
+        (``findBrokerServiceUrl``).
 
-        ``authoritative``: the broker that redirected here has decided that this one serves it.
+        ``authoritative``: another broker redirected the client here because it chose this broker.
         Raises `BrokerError` (ServiceNotReady) when the client should try again.
         """
         try:
@@ -83,9 +85,9 @@ class LookupService:
             ) from None
 
     async def at_leader(self) -> LookupResult:
-        """The leader's address, for a topic that the leader serves although others own its bundle.
+        """The leader's address, for topics that the leader always serves.
 
-        Raises `BrokerError` (ServiceNotReady) while no broker leads.
+        Raises `BrokerError` (ServiceNotReady) while there is no leader.
         """
         with store_errors_as_not_ready():
             leader = self._election.leader
@@ -191,9 +193,7 @@ class LookupService:
         return where.owner
 
     async def choose(self, bundle: BundleName) -> str | None:
-        """The broker for a bundle: the one an administrator named, otherwise the placer's
-        choice.
-        """
+        """The broker to assign a bundle to: the one set by `set_affinity`, or else by placement."""
         if bundle.namespace.bound_broker is not None:
             return None
         if not self._balanced:

@@ -11,7 +11,7 @@ from counterpoise.wire.errors import ServerError
 
 @dataclass(frozen=True, slots=True)
 class LookupConnect:
-    """This broker serves the topic: connect there (``LookupType.LookupConnect``)."""
+    """Lookup result: the client shall connect to this broker (``LookupType.LookupConnect``)."""
 
     broker_id: str
     service_url: str | None
@@ -25,7 +25,7 @@ class LookupConnect:
 
 @dataclass(frozen=True, slots=True)
 class LookupRedirect:
-    """Ask that broker instead (``LookupType.LookupRedirect``)."""
+    """Lookup result: the client shall ask this broker (``LookupType.LookupRedirect``)."""
 
     broker_id: str
     service_url: str | None
@@ -41,9 +41,9 @@ LookupResult = LookupConnect | LookupRedirect
 
 
 def for_listener(listener: str | None, answer: LookupResult) -> LookupResult:
-    """The result with the broker's addresses for one advertised listener.
+    """A lookup result with the broker's addresses for one advertised listener (None: as it is).
 
-    Raises `BrokerError` (ServiceNotReady) if it has none, in Pulsar's words.
+    Raises `BrokerError` (ServiceNotReady), in Pulsar's words, if the broker has no such listener.
     """
     if not listener:
         return answer

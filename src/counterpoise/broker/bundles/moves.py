@@ -58,12 +58,13 @@ class BundleMoves:
         ownership.on_split = self.cut
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
-        """Close a bundle's topics here and hand it to a broker; returns the owner afterwards.
+        """Close a bundle's topics here and hand it to ``destination``; returns the id of the owner
+        afterwards.
 
         Returns None when the store names no owner: the successor could not be notified, or has not
-        taken the bundle, and the next lookup places it. Without a destination the placer chooses
-        one now, so that clients can be redirected at once. Raises `BrokerError` if this broker does
-        not own the bundle or the destination is unknown.
+        taken the bundle, and the next lookup assigns it. Without a destination one is chosen now,
+        so that clients can be redirected at once. Raises `BrokerError` if this broker does not own
+        the bundle or the destination is unknown.
         """
         with store_errors_as_not_ready(), counted(self._tally.unloaded):
             if not self._ownership.serves(bundle):
@@ -87,7 +88,7 @@ class BundleMoves:
         return where.successor or (where.owner.broker_id if where.owner is not None else None)
 
     async def leave(self, unloads_per_s: int = 0) -> None:
-        """Hand every bundle to another broker, if there is one.
+        """Hand every bundle owned here to other brokers, if there are any.
 
         ``unloads_per_s``: hand-overs started per second (``maxConcurrentUnloadPerSec`` of a
         shutdown). 0 or less starts all of them at once.
@@ -124,7 +125,7 @@ class BundleMoves:
         at: Sequence[int] = (),
         unload: bool = False,
     ) -> tuple[BundleName, ...]:
-        """Split a bundle owned here; returns its parts, none if the algorithm sees no need.
+        """Split a bundle owned here; returns its parts, or nothing if the algorithm sees no need.
 
         ``boundaries`` are passed to the algorithm; ``at`` is a boundary that needs no algorithm.
         The parts are owned before the parent is released, so topics stay open. With ``unload`` each
@@ -189,10 +190,10 @@ class BundleMoves:
         return children
 
     async def cut(self, bundle: BundleName, children: Sequence[BundleName]) -> None:
-        """Own the parts of a bundle and write them into its namespace. Continues an earlier
-        attempt.
+        """Carry out a split: own the parts and store them as bundles of the namespace. Can be
+        repeated after a failure.
 
-        Raises `BrokerError`, `MetadataError` or `InvalidName`, and can be called again.
+        Raises `BrokerError`, `MetadataError` or `InvalidName`.
         """
         points = sorted(child.range.upper for child in children)[:-1]
         if bundle in (await self._bundles.get(bundle.namespace)).bundles:

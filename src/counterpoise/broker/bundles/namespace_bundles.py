@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class NamespaceBundleCache:
-    """The bundles of every namespace that this broker has read (``NamespaceBundleFactory``)."""
+    """Caches the bundles of namespaces that this broker has read (``NamespaceBundleFactory``)."""
 
     def __init__(self, store: MetadataStore, policies: Policies) -> None:
         self._store = store
@@ -33,12 +33,12 @@ class NamespaceBundleCache:
         )
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening to the metadata store."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
     def peek(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """A namespace's bundles if they are cached."""
+        """A namespace's bundles if they are cached, else None."""
         return self._known.get(namespace)
 
     async def get(self, namespace: NamespaceName) -> NamespaceBundles:
@@ -55,7 +55,7 @@ class NamespaceBundleCache:
     async def update(
         self, namespace: NamespaceName, change: Callable[[NamespaceBundles], NamespaceBundles]
     ) -> NamespaceBundles:
-        """Change a namespace's bundles by compare-and-set, retried while other writers win.
+        """Change a namespace's bundles by compare-and-set, retried if another broker wrote them.
 
         Raises what ``change`` raises, or `BadVersion` where others were faster too often.
         """

@@ -31,7 +31,10 @@ async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
 
 
 async def execute(store: MetadataStore, command: events.Command) -> object:
-    """Execute a command on a node; returns its result event, raises `MetadataError`."""
+    """Execute a state machine's command on the metadata store; returns its result event.
+
+    Raises `MetadataError`.
+    """
     match command:
         case events.CreateNode(path, value):
             try:

@@ -14,7 +14,7 @@ IN_STORE: Final = _CHANNEL + "ServiceUnitStateMetadataStoreTableViewImpl"
 
 @dataclass(frozen=True, slots=True)
 class StateChannelOptions:
-    """The state channel's settings, under the extensible load manager."""
+    """Settings of the bundle state channel, which the extensible load manager uses."""
 
     in_flight_ms: int = option(
         30_000, "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis", "ms", low=1

@@ -66,7 +66,7 @@ async def _no_split(_: BundleName, __: Sequence[BundleName]) -> None:
 
 
 class BundleOwnership:
-    """The bundles of one broker, under any ownership protocol."""
+    """Which bundles one broker owns, and their changes, under any ownership protocol."""
 
     def __init__(
         self,
@@ -116,19 +116,19 @@ class BundleOwnership:
         return self._runner.state(bundle).serves
 
     def settling(self, bundle: BundleName) -> bool:
-        """Whether it is decided in a moment if the bundle is served here."""
+        """Whether a client should wait: whether this broker serves the bundle is being decided."""
         return self._runner.state(bundle).settling
 
     def taking_over(self, bundle: BundleName) -> bool:
-        """Whether it is owned here while its former owner may have topics of it open."""
+        """Whether this broker owns the bundle while its former owner may still have open topics."""
         return self._runner.state(bundle).taking_over
 
     def owned(self) -> list[BundleName]:
-        """The bundles served here, including those whose ownership is being checked; sorted."""
+        """The bundles served here, or whose ownership is being checked; sorted."""
         return sorted(each for each in self._runner.known() if self._runner.state(each).holds)
 
     async def locate(self, bundle: BundleName) -> BundleLocation:
-        """Where the store says that the bundle is; raises `StoreUnavailable`."""
+        """The bundle's owner and successor by the metadata store; raises `StoreUnavailable`."""
         where: BundleLocation | None = None
         try:
             nodes = self._protocol.nodes(str(bundle))
@@ -140,7 +140,10 @@ class BundleOwnership:
     async def locations(
         self, namespaces: Collection[str] | None = None
     ) -> dict[str, BundleLocation]:
-        """Where each bundle with a record in these namespaces is; raises `StoreUnavailable`."""
+        """Owner and successor of each bundle of these namespaces (None: of all) that has a record.
+
+        Raises `StoreUnavailable`.
+        """
         found = {}
         for path, bundle in (await record_paths(self._store, self._protocol, namespaces)).items():
             value = await self._value(path)
@@ -156,7 +159,7 @@ class BundleOwnership:
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
     ) -> bool:
-        """Wait for a condition, which is checked whenever something happens to the bundle."""
+        """Wait until a condition, checked at each event of the bundle, holds; returns whether."""
         return await self._waiters.until(bundle, condition, timeout_s)
 
     # Requests. One goes on when its caller goes away.
@@ -164,7 +167,9 @@ class BundleOwnership:
     async def request(
         self, bundle: BundleName, request: events.Request, within_s: float = PATIENCE_S
     ) -> None:
-        """Feed a request to a bundle's machine; returns once it rests, or after ``within_s``."""
+        """Send a request to a bundle's machine; returns once it is at rest, or after
+        ``within_s``.
+        """
         self._runner.feed(bundle, request)
 
         async def at_rest() -> bool:
@@ -178,7 +183,8 @@ class BundleOwnership:
         return self._options.prepare_s + self._options.drain_s + self._options.successor_s
 
     async def acquire(self, bundle: BundleName, *, as_split_part: bool = False) -> bool:
-        """Try to own a bundle; False if another broker owns it, or after `PATIENCE_S`.
+        """Try to own a bundle; returns whether this broker owns it, at the latest after
+        `PATIENCE_S`.
 
         ``as_split_part``: the bundle is part of one that this broker owns.
         """
@@ -188,11 +194,11 @@ class BundleOwnership:
     async def wait_until_served(
         self, bundle: BundleName, is_released: Callable[[], Awaitable[bool]] = _surely
     ) -> bool:
-        """Whether this broker serves a bundle that a client asks for, after waiting if necessary.
+        """Whether this broker serves a bundle, after waiting for a transfer to it if there is one.
 
-        If it does not yet, the broker reads the bundle's record: the bundle may be on its way here.
-        While this broker is `taking_over`, ``is_released`` says whether the former owner has closed
-        the client's topic; it is called again after `look_again`.
+        It first reads the bundle's record if necessary. While this broker is `taking_over`,
+        ``is_released`` says whether the former owner has closed the client's topic; it is called
+        again after `look_again`.
         """
         if self.serves(bundle):
             return True
@@ -207,14 +213,14 @@ class BundleOwnership:
         return self.serves(bundle) or (found and self.taking_over(bundle))
 
     def look_again(self, bundle: BundleName) -> None:
-        """Make every waiter of a bundle check its condition again."""
+        """Make all calls that wait for this bundle check their conditions again."""
         self._waiters.wake(bundle)
 
     async def release(self, bundle: BundleName, destination: str | None) -> bool:
-        """Close a bundle's topics and release it, to a broker if one is named.
+        """Close a bundle's topics and release it, to ``destination`` if it is not None.
 
-        Returns when that broker owns it or its time is over; False at once if this broker does not
-        serve the bundle or is splitting it.
+        Returns when that broker owns the bundle or has taken too long; False at once if this broker
+        does not serve the bundle or is splitting it.
         """
         if not self.serves(bundle) or self._runner.state(bundle).cut_into:
             return False
@@ -239,12 +245,13 @@ class BundleOwnership:
     @property
     def changes_by_record(self) -> bool:
         """Whether every change of a bundle is first written into a record that all brokers read.
-        A split that has begun can only be finished.
+
+        If so, a split that has begun can only be finished.
         """
         return self._protocol.changes_by_record
 
     def finish_split(self, bundle: BundleName) -> None:
-        """Complete an announced split in the background."""
+        """Finish an announced split in the background."""
         self._cutting.discard(bundle)
         if self._runner.state(bundle).cut_into:
             self._cutting.add(bundle)
@@ -263,14 +270,14 @@ class BundleOwnership:
             self._cutting.discard(bundle)
 
     async def replaced(self, bundle: BundleName) -> None:
-        """Release a bundle whose parts this broker owns."""
+        """Release a bundle that has been split; this broker owns its parts."""
         await self.request(bundle, events.SplitCompleted())
 
     async def resume(self) -> None:
         """Resume the transfers and splits that this broker began before it restarted.
 
-        A broker that returns before its session has timed out was never missed, so the leader
-        repairs nothing of what it began.
+        The leader repairs them only for a broker that was gone, not for one that returned before
+        its session timed out.
         """
         me = self._options.me.broker_id.encode()
         while True:
@@ -285,7 +292,7 @@ class BundleOwnership:
                 return
 
     def close(self) -> None:
-        """Stop listening and acting. What this broker owns ends with its session."""
+        """Stop listening and acting. The bundles owned here are lost when the session ends."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         for values in self._values.values():

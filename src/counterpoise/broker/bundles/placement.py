@@ -28,7 +28,7 @@ class Placer(Protocol):
     """Chooses a broker for a bundle."""
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """The chosen broker's id; None if there is none.
+        """The id of the chosen broker; None if there is none.
 
         Brokers in ``without`` are leaving and are never chosen.
         """
@@ -42,7 +42,7 @@ class PolicyPlacer(Placer, Protocol):
 
 
 class LoadPlacer:
-    """Chooses by policies, evenness and load (``ModularLoadManagerImpl.selectBroker``)."""
+    """Chooses a broker by policies, counts and load (``ModularLoadManagerImpl.selectBroker``)."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class LoadPlacer:
         self._turn = asyncio.Lock()
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """The chosen broker's id; None if there is none."""
+        """The id of the chosen broker; None if there is none."""
         # One at a time: each choice counts on what the one before assigned.
         async with self._turn:
             return await self._choose(bundle, without)

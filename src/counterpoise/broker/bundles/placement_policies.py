@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class PlacementPolicyReader:
-    """Reads the placement policies of one cluster. Its methods raise `StoreUnavailable`."""
+    """Reads the policies about which broker may own a bundle; raises `StoreUnavailable`."""
 
     def __init__(
         self, policies: Policies, cluster: str, filters: Callable[[], FilterOptions]
@@ -25,13 +25,13 @@ class PlacementPolicyReader:
         self.filters = filters
 
     async def domains(self) -> dict[str, str]:
-        """The failure domain of each broker; empty where domains are not enabled."""
+        """The failure domain of each broker by its id; empty where domains are not enabled."""
         if not self.filters().failure_domains:
             return {}
         return await self._policies.failure_domains(self._cluster)
 
     async def isolation(self) -> dict[str, IsolationPolicy]:
-        """The isolation policies by name."""
+        """The namespace isolation policies by name."""
         policies = {}
         stored = await self._policies.isolation_policies(self._cluster).get() or {}
         for name, value in stored.items():
@@ -42,7 +42,7 @@ class PlacementPolicyReader:
         return policies
 
     async def groups(self, namespaces: Iterable[str]) -> dict[str, str]:
-        """The anti-affinity group of each namespace that is in one."""
+        """The anti-affinity group of each of these namespaces that has one."""
         groups: dict[str, str] = {}
         for name in dict.fromkeys(namespaces):
             if group := await self._policies.anti_affinity_group(NamespaceName.parse(name)):

@@ -12,13 +12,14 @@ from counterpoise.ownership.port import BundleLocation
 
 
 class RecordOrders:
-    """Assigns bundles without an owner, and orders owners to release theirs."""
+    """Writes the records by which any broker can assign a bundle or have its owner release it."""
 
     def __init__(self, ownership: BundleOwnership) -> None:
         self._ownership = ownership
 
     async def assign(self, bundle: BundleName, broker_id: str) -> BundleLocation:
-        """Assign a bundle to a broker (``publishAssignEventAsync``), unless another was faster.
+        """Assign a bundle to a broker (``publishAssignEventAsync``), unless another broker did
+        before.
 
         Returns as `owner_after_change` does.
         """
@@ -26,7 +27,7 @@ class RecordOrders:
         return await self.owner_after_change(bundle)
 
     async def owner_after_change(self, bundle: BundleName) -> BundleLocation:
-        """Where a bundle is once it has an owner, or after `PATIENCE_S`.
+        """Wait until a bundle has an owner, at most `PATIENCE_S`; its owner and successor then.
 
         Raises `StoreUnavailable`.
         """
@@ -42,8 +43,8 @@ class RecordOrders:
         """Order a bundle's owner to release it (``publishUnloadEventAsync``).
 
         Returns True when the destination owns it, or without a destination when the owner has
-        released it. Returns False if the time of a release is over or the bundle went elsewhere.
-        Raises `StoreUnavailable`.
+        released it; False if that took too long or the bundle went elsewhere. Raises
+        `StoreUnavailable`.
         """
         await self._ownership.request(bundle, OrderRelease(owner, destination))
 

@@ -17,9 +17,9 @@ _LEVELS: Final = 3
 async def record_paths(
     store: MetadataStore, protocol: BundleProtocol[Any], namespaces: Collection[str] | None = None
 ) -> dict[str, str]:
-    """The path of every bundle's record → the bundle's name; raises `StoreUnavailable`.
+    """The paths of all bundles' records, each with its bundle; raises `StoreUnavailable`.
 
-    Only of these ``namespaces``, if given.
+    ``namespaces``: only of these, if not None.
     """
     found: dict[str, str] = {}
     for root in protocol.roots:

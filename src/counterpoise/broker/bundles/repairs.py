@@ -35,7 +35,8 @@ RETRY_S: Final = 1.0
 
 
 class OwnershipRepairs:
-    """Checks every bundle's record regularly, and whenever a broker joins or leaves.
+    """Checks bundles' records at an interval, and whenever a broker joins or leaves; repairs broken
+    ones.
 
     Only the leader acts, and only while its own session is healthy: a broker whose session was
     interrupted a moment ago may not see brokers that are alive.
@@ -96,7 +97,7 @@ class OwnershipRepairs:
         self._background.keep("checks of bundles' records", self._watch)
 
     def look(self) -> None:
-        """Check at once, because bundles may have lost their owner."""
+        """Check now, because bundles may have lost their owner."""
         self._due.set()
 
     def close(self) -> None:
@@ -105,7 +106,7 @@ class OwnershipRepairs:
             unsubscribe()
 
     async def repair_all(self) -> list[Repair]:
-        """Repair what needs it now; returns the repairs found. Raises `MetadataError`."""
+        """Repair all records that need it; returns the repairs. Raises `MetadataError`."""
         if not self._leads() or not self._is_sound():
             return []
         active = await self._registry.active()

@@ -24,7 +24,7 @@ S = TypeVar("S")
 
 
 class Runner(Generic[K, S]):
-    """State machines of one kind, by key."""
+    """Runs state machines of one kind, one for each key, such as a bundle."""
 
     def __init__(
         self,
@@ -60,16 +60,16 @@ class Runner(Generic[K, S]):
         self._complaints: Final[dict[K, str]] = {}
 
     def state(self, key: K) -> S:
-        """The machine's current state."""
+        """The current state of the machine with this key."""
         found = self._states.get(key)
         return self._new(key) if found is None else found
 
     def known(self) -> list[K]:
-        """The keys of the states that are kept, oldest first."""
+        """The keys of the machines that are not in their initial state, oldest first."""
         return list(self._states)
 
     def feed(self, key: K, event: object) -> None:
-        """Apply an event after those that are being applied; ignored once closed."""
+        """Send an event to a machine, after the events before it; ignored once closed."""
         self._events.append((key, event))
         if self._applying:
             return
@@ -81,7 +81,7 @@ class Runner(Generic[K, S]):
             self._applying = False
 
     def close(self) -> None:
-        """Stop acting. Commands under way may still take effect; their results are ignored."""
+        """Stop all machines. Running commands may still take effect; their results are ignored."""
         self._closed = True
         self._events.clear()
         for timer in self._timers.values():

@@ -19,7 +19,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class NamespaceService:
-    """Bundles, their owners and lookups, for the rest of this broker."""
+    """The operations on bundles, owners and lookups that other parts of this broker use."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class NamespaceService:
     # What a topic registry asks.
 
     def bundle_of(self, topic: TopicName) -> BundleName:
-        """The bundle of a topic whose namespace is cached."""
+        """The bundle of a topic; the topic's namespace must be cached."""
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             return bundles.bundle_of(topic)
@@ -49,7 +49,7 @@ class NamespaceService:
         raise _not_served(topic)
 
     def goes_with_leader(self, topic: TopicName) -> bool:
-        """Whether the leader serves the topic, whichever broker owns its bundle."""
+        """Whether the cluster's leader serves the topic, whichever broker owns its bundle."""
         return self._leads is not None and str(topic) in SYSTEM_TOPICS
 
     def owns(self, topic: TopicName) -> bool:
@@ -66,7 +66,7 @@ class NamespaceService:
         return any(topic in bundle for bundle in serving)
 
     async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
-        """Return when this broker may open the topic, waiting for a hand-over under way.
+        """Wait until this broker may open the topic, during a hand-over of its bundle.
 
         ``is_released`` says whether the topic's former owner has closed it; it is called while
         other topics of the bundle may be open there. Raises `BrokerError` (ServiceNotReady) when
@@ -81,7 +81,7 @@ class NamespaceService:
             raise _not_served(topic)
 
     def opened(self, topic: TopicName) -> None:
-        """Notify waiters that a topic is open here."""
+        """Notify those who wait for this topic that it is open here."""
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             self._ownership.look_again(bundles.bundle_of(topic))
@@ -94,7 +94,9 @@ class NamespaceService:
             return await self._bundles.get(namespace)
 
     async def owner(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """The owner of a bundle."""
+        """A bundle's owner by the metadata store; None: none. Raises `BrokerError`
+        (ServiceNotReady).
+        """
         with store_errors_as_not_ready():
             return (await self._ownership.locate(bundle)).owner
 
@@ -103,9 +105,10 @@ class NamespaceService:
         return self._ownership.owned()
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
-        """The broker that serves a topic: see `LookupService.lookup_bundle`.
+        """The broker that serves a topic; assigns its bundle to one if none does.
 
-        Raises `BrokerError` (TopicNotFound) if the namespace does not exist.
+        As `LookupService.lookup_bundle`. Raises `BrokerError` (TopicNotFound) if the namespace does
+        not exist.
         """
         if self.goes_with_leader(topic):
             return await self._lookups.at_leader()
@@ -115,22 +118,22 @@ class NamespaceService:
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
     ) -> LookupResult:
-        """The broker that serves a bundle: see `LookupService.lookup_bundle`."""
+        """The broker that serves a bundle; assigns it first if none does."""
         return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     # What an administrator asks.
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
-        """Where a bundle goes at its next lookup: see `LookupService.set_affinity`."""
+        """Choose the broker to which a bundle's next lookup assigns it; used once."""
         self._lookups.set_affinity(bundle, broker_id)
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
-        """Give a bundle without an owner to a broker: see `LookupService.place_unowned`."""
+        """Assign a bundle without an owner to a broker (`LookupService.place_unowned`)."""
         with store_errors_as_not_ready():
             await self._lookups.place_unowned(bundle, broker_id)
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
-        """Hand a bundle to another broker: see `BundleMoves.unload`."""
+        """Hand a bundle to another broker, and return its owner then (`BundleMoves.unload`)."""
         return await self._moves.unload(bundle, destination)
 
     async def split(
@@ -141,13 +144,13 @@ class NamespaceService:
         boundaries: Sequence[int] = (),
         unload: bool = False,
     ) -> tuple[BundleName, ...]:
-        """Cut a bundle: see `BundleMoves.split`."""
+        """Split a bundle owned here, and return its parts (`BundleMoves.split`)."""
         return await self._moves.split(
             bundle, algorithm=algorithm, boundaries=boundaries, unload=unload
         )
 
     async def leave(self, unloads_per_s: int = 0) -> None:
-        """Hand every bundle to other brokers: see `BundleMoves.leave`."""
+        """Hand every bundle owned here to other brokers (`BundleMoves.leave`)."""
         await self._moves.leave(unloads_per_s)
 
 

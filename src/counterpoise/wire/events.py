@@ -67,11 +67,7 @@ class PartitionedMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """LOOKUP: which broker serves a topic?
-
-    ``authoritative``: another broker redirected the client here, so this broker is to take the
-    topic's bundle.
-    """
+    """LOOKUP: which broker serves a topic? ``authoritative``: a redirect chose this broker."""
 
     request_id: int
     topic: str
@@ -131,8 +127,7 @@ class OpenProducer:
 class Send(NamedTuple):
     """SEND: publish an entry, whose checksum is correct.
 
-    ``messages`` is counted by the entry's metadata, not by the command, as in Pulsar.
-    ``highest_sequence_id`` is 0 if absent.
+    ``messages`` is counted by its metadata, as in Pulsar. ``highest_sequence_id`` is 0 if absent.
     """
 
     producer_id: int
@@ -211,10 +206,9 @@ Acked = tuple[int, int, tuple[int, ...]]
 
 
 class Ack(NamedTuple):
-    """ACK: acknowledge messages; a cumulative one covers all up to its only message id.
+    """ACK: acknowledge messages; a cumulative one covers all up to its only id. Answered if asked.
 
-    It is answered if it has a ``request_id``. ``validation_error`` is a number of
-    CommandAck.ValidationError: why the client could not read the message.
+    ``validation_error``: the client could not read the message (a CommandAck.ValidationError).
     """
 
     consumer_id: int
@@ -317,8 +311,7 @@ class NewTransaction:
 class AddToTransaction:
     """Register topics, or subscriptions, that a transaction will publish to or acknowledge on.
 
-    A subscription is a topic's name and its own name. ``subscriptions`` None: the request is about
-    ``topics``.
+    A subscription is its topic's name and its own. ``subscriptions`` None: it is about ``topics``.
     """
 
     request_id: int

@@ -134,8 +134,8 @@ class BrokerConfig:
 def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -> None:
     """Raise `ConfigError` for a value that Pulsar knows and this broker does not support.
 
-    Settings changed since it ``started`` may only name built-in strategies; a module to import, and
-    the load manager, are chosen where the broker is started.
+    Settings changed since it ``started`` may only name built-in strategies: modules to import, and
+    the load manager, are chosen at the start.
     """
     manager = config.filters.load_manager_class
     if manager not in PROTOCOLS:

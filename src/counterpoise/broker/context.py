@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """Created once for a broker; every part is built from it and from parts before."""
+    """What every part of one broker is built from: stores, settings, security, background tasks."""
 
     metadata: MetadataStore
     ledgers: LedgerStore
@@ -56,7 +56,7 @@ class BrokerContext:
         ledgers: LedgerStore,
         process: SharedProcess,
     ) -> BrokerContext:
-        """Make the context of a broker with these settings; raises `ConfigError`."""
+        """Build the context of a broker with these settings; raises `ConfigError`."""
         check_supported(config)
         policies = Policies(metadata, ledgers.topics)
         live = LiveSettings(config, metadata, policies)
@@ -86,7 +86,7 @@ class BrokerContext:
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings in force; all but the dynamic ones are those of the start."""
+        """The settings in use: those of the start, with later changes to dynamic ones."""
         return self.live.config
 
     @property
@@ -95,5 +95,5 @@ class BrokerContext:
         return self.config.filters.load_manager_class == EXTENSIBLE
 
     def drain_within_s(self) -> float:
-        """The longest time for closing a bundle's topics, in seconds."""
+        """The longest time that closing a bundle's topics may take, in seconds."""
         return self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S

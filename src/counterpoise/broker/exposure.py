@@ -10,7 +10,7 @@ from counterpoise.names.hosts import is_loopback
 
 
 def exposures(config: BrokerConfig) -> Iterator[str]:
-    """A warning for each kind of open access; none on loopback."""
+    """Warnings about ports that anyone on the network may use; none for loopback addresses."""
     further = [
         each
         for each in bind_addresses_of(config.bind_addresses)

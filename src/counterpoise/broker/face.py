@@ -115,7 +115,7 @@ __all__ = [
 
 
 class BrokerFace(Protocol):
-    """The methods of a broker that its admin API calls."""
+    """What the admin API uses of a broker."""
 
     id: str
     """``host:webPort``."""
@@ -164,7 +164,7 @@ class BrokerFace(Protocol):
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings in force."""
+        """The settings in use, with changes to dynamic ones."""
 
     @property
     def live(self) -> LiveSettings:
@@ -182,7 +182,7 @@ class BrokerFace(Protocol):
         """Read the leader from the metadata store."""
 
     def leader(self) -> LeaderBroker | None:
-        """The cluster's leader; None if there is none."""
+        """The cluster's leader by the last notification; None if there is none."""
 
     async def active_brokers(self) -> list[str]:
         """The ids of live brokers, sorted."""
@@ -191,7 +191,7 @@ class BrokerFace(Protocol):
         """The last report of a broker, with its addresses; None if it has left."""
 
     def load_report(self) -> LocalBrokerData:
-        """The broker's last measurement."""
+        """The broker's load by its last measurement."""
 
     def limits(self) -> list[LimitSnapshot]:
-        """Every rate limit now, with the producers and subscriptions that wait for it."""
+        """The state of every rate limit, with the producers and subscriptions that wait for it."""

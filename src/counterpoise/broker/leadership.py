@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class LeadershipProgram(Protocol):
-    """A program that runs beside a broker while it leads."""
+    """A function that starts (True) and ends (False) a program beside a broker while it leads."""
 
     def __call__(self, leads: bool) -> None:
         """The broker became leader, or lost its leadership."""
 
 
 def no_program(leads: bool) -> None:
-    """Run nothing beside a broker that leads."""
+    """A `LeadershipProgram` that runs nothing."""
     del leads
 
 
 class Leadership:
-    """Whether this broker leads, for its other parts."""
+    """Answers, for a broker's other parts, whether this broker is the leader."""
 
     def __init__(
         self, election: LeaderElection, store: MetadataStore, registry: BrokerRegistry
@@ -42,11 +42,11 @@ class Leadership:
         self._registry = registry
 
     def is_leader(self) -> bool:
-        """Whether this broker leads the cluster, as it was last notified."""
+        """Whether this broker is the leader by the last notification."""
         return self._election.is_leader
 
     def is_connected_leader(self) -> bool:
-        """Whether the broker leads and its metadata session is alive."""
+        """Whether this broker is the leader and its metadata session is alive."""
         return self._election.is_leader and self._store.connected
 
     async def gone_brokers(self, known: Iterable[str]) -> list[str]:
@@ -57,7 +57,7 @@ class Leadership:
 
 
 class LeaderDuties:
-    """Starts and ends what a leader does; the election notifies it."""
+    """Starts and ends what a leader does, as the election notifies it."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class LeaderDuties:
         self._program = program
 
     def leadership_changed(self, leads: bool) -> None:
-        """This broker became leader, or lost its leadership."""
+        """This broker became the leader (True), or no longer is."""
         if leads:
             self._repairs.look()
         elif self._records is not None:
@@ -87,7 +87,7 @@ class LeaderDuties:
         self._program(leads)
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
-        """Another broker leads, or none does."""
+        """Another broker is the leader now, or (None) there is none."""
         if leader is not None and self._records is not None:
             self._records.led_by(leader.broker_id)
 

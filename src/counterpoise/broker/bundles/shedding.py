@@ -48,17 +48,21 @@ class SheddingSource(Protocol):
     """Reads what a shedding strategy needs of the cluster; each load manager has one."""
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """The strategy that decides, with its settings."""
+        """The configured shedding strategy, built with its settings."""
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> View:
-        """The cluster now. ``recent`` bundles and ``unloaded`` brokers moved a moment ago."""
+        """The cluster's load now, as the strategy reads it.
+
+        ``recent``: bundles moved a moment ago, which do not move again yet; ``unloaded``: when
+        bundles last left a broker (milliseconds), by its id.
+        """
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """The placement policies of these bundles; None if they need not be placed."""
+        """The placement policies for bundles to be shed; None if no destination is to be chosen."""
 
 
 class LeaderShedding:
-    """Plans a round every ``loadBalancerSheddingIntervalMinutes``, and carries out its moves."""
+    """On the leader, sheds load every ``loadBalancerSheddingIntervalMinutes``."""
 
     def __init__(
         self,
@@ -92,7 +96,7 @@ class LeaderShedding:
         """The last rounds, whose moves were seen through."""
 
     def lead(self, leads: bool) -> None:
-        """This broker became leader, or lost its leadership, which ends a round under way."""
+        """This broker became the leader, or no longer is: that ends a round under way."""
         if self._round is not None:
             self._round.cancel()
         if leads:
@@ -102,11 +106,11 @@ class LeaderShedding:
         self._news.set()
 
     def settings_changed(self) -> None:
-        """The interval may have changed."""
+        """Settings changed: use the new interval."""
         self._news.set()
 
     async def run(self) -> None:
-        """Run rounds until cancelled."""
+        """Run shedding rounds until cancelled."""
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         while True:
@@ -140,7 +144,7 @@ class LeaderShedding:
         return self._make_source()
 
     async def look(self) -> Round | None:
-        """Run one round to its end; None if none is due. Raises `MetadataError`."""
+        """Run one shedding round; None if none is due. Raises `MetadataError`."""
         # Imported here, by a broker that leads: most never do.
         from counterpoise.decide.balancing.due import may_decide
         from counterpoise.decide.balancing.measured import with_basis_in_view

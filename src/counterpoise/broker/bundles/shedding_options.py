@@ -34,7 +34,7 @@ class SheddingConfig:
     """The settings of a strategy that is not registered, or of one as they are made in code."""
 
     def options_of(self, kind: type[Any]) -> Any:
-        """The settings of one options class; an unknown class has its defaults."""
+        """The settings that are of this options class; its defaults if there are none."""
         if type(self.own) is kind:
             return self.own
         sections = {each: name for name, each in sections_of(type(self.strategies))}

@@ -49,7 +49,7 @@ class _Choice:
 
 
 class ReportSheddingSource:
-    """Under the modular load manager: every broker's report, every bundle's averages."""
+    """Under the modular load manager: shedding reads brokers' reports and bundles' averages."""
 
     def __init__(
         self, load: ClusterLoad, placer: PolicyPlacer, placement: Callable[[], PlacementOptions]
@@ -60,7 +60,7 @@ class ReportSheddingSource:
         self._choice = _Choice(ClusterView, "ThresholdShedder")
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """The strategy that decides, with its settings."""
+        """The configured shedding strategy, built with its settings."""
         shedder, placement = self._choice.of(config), self._placement()
         return Strategy(
             shedder=shedder,
@@ -71,19 +71,19 @@ class ReportSheddingSource:
         )
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:
-        """The cluster's load now."""
+        """The cluster's load now, as the strategy reads it."""
         del unloaded
         await self._load.refresh()
         return self._load.view_now(recent)
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """The placement policies of these bundles; None if they need not be placed."""
+        """The placement policies for bundles to be shed; None if no destination is to be chosen."""
         bundles = [each.bundle for each in made.decisions]
         return await self._placer.policies_of(map(bundle_namespace, bundles)) if bundles else None
 
 
 class LoadStoreSheddingSource:
-    """Under the extensible load manager: what brokers published on the topics of load data."""
+    """Under the extensible load manager: shedding reads the load data that brokers published."""
 
     def __init__(
         self,
@@ -101,13 +101,13 @@ class LoadStoreSheddingSource:
         self._choice = _Choice(LoadStoreView, "TransferShedder")
 
     def strategy(self, config: SheddingConfig) -> Strategy:
-        """The strategy that decides, with its settings."""
+        """The configured shedding strategy, built with its settings."""
         shedder = self._choice.of(config)
         options = config.options_of(shedder.options)
         return Strategy(shedder=shedder, options=options, balance=config.balance)
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
-        """The cluster's load now."""
+        """The cluster's load now, as the strategy reads it."""
         alive = await self._registry.active()
         top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
         return LoadStoreView.of(
@@ -123,9 +123,7 @@ class LoadStoreSheddingSource:
         )
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """The placement policies of these bundles; None if they need not be placed. Owners place
-        a bundle without a destination.
-        """
+        """The policies by which to place bundles to be shed; None if their owners place them."""
         del made
         return None
 

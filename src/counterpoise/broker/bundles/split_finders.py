@@ -29,14 +29,14 @@ class Finder(Protocol):
 
     @property
     def unloads(self) -> bool:
-        """Whether the parts are unloaded after the split."""
+        """Whether the parts of a split bundle are unloaded afterwards."""
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
-        """The splits that are due, of all brokers' bundles. Raises `MetadataError`."""
+        """The splits that are due now. Raises `MetadataError`."""
 
 
 class ReportFinder:
-    """By all brokers' reports and bundle averages, as the modular load manager does.
+    """Finds bundles to split in all brokers' reports, as the modular load manager does.
 
     A cluster of one broker splits nothing: no other broker could relieve it (Pulsar's
     ``ModularLoadManagerImpl.checkNamespaceBundleSplit``).
@@ -50,7 +50,7 @@ class ReportFinder:
         self._me = me
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
-        """The splits that are due, of all brokers' bundles."""
+        """The splits that are due, of any broker's bundles. Raises `MetadataError`."""
         await self._load.refresh()
         reports = self._load.reports
         if len(reports) < 2:
@@ -61,7 +61,8 @@ class ReportFinder:
 
 
 class OwnFinder:
-    """By this broker's last measurement, as the extensible load manager does.
+    """Finds bundles to split in this broker's last measurement, as the extensible load manager
+    does.
 
     Counts how often in a row each bundle was found too big.
     """

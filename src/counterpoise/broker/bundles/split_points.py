@@ -13,7 +13,7 @@ from counterpoise.names.bundle import BundleName
 
 
 class SplitPointFinder:
-    """Runs a split algorithm on a bundle's present topics."""
+    """Runs a split algorithm on a bundle's current topics."""
 
     def __init__(
         self,
@@ -28,13 +28,16 @@ class SplitPointFinder:
     async def points(
         self, bundle: BundleName, name: str | None, positions: Sequence[int]
     ) -> Sequence[int]:
-        """The boundaries, none if the algorithm sees no need. An unknown name means the default."""
+        """The boundaries at which to split; none if the algorithm sees no need.
+
+        An unknown ``name`` means the default algorithm; ``positions`` are boundaries given to it.
+        """
         return (await self.found(bundle, name, positions)).boundaries
 
     async def found(
         self, bundle: BundleName, name: str | None = None, positions: Sequence[int] = ()
     ) -> SplitPoints:
-        """The boundaries and the reason for them."""
+        """The boundaries at which to split, and the algorithm's reason for them."""
         topics: dict[str, TopicLoad | None] = {
             str(topic): None
             for topic in await self._catalog.topics_of(bundle.namespace, "ALL")

@@ -25,7 +25,7 @@ _NO_LOAD = BrokerLoadData()
 
 
 class LoadStores(Protocol):
-    """The load that brokers published."""
+    """The load data that all brokers published."""
 
     @property
     def brokers(self) -> Mapping[str, BrokerLoadData]:
@@ -37,9 +37,9 @@ class LoadStores(Protocol):
 
 
 class StorePlacer:
-    """Chooses by policies and published load (``ExtensibleLoadManagerImpl.selectAsync``).
+    """Chooses a broker by policies and published load (``ExtensibleLoadManagerImpl.selectAsync``).
 
-    Every broker has one, and chooses for the lookups that it answers.
+    Every broker has one, for the lookups that it answers.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class StorePlacer:
         self._rng = rng
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """The chosen broker's id; None if there is none."""
+        """The id of the chosen broker; None if there is none."""
         namespace = str(bundle.namespace)
         draining = {*without, *await self._registry.leaving()}
         around = (await self.policies_of([namespace])).around(namespace, draining)

@@ -28,7 +28,7 @@ _EVENTS: Final = {
 
 @dataclass(slots=True)
 class CountedResult:
-    """The label under which an operation is counted, unless it raises."""
+    """The label under which `counted` counts an operation; settable until the operation ends."""
 
     result: str = SUCCESS
 
@@ -47,9 +47,9 @@ def counted(counts: Counter[str]) -> Iterator[CountedResult]:
 
 
 class BundleTally:
-    """Counters with the words of Pulsar's labels, one set for each broker.
+    """Counts what happens to bundles at one broker, under the labels of Pulsar's metrics.
 
-    Under ephemeral locks, of the state channel's counts only lookups are counted.
+    Of the state channel's counts only lookups are counted under ephemeral locks.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class BundleTally:
         self.tombstones = 0
 
     def looked_up(self, where: BundleLocation | None) -> None:
-        """Count a lookup of a bundle's owner. None: the store did not answer."""
+        """Count a lookup of a bundle's owner. None: the metadata store did not answer."""
         state = ServiceUnitState.INIT
         if where is not None and where.changing:
             state = (
@@ -116,7 +116,7 @@ class BundleTally:
             self.published[event, FAILURE] += 1
 
     def moved_on(self, before: object, after: object) -> None:
-        """Count a state change of a bundle's machine."""
+        """Count a state change of a bundle's state machine, given both states."""
         if not isinstance(before, ChannelBundle) or not isinstance(after, ChannelBundle):
             return
         if after.record is not None and after.record != before.record:

@@ -58,22 +58,22 @@ _BELOW: Final = f"{RECORDS}/"
 
 
 class RecordsLink(Protocol):
-    """This broker's connection to the topic; see `SystemTopicLink`."""
+    """This broker's connection to the topic of bundle records, as producer and reader."""
 
     async def keep(self, broker_url: str) -> NoReturn:
         """Connect, and reconnect after every failure."""
 
     @property
     def linked(self) -> bool:
-        """Whether the link can be written to."""
+        """Whether the link can be written to now."""
 
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Publish a value for a bundle, or a tombstone if it is None; raises `PeerError`."""
+        """Publish a bundle's record, or with None a tombstone; raises `PeerError`."""
 
     def drop(self, why: str) -> None:
-        """Close the connection; `keep` makes another."""
+        """Close the connection, for the reason ``why``; `keep` opens another."""
 
     def close(self) -> None:
         """Close the link for good."""
@@ -82,7 +82,7 @@ class RecordsLink(Protocol):
 def link_to_topic(
     me: str, security: ClientSecurity = ANONYMOUS, cluster_key: ClusterKey | None = None
 ) -> Callable[[SystemTopicListener], RecordsLink]:
-    """A factory of broker ``me``'s links, with its credentials ``security`` and ``cluster_key``."""
+    """A function that makes broker ``me``'s link to the topic of bundle records for a listener."""
     return lambda listener: SystemTopicLink(
         SERVICE_UNIT_STATE,
         listener,
@@ -95,7 +95,10 @@ def link_to_topic(
 
 
 class TopicRecords:
-    """A `MetadataStore` whose nodes below ``/service_unit_state`` are a table on the topic."""
+    """A `MetadataStore` whose nodes below ``/service_unit_state`` are stored in a topic.
+
+    All other nodes are in the underlying metadata store.
+    """
 
     def __init__(
         self,
@@ -128,7 +131,7 @@ class TopicRecords:
         self._link = link(SystemTopicListener(self._on_begin, self._on_message, self._on_caught_up))
 
     def start(self, broker_url: str, topics: LoadedTopics) -> None:
-        """Start reading. ``broker_url`` is any broker at which to look the topic up.
+        """Start reading the topic. ``broker_url`` is any broker at which to look it up.
 
         ``topics`` are those that this broker serves.
         """
@@ -138,7 +141,7 @@ class TopicRecords:
 
     @property
     def caught_up(self) -> bool:
-        """Whether all messages that the topic had when the link was made are read."""
+        """Whether all messages were read that the topic had when this broker connected to it."""
         return self._caught_up.is_set()
 
     @property
@@ -332,7 +335,10 @@ class TopicRecords:
             self._read_again("this broker's session was lost")
 
     def led_by(self, leader: str) -> None:
-        """Read the topic from its new server: the former leader may never close the connection."""
+        """The leader, which serves the topic, has changed: read the topic from the new one.
+
+        The former leader may never close the connection.
+        """
         former, self._leader = self._leader, leader
         if former not in (None, leader):
             self._read_again(f"{leader} leads now")
@@ -350,10 +356,10 @@ class TopicRecords:
 
 
 def live(entries: Sequence[bytes]) -> list[bytes]:
-    """The topic's entries that hold current records, in order.
+    """The entries of the topic that hold current records, in order.
 
-    Without one, the last tombstone: a reader needs the topic's last message to know that it has
-    read everything.
+    If there are none, the last tombstone: a reader needs the topic's last message to know that it
+    has read everything.
     """
     view, where, removal = ChannelView(), dict[str, int](), -1
     for number, entry in enumerate(entries):

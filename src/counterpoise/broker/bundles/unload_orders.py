@@ -17,7 +17,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class RecordUnloads:
-    """Unloads bundles by writing their records on the state channel, which the owners read.
+    """Unloads bundles by writing their records in the state channel, which the owners read.
 
     Source: ``UnloadScheduler``, ``ServiceUnitStateChannelImpl.publishUnloadEventAsync``.
     """
@@ -39,7 +39,7 @@ class RecordUnloads:
 
 
 class UnloadOrders:
-    """Unloads bundles by the admin API of their owners, as an administrator would."""
+    """Unloads bundles through the admin API of their owners, as an administrator would."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from counterpoise.names.bundle import BundleName
 
 
 class BundleWaiters:
-    """Checks conditions about a bundle whenever it is woken."""
+    """Waits for conditions about bundles, checked each time a bundle is woken."""
 
     def __init__(self) -> None:
         self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}
@@ -39,7 +39,7 @@ class BundleWaiters:
                     del self._waiting[bundle]
 
     def wake(self, bundle: BundleName) -> None:
-        """Make every condition about a bundle be checked again."""
+        """Check all conditions about a bundle again."""
         for future in self._waiting.pop(bundle, ()):
             if not future.done():
                 future.set_result(None)

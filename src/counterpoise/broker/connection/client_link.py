@@ -32,10 +32,11 @@ Refuse = Callable[[ServerError, str], bytes | None]
 
 @dataclass(slots=True, eq=False)
 class ClientLink:
-    """A connection's protocol state, outbox, reading pause and running requests.
+    """What the request handlers of one client connection share: protocol state, outbox, reading
+    pause, running requests.
 
-    A request whose client disconnects is finished all the same and its response dropped: it may be
-    in the middle of something that others wait for, such as a lookup that acquires a bundle.
+    A request whose client disconnects is finished all the same and its response dropped: others may
+    wait for it, such as for a lookup that acquires a bundle.
     """
 
     background: BackgroundTasks
@@ -64,7 +65,7 @@ class ClientLink:
         self.round_trips = RoundTrips(asyncio.get_running_loop(), ping)
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
-        """Run a request concurrently with others; write its response or its error."""
+        """Run a request concurrently with others; write its response, or ``refuse``'s error."""
         self.begun += 1
         self._under_way += 1
         if self._under_way >= REQUESTS_MAX:
@@ -80,7 +81,7 @@ class ClientLink:
                 self.pause.release(PauseReason.REQUESTS)
 
     def sent_on_to(self, urls: ServiceUrls | None) -> tuple[str | None, str | None] | None:
-        """The URLs to which a client of this connection is redirected; None: it must look up."""
+        """The plain and TLS URL to redirect this client to; None: it must look up."""
         return None if urls is None else urls.seen_by(self.listener)
 
     def keep(
@@ -106,7 +107,7 @@ class ClientLink:
             self.outbox.write(frame)
 
     def close(self) -> None:
-        """The client has disconnected: start and write nothing more."""
+        """The client has disconnected: start no requests and write nothing more."""
         self.closed = True
         self.round_trips.end()
 

@@ -58,42 +58,42 @@ class ClientListener:
         return self._shared.connections.pauses()
 
     def paused(self) -> dict[PauseReason, list[str]]:
-        """The addresses of clients whose reading is paused now, by reason."""
+        """The addresses of clients that are not read from now, by reason."""
         return self._shared.connections.paused()
 
     @property
     def open_connections(self) -> list[Connection]:
-        """The clients' connections."""
+        """The connections of all connected clients."""
         return list(self._shared.connections.open)
 
     @property
     def publish_buffer(self) -> PublishBuffer:
-        """Published bytes that wait for storage, over all connections."""
+        """The count of published bytes that wait for storage, over all connections."""
         return self._shared.publish_buffer
 
     @property
     def held_memory(self) -> ThrottledMemory:
-        """Published bytes that wait for a rate limit, over all connections."""
+        """The count of published bytes that wait for a rate limit, over all connections."""
         return self._shared.held_memory
 
     def intercept(self, interceptor: Interceptor) -> None:
-        """Pass each operation of every client to an interceptor from now on."""
+        """From now on let an interceptor decide about each operation of every client."""
         self._shared.interceptor = interceptor
         for connection in self.open_connections:
             connection.intercept(interceptor)
 
     def record(self, recorder: TrafficRecorder) -> None:
-        """Pass the traffic of every new connection to a recorder from now on."""
+        """From now on pass the traffic of every new connection to a recorder."""
         self._recorder = recorder
 
     def freeze(self, *, frozen: bool) -> None:
-        """Freeze or thaw every connection, including new ones."""
+        """Stop (or resume) reading and writing on every connection, new ones included."""
         self._shared.is_frozen = frozen
         for connection in self.open_connections:
             (connection.freeze if frozen else connection.thaw)()
 
     def drop_connections(self, *, for_good: bool = False) -> None:
-        """Disconnect every client at once; with ``for_good`` new ones, too, until `admit_again`."""
+        """Disconnect every client now; with ``for_good`` new ones too, until `admit_again`."""
         self._shared.connections.closed = for_good
         for connection in self.open_connections:
             connection.abort()
@@ -123,9 +123,9 @@ class ClientListener:
     async def start(
         self, sock: socket.socket, tls: ssl.SSLContext | None = None, listener: str = ""
     ) -> int:
-        """Serve clients that connect to a bound socket; return its port. May be called again.
+        """Serve clients that connect to a bound socket; returns its port. Can be called again.
 
-        ``listener``: see `Connection`.
+        ``listener`` is the name of the advertised listener of this socket.
         """
         loop = asyncio.get_running_loop()
         within_s = HANDSHAKE_S if tls is not None else None
@@ -144,7 +144,7 @@ class ClientListener:
         )
 
     async def stop(self) -> None:
-        """Stop listening, let every client read what was already written, then disconnect it.
+        """Stop listening, let each client read what was written to it, then disconnect it.
 
         Returns when all are disconnected; a client that does not read is disconnected after
         `FAREWELL_S`.

@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
         self.close()
 
     def intercept(self, interceptor: Interceptor) -> None:
-        """Pass each operation to an interceptor before it is served, from now on."""
+        """From now on let an interceptor decide about each operation before it is served."""
         self._interceptor = interceptor
         gate = FaultGate(
             self._link, self._producing, self._consuming, self._served, interceptor, self
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
         self.pause.release(PauseReason.FROZEN)
 
     def settle(self) -> None:
-        """Account for entries that were served outside a reading turn."""
+        """Count entries that were served outside a reading turn towards the memory limits."""
         self._share.book()
         self._producing.after_reading()
 
@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def waiting_to_be_read(self) -> int:
-        """Bytes that the client has not read yet, as far as this process still has them."""
+        """Bytes that are still in this process because the client has not read them."""
         return self._outbox.waiting
 
     def _handler_table(self) -> Handlers:

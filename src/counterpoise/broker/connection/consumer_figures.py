@@ -9,7 +9,7 @@ from counterpoise.wire.encode_peers import ConsumerFigures
 
 
 def figures_of(consumer: Consumer) -> ConsumerFigures:
-    """Read the present statistics; rates are those of the last sample."""
+    """A consumer's current statistics; rates are those of the last measurement."""
     subscription = consumer.subscription
     return ConsumerFigures(
         msg_rate_out=consumer.meters.out.rate,

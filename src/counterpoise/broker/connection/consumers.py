@@ -28,7 +28,10 @@ from counterpoise.wire.values import MessageId, TransactionId
 
 
 class ClientConsumers:
-    """Handles SUBSCRIBE and consumers' commands; the `ConsumerSink` of this connection's topics."""
+    """Handles the commands of one connection's consumers, and delivers messages to them.
+
+    It is the `ConsumerSink` of the topics that they read.
+    """
 
     def __init__(self, link: ClientLink, services: Services) -> None:
         self._link = link
@@ -45,11 +48,11 @@ class ClientConsumers:
         self._after_success: dict[int, bytes] = {}
 
     def find(self, consumer_id: int) -> Consumer | None:
-        """The attached consumer with this id, if any."""
+        """The attached consumer with this id; None if there is none."""
         return self._consumers.get(consumer_id)
 
     def subscribe(self, event: events.Subscribe) -> None:
-        """SUBSCRIBE: attach a consumer. Repeats the response if it is attached already."""
+        """SUBSCRIBE: attach a consumer. If it is attached already, only respond again."""
         if event.consumer_id in self._consumers:
             self._link.outbox.write(encode.success(event.request_id))
             return
@@ -259,11 +262,11 @@ class ClientConsumers:
 
     @property
     def writable(self) -> bool:
-        """Whether messages may be delivered now."""
+        """Whether the client reads fast enough to be sent more messages."""
         return self._link.outbox.writable
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
-        """Send a burst of messages."""
+        """Send messages of one topic to a consumer."""
         epoch = self._epochs.get(consumer_id)
         self._link.outbox.write_burst(*wire_messages(consumer_id, partition, epoch, messages))
 
@@ -281,7 +284,10 @@ class ClientConsumers:
             self._link.outbox.write(frame)
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask the client to reconnect: the topic is being unloaded, or its cursor was reset."""
+        """CLOSE_CONSUMER: make the client reconnect, to this broker if its URLs are given.
+
+        Used when the topic is unloaded or the cursor was reset.
+        """
         opening = self._opening.pop(consumer_id, None)
         if opening is not None:
             # Its subscribe is still under way: refused, so that the client looks up again.
@@ -299,7 +305,8 @@ class ClientConsumers:
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """Close a consumer as `close_consumer` does; done when the client has read that.
+        """Close a consumer as `close_consumer` does; the future is done when the client has read
+        that.
 
         Acknowledgements that the client sent before still count.
         """
@@ -316,11 +323,11 @@ class ClientConsumers:
             del self._leaving[consumer_id]
 
     def reached_end(self, consumer_id: int) -> None:
-        """The topic was terminated and everything has been acknowledged."""
+        """REACHED_END_OF_TOPIC: the topic was terminated, and all messages are acknowledged."""
         self._write_after_success(consumer_id, encode_peers.reached_end(consumer_id))
 
     def resume_all(self) -> None:
-        """The connection is writable again: resume delivery to its consumers."""
+        """The connection is writable again: resume delivery to all its consumers."""
         for consumer in list(self._consumers.values()):
             consumer.resume()
 

@@ -44,19 +44,17 @@ class GatedConnection(Protocol):
         """Close at once without writing."""
 
     def settle(self) -> None:
-        """Count, for publish limits, entries that were served while the connection was not
-        reading.
-        """
+        """Count entries that were served outside a reading turn towards the memory limits."""
 
 
 class Interceptor(Protocol):
-    """Sees each operation of a broker's clients, and decides what happens to it."""
+    """Is asked about each operation of a broker's clients, and may inject a fault."""
 
     broker: str
     """The broker's id."""
 
     def on(self, seen: Occurrence) -> FaultEffect | None:
-        """An operation begins. Returns the fault's effect; None: serve it normally."""
+        """The fault's effect on an operation that begins; None: serve it normally."""
 
     def lost(self, address: str) -> None:
         """A client's connection has ended."""
@@ -106,12 +104,11 @@ _Waiting = deque[tuple[float, Notify]]
 
 
 class FaultGate:
-    """Passes the operations of one connection to an interceptor before they are served.
+    """Asks an interceptor about each operation of one connection before serving it.
 
     A delayed operation delays those after it of the same producer or consumer, so that their order
-    stays; other requests of the connection go on. For the same reason what a producer sent after a
-    message that is refused is refused, too, as in Pulsar, whose topic takes none until the producer
-    has reconnected.
+    stays; other requests of the connection go on. After a refused message the producer's later ones
+    are refused too until it reconnects, as in Pulsar.
     """
 
     def __init__(
@@ -137,13 +134,11 @@ class FaultGate:
         link.outbox = GatedOutbox(link.outbox, self)
 
     def handlers(self) -> Handlers:
-        """The connection's table of handlers, with this gate in front of those that faults can
-        strike.
-        """
+        """The connection's event handlers, behind this gate where faults can strike."""
         return {**self._served, **dict.fromkeys(_KINDS, self.take)}
 
     def take(self, event: events.Event) -> None:
-        """Serve an event of the connection, or apply a fault to it."""
+        """Serve an event of the connection, unless a fault prevents or delays that."""
         kind = _KINDS[type(event)]
         peer = _peer(kind, event)
         if kind.closes and peer in self._waiting and self._attached(peer) is None:
@@ -305,7 +300,7 @@ class FaultGate:
 
 
 class GatedOutbox(FrameWriter):
-    """The outbox of a connection with a gate, which receipts and messages pass first."""
+    """A connection's outbox in which faults can strike receipts and messages."""
 
     def __init__(self, outbox: FrameWriter, gate: FaultGate) -> None:
         self._outbox = outbox
@@ -321,12 +316,12 @@ class GatedOutbox(FrameWriter):
         await self._outbox.room()
 
     def write(self, frame: bytes) -> None:
-        """Write a frame at the end of this turn. The frame may be several, each whole."""
+        """Write a frame, or several complete ones, at the end of this turn of the event loop."""
         for command, whole in cut_frames(frame):
             self._gate.leaving(command, whole)
 
     def write_burst(self, frames: list[bytes], size: int) -> None:
-        """Write frames of ``size`` bytes in all at the end of this turn."""
+        """Write frames of ``size`` bytes in all at the end of this turn of the event loop."""
         self.write(b"".join(frames))
 
 
@@ -336,7 +331,7 @@ def _refuses_what_follows(kind: _Intercepted, effect: FaultEffect) -> bool:
 
 
 def refusal(event: events.Event, code: ServerError, message: str) -> bytes | None:
-    """The error frame that responds to an event; None if it has no response."""
+    """The frame that answers an event with an error; None if the event has no response."""
     match event:
         case events.Send():
             return encode_peers.send_error(event.producer_id, event.sequence_id, code, message)

@@ -23,7 +23,7 @@ NO_REQUEST: Final = (1 << 64) - 1
 
 
 class HandshakeRefused(Exception):
-    """A client is refused, with the error code and message that it gets."""
+    """A client may not connect; it gets this error code and message."""
 
     def __init__(self, code: ServerError, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class Admission:
 
 
 class Handshake:
-    """Handles CONNECT and AUTH_RESPONSE if ``authenticationEnabled`` is set."""
+    """Authenticates a client by CONNECT and AUTH_RESPONSE, if ``authenticationEnabled`` is set."""
 
     def __init__(
         self,
@@ -72,20 +72,20 @@ class Handshake:
         self._timer: asyncio.TimerHandle | None = None
 
     def connect(self, event: events.Connect) -> None:
-        """CONNECT: authenticate the client. Nothing more is read until that is done."""
+        """CONNECT: authenticate the client. The connection is not read until that is done."""
         self._connect = event
         self._link.pause.hold(PauseReason.HANDSHAKE)
         self._link.background.start("a client's handshake", self._admit(event))
 
     def respond(self, event: events.AuthResponse) -> None:
-        """AUTH_RESPONSE: replace the credentials by newer ones of the same role."""
+        """AUTH_RESPONSE: replace the client's credentials by newer ones of the same role."""
         if self._security.authentication.enabled:
             self._link.answer(
                 self._refresh(event), lambda code, message: encode.error(0, code, message)
             )
 
     def stop(self) -> None:
-        """The client has disconnected."""
+        """The client has disconnected: stop watching its credentials."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -19,7 +19,7 @@ TopicNames = Sequence[TopicName]
 
 
 class Listings:
-    """Lists of topics for all clients of a broker.
+    """Lists a namespace's topics for all clients of a broker.
 
     Matching, hashing and writing a long list takes milliseconds, so one client's list is handled at
     a time, in parts. A list that was read after several clients had asked serves all of them.
@@ -54,7 +54,7 @@ class Listings:
     async def answer(
         self, namespace: NamespaceName, mode: str, write: Callable[[TopicNames], Awaitable[T]]
     ) -> T:
-        """Call ``write`` with a namespace's present topics, for one caller at a time."""
+        """Pass a namespace's topics to ``write``, for one caller at a time; returns its result."""
         with self._lists.asking((namespace, mode)) as asking:
             while True:
                 async with self._one:

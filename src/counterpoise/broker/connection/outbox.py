@@ -35,10 +35,10 @@ class FrameWriter(Protocol):
         """Wait until the client has read most of what it was sent, or has disconnected."""
 
     def write(self, frame: bytes) -> None:
-        """Write a frame at the end of this turn."""
+        """Write a frame at the end of this turn of the event loop."""
 
     def write_burst(self, frames: list[bytes], size: int) -> None:
-        """Write frames of ``size`` bytes in all at the end of this turn."""
+        """Write frames of ``size`` bytes in all at the end of this turn of the event loop."""
 
 
 class KeptFrames:
@@ -57,10 +57,11 @@ class KeptFrames:
 
 
 class Outbox:
-    """Outgoing frames, in order.
+    """Collects the frames that a client is sent in one turn of the event loop, and writes them at
+    once.
 
-    A receipt or a message is ten to some hundred bytes. One write per turn of the loop, and not per
-    frame, is what makes tens of thousands of them per second possible.
+    A receipt or a message is ten to some hundred bytes. One write per turn, and not per frame, is
+    what makes tens of thousands of them per second possible.
     """
 
     __slots__ = (
@@ -107,7 +108,7 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """Bytes that were not passed to the socket yet."""
+        """Bytes that have not been passed to the socket yet."""
         return self._size + self._transport.get_write_buffer_size()
 
     async def room(self) -> None:
@@ -115,7 +116,7 @@ class Outbox:
         await self._room.wait()
 
     def write(self, frame: bytes) -> None:
-        """Write a frame at the end of this turn."""
+        """Write a frame at the end of this turn of the event loop."""
         frames = self._frames
         if not frames:
             self._loop.call_soon(self.flush)
@@ -123,7 +124,7 @@ class Outbox:
         self._size += len(frame)
 
     def write_burst(self, frames: list[bytes], size: int) -> None:
-        """Write frames of ``size`` bytes in all at the end of this turn."""
+        """Write frames of ``size`` bytes in all at the end of this turn of the event loop."""
         waiting = self._frames
         if not waiting:
             self._loop.call_soon(self.flush)
@@ -152,7 +153,7 @@ class Outbox:
             self._on_writable()
 
     def keep(self) -> None:
-        """Buffer everything until `send_kept`."""
+        """Write nothing, and buffer every frame, until `send_kept`."""
         if not isinstance(self._transport, KeptFrames):
             self._transport = KeptFrames(self._transport)
 
@@ -179,8 +180,6 @@ class Outbox:
         self._on_writable()
 
     def close(self) -> None:
-        """The client has disconnected: report not writable to topics with consumers still
-        attached.
-        """
+        """The client has disconnected: be writable no more, so that topics send nothing to it."""
         self._paused = True
         self._room.set()

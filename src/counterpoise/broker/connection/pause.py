@@ -55,7 +55,7 @@ class ReadingPause:
         return bool(self._held)
 
     def hold(self, reason: PauseReason, by: object = None) -> None:
-        """Pause reading until this reason is released. Idempotent for each holder."""
+        """Pause reading until ``by`` releases this reason. Idempotent for each holder."""
         if (reason, by) in self._held:
             return
         self.times[reason] += 1
@@ -66,7 +66,7 @@ class ReadingPause:
                 self._transport.pause_reading()
 
     def release(self, reason: PauseReason, by: object = None) -> None:
-        """Release a reason, and read on if no other is left. Ignored if it is not held."""
+        """Release a reason; reading resumes if no other is left. Ignored if it is not held."""
         # Asked after every read and every receipt, and mostly nothing is held.
         if not self._held or self._held.pop((reason, by), None) is None:
             return
@@ -81,11 +81,11 @@ class ReadingPause:
         return (reason, by) in self._held
 
     def other_than(self, reason: PauseReason) -> bool:
-        """Whether any other reason is held besides this one, which has a single holder."""
+        """Whether reading is paused for any reason besides this one, which has a single holder."""
         return len(self._held) > ((reason, None) in self._held)
 
     def since(self) -> dict[PauseReason, float]:
-        """The reasons held now, and the clock's seconds since when."""
+        """For each reason for which reading is paused, the clock's time (seconds) of its begin."""
         since: dict[PauseReason, float] = {}
         for (reason, _), began in self._held.items():
             since[reason] = min(began, since.get(reason, began))

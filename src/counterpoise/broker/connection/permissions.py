@@ -13,7 +13,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class ClientPermissions:
-    """The permissions of one client; a denial raises `BrokerError` (AuthorizationError)."""
+    """Checks the permissions of one client; a denial raises `BrokerError` (AuthorizationError)."""
 
     __slots__ = ("_authorization", "_system_topics", "caller")
 
@@ -28,7 +28,7 @@ class ClientPermissions:
     async def topic(
         self, topic: TopicName, operation: str, refusal: str, subscription: str | None = None
     ) -> None:
-        """Require that the client may do this to a topic; ``refusal`` is the error's message."""
+        """Raise, with the message ``refusal``, unless the client may do this to a topic."""
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():
@@ -42,7 +42,7 @@ class ClientPermissions:
             raise BrokerError(ServerError.AuthorizationError, refusal)
 
     async def write(self, topic: TopicName, properties: Mapping[str, str]) -> None:
-        """Require that the client's producer, with these properties, may write to a topic."""
+        """Raise unless the client's producer, with these properties, may publish to a topic."""
         await self.topic(topic, "PRODUCE", "Client is not authorized to Produce")
         if self._system_topics is not None:
             await self._system_topics.check(topic, self.caller, properties)
@@ -55,7 +55,7 @@ class ClientPermissions:
             return await self._authorization.super_user(self.caller)
 
     async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
-        """Require that the client may do this to a namespace."""
+        """Raise, with the message ``refusal``, unless the client may do this to a namespace."""
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():

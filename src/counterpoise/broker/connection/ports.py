@@ -26,10 +26,12 @@ Handlers = dict[type[Any], Callable[[Any], None]]
 
 
 class Schemas(Protocol):
-    """The schemas of topics, by version."""
+    """The schema registry, as connections use it."""
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
-        """A schema and its version, the latest if none is named; None if there is none."""
+        """A topic's schema of this version (None: the latest), with its version; None if
+        missing.
+        """
 
     async def put(self, topic: TopicName, schema: Schema) -> bytes:
         """Store a schema unless the topic has it already; returns its version.
@@ -38,14 +40,14 @@ class Schemas(Protocol):
         """
 
     async def admit_without(self, topic: TopicName) -> None:
-        """Admit a producer without a schema; raises `BrokerError` IncompatibleSchema."""
+        """Raise `BrokerError` IncompatibleSchema unless a producer may have no schema."""
 
     async def attach(self, topic: TopicName, schema: Schema) -> None:
-        """Admit a consumer with a schema; raises `BrokerError` IncompatibleSchema."""
+        """Check a consumer's schema, add it if new; raises `BrokerError` IncompatibleSchema."""
 
 
 class OnTopicsChanged(Protocol):
-    """Subscribes to changes of a namespace's topics."""
+    """A function that subscribes a listener to changes of a namespace's topics."""
 
     def __call__(self, namespace: NamespaceName, listener: Notify) -> StopListening:
         """Notify a listener after every creation or deletion of a persistent topic."""
@@ -69,7 +71,7 @@ class Transactions(Protocol):
 
     @property
     def open_max(self) -> int:
-        """How many transactions of a coordinator may be open; 0 without a setting."""
+        """How many transactions of a coordinator may be open; 0 means unlimited."""
 
     def find(self, number: int) -> Coordinator:
         """A coordinator open on this broker; raises `BrokerError`
@@ -81,17 +83,17 @@ class Transactions(Protocol):
 
 
 class NoTransactions:
-    """Takes the place of transactions if ``transactionCoordinatorEnabled`` is false."""
+    """Stands in for the coordinators if ``transactionCoordinatorEnabled`` is false."""
 
     enabled = False
     open_max = 0
 
     def find(self, number: int) -> Coordinator:
-        """Always raises."""
+        """Always raises `BrokerError`."""
         raise not_here(number)
 
     async def connect(self, number: int) -> Coordinator:
-        """Always raises."""
+        """Always raises `BrokerError`."""
         raise not_here(number)
 
     async def end(self, request: EndOnParticipant) -> None:

@@ -58,9 +58,10 @@ class _Attached:
 
 
 class ClientProducers:
-    """Handles PRODUCER, SEND and CLOSE_PRODUCER; the `ProducerSink` of this connection's topics.
+    """Handles the commands of one connection's producers, and sends them receipts.
 
-    With too many publishes pending, the connection is not read until half of them are acknowledged.
+    It is the `ProducerSink` of the topics they publish to. With too many publishes pending, the
+    connection is not read until half of them are acknowledged.
     """
 
     def __init__(
@@ -87,12 +88,12 @@ class ClientProducers:
         )
 
     def find(self, producer_id: int) -> Producer | None:
-        """The attached producer with this id, if any."""
+        """The attached producer with this id; None if there is none."""
         attached = self._attached.get(producer_id)
         return None if attached is None else attached.producer
 
     def open(self, event: OpenProducer) -> None:
-        """PRODUCER: attach a producer. Repeats the response if it is attached already."""
+        """PRODUCER: attach a producer. If it is attached already, only respond again."""
         present = self._attached.get(event.producer_id)
         if present is None:
             self._opening[event.producer_id] = event
@@ -194,9 +195,10 @@ class ClientProducers:
             self.send_error(send.producer_id, send.sequence_id, refusal)
 
     def sends(self, run: Sequence[Send]) -> None:
-        """A run of SENDs: as each alone, but counted at once if all are one producer's.
+        """Several SENDs in a row; faster than `send` for each if one producer sent them all.
 
-        All are pending before the first is stored, so a receipt always finds its entry counted.
+        All are counted as pending before the first is stored, so a receipt always finds its entry
+        counted.
         """
         producer_id = run[0].producer_id
         if len(set(map(_PRODUCER_ID, run))) > 1:
@@ -212,7 +214,7 @@ class ClientProducers:
         attached.producer.publish(run, size)
 
     def after_reading(self) -> None:
-        """Pause reading if too much is pending; called when everything read has been served.
+        """Pause reading if too much is pending; called when all bytes read have been served.
 
         Not earlier: what was read already takes its memory, and shares the next commit.
         """
@@ -220,13 +222,13 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def refused(self, event: SendRefused) -> None:
-        """A SEND whose entry is damaged or contradicts its metadata."""
+        """Refuse a SEND whose entry is damaged or contradicts its metadata."""
         self._link.outbox.write(
             encode_peers.send_error(event.producer_id, event.sequence_id, event.code, event.message)
         )
 
     def close(self, event: CloseProducer) -> None:
-        """CLOSE_PRODUCER: detach once everything published has a response."""
+        """CLOSE_PRODUCER: detach a producer once all its entries have a response."""
         self._opening.pop(event.producer_id, None)
         attached = self._attached.get(event.producer_id)
         if attached is None:
@@ -251,7 +253,7 @@ class ClientProducers:
         ledger_id: int,
         entry_id: int,
     ) -> None:
-        """An entry is stored."""
+        """SEND_RECEIPT: one entry is stored."""
         self._link.outbox.write(
             send_receipt(producer_id, sequence_id, highest_sequence_id, ledger_id, entry_id)
         )
@@ -264,12 +266,15 @@ class ClientProducers:
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
     ) -> None:
-        """Entries are stored at consecutive positions."""
+        """SEND_RECEIPTs: entries are stored at consecutive positions.
+
+        ``published``: for each anything, its sequence id and highest sequence id.
+        """
         self._link.outbox.write(send_receipts(producer_id, ledger_id, first_entry_id, published))
         self._answered(producer_id, len(published))
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
-        """An entry was refused."""
+        """SEND_ERROR: an entry was refused."""
         self._link.outbox.write(
             encode_peers.send_error(producer_id, sequence_id, error.code, error.message)
         )
@@ -287,7 +292,7 @@ class ClientProducers:
             self._end(producer_id, attached)
 
     def held(self, entries: int, size: int) -> None:
-        """Count entries that wait for a publish limit (fewer if negative)."""
+        """Count throttled entries of this connection (fewer if negative)."""
         self._pending -= entries
         self._share.settle(size)
         self._held.add(entries, size)
@@ -295,9 +300,7 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
-        """Called when ``count`` pending entries of a closed producer have been stored or lost:
-        they occupy the publish buffer no longer.
-        """
+        """Uncount pending entries of a closed producer, now stored or lost."""
         left = self._left.get(producer)
         if left is not None:
             self._share.settle(left.settle(count))
@@ -305,7 +308,7 @@ class ClientProducers:
                 del self._left[producer]
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """A producer that waited for exclusive access now has it."""
+        """PRODUCER_SUCCESS: a producer that waited for exclusive access has it now."""
         attached = self._attached.get(producer_id)
         if attached is None or attached.ready_request is None:
             return
@@ -317,7 +320,7 @@ class ClientProducers:
         )
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask the client to reconnect: the topic is being unloaded.
+        """CLOSE_PRODUCER: make the client reconnect, to this broker if its URLs are given.
 
         Pending entries get no response: the client sends them again where it reconnects.
         """

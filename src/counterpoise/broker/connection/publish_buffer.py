@@ -40,7 +40,7 @@ class PublishBuffer:
             self._release_all()
 
     def share(self, pause: ReadingPause) -> PublishShare:
-        """A new connection's share."""
+        """Make the share of a new connection, which ``pause`` stops from being read."""
         return PublishShare(self, pause)
 
     def join(self, share: PublishShare) -> None:
@@ -98,7 +98,7 @@ class PublishBuffer:
 
 
 class PublishShare:
-    """One connection's waiting bytes."""
+    """One connection's published bytes that wait for storage."""
 
     __slots__ = ("_buffer", "new", "pause", "waiting")
 
@@ -110,21 +110,21 @@ class PublishShare:
         self.new = 0
 
     def join(self) -> None:
-        """The connection has a producer."""
+        """Count this connection among those that publish: it has a producer."""
         self._buffer.join(self)
 
     def leave(self) -> None:
-        """The connection is closed."""
+        """The connection is closed: count it no more."""
         self._buffer.leave(self)
 
     def book(self) -> None:
-        """Count the entries accepted since the last call as waiting."""
+        """Count the bytes of entries accepted since the last call as waiting."""
         if self.new:
             self._buffer.add(self, self.new)
             self.new = 0
 
     def settle(self, size: int) -> None:
-        """So many bytes no longer wait."""
+        """Uncount bytes that have been stored or lost."""
         if self.new:
             self.new -= size
         elif size:

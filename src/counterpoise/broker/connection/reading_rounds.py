@@ -32,7 +32,8 @@ _AT_ONCE: Final = ROUND_S / TURN_S
 
 
 class ReadingRounds:
-    """The reading turns of a broker's connections: ``left`` is the rest of this round, in seconds.
+    """Divides the time for reading among a broker's connections: ``left`` is the rest of this
+    round, in seconds.
 
     A client's turn is short, but a thousand may want one. Connections that find nothing left wait
     in a queue, so a client that sends little is served between two rounds.
@@ -47,11 +48,11 @@ class ReadingRounds:
 
     @property
     def share(self) -> float:
-        """The part of a whole turn that a connection gets now; smaller the more are waiting."""
+        """The fraction of a full turn that a connection gets now: less, the more of them wait."""
         return max(_AT_ONCE / (_AT_ONCE + len(self._line)), SHARE_MIN)
 
     def spend(self, seconds: float) -> None:
-        """Subtract the time that a turn took."""
+        """Subtract the seconds that a turn took from this round."""
         self.left -= seconds
         self._renew_soon()
 
@@ -81,7 +82,7 @@ class ReadingRounds:
 
 
 def one_by_one(leaving: deque[T], close: Callable[[T], None]) -> None:
-    """Close each in turn, with other work in between: closing one connection may take seconds.
+    """Close each connection in turn, and let other tasks run between: one may take seconds.
 
     An exception does not keep the rest from being closed.
     """

@@ -27,10 +27,10 @@ class TrafficRecorder(Protocol):
     """Records what passes between clients and brokers."""
 
     def opened(self) -> int:
-        """A client connected; returns the connection's number."""
+        """A client connected; returns the number by which the recording names its connection."""
 
     def came(self, connection: int, frame: bytes) -> None:
-        """Record a frame that the client sent."""
+        """A frame was received from the client."""
 
     def left(self, connection: int, command: bytes) -> None:
         """A frame was sent to the client; ``command`` is its command without the payload."""
@@ -40,7 +40,7 @@ class TrafficRecorder(Protocol):
 
 
 class RecordedConnection(Connection):
-    """Passes each frame to a recorder, without the client's credentials."""
+    """A client connection that passes each received frame, without credentials, to a recorder."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class RecordedConnection(Connection):
 
 
 class RecordedTransport(asyncio.Transport):
-    """Passes the commands written to it to a recorder."""
+    """A transport that passes the commands written to it to a recorder."""
 
     def __init__(
         self, transport: asyncio.Transport, recorder: TrafficRecorder, number: int

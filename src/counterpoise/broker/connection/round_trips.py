@@ -30,20 +30,20 @@ class RoundTrips:
         self._write()
 
     def begin(self) -> asyncio.Future[None]:
-        """Send a PING; done once its PONG is here, or the client has disconnected."""
+        """Send a PING; the future is done once its PONG arrives, or the client has disconnected."""
         self.ping()
         future = self._loop.create_future()
         self._waiting.append((self._sent, future))
         return future
 
     def pong(self) -> None:
-        """A PONG arrived."""
+        """A PONG arrived: complete the oldest waiting future."""
         # A PONG without a PING counts for nothing.
         self._heard = min(self._heard + 1, self._sent)
         self._release(self._heard)
 
     def end(self) -> None:
-        """The client has disconnected."""
+        """The client has disconnected: complete all futures."""
         self._release(self._sent)
 
     def _release(self, number: int) -> None:

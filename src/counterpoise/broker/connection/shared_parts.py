@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SharedByConnections:
-    """Created once by each broker's listener."""
+    """What all connections of a broker share: its parts, limits and counters."""
 
     def __init__(
         self, config: ConnectionConfig, background: BackgroundTasks, services: Services
@@ -53,7 +53,7 @@ class SharedByConnections:
 
 
 class Connections:
-    """The open connections, and the limits on their number; 0 is no limit."""
+    """The open client connections, and the limits on their number (0: no limit)."""
 
     def __init__(self, most: int, most_per_ip: int) -> None:
         self._most = most
@@ -102,7 +102,7 @@ class Connections:
 
 
 class Lookups:
-    """The limit on concurrent lookups (``maxConcurrentLookupRequest``)."""
+    """Limits how many lookups run at once (``maxConcurrentLookupRequest``)."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -110,9 +110,7 @@ class Lookups:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Hold a place during one lookup; raises `BrokerError` (TooManyRequests) if none is
-        free.
-        """
+        """Count one running lookup; raises `BrokerError` (TooManyRequests) at the limit."""
         if self._under_way >= self._most:
             raise BrokerError(
                 ServerError.TooManyRequests, "Failed due to too many pending lookup requests"

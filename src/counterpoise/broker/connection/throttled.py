@@ -12,7 +12,7 @@ connection wait for it too, and at the rate of the one that is throttled."""
 
 
 class ThrottledMemory:
-    """Bytes of throttled entries, over all connections of a broker."""
+    """Counts the bytes of throttled entries over all connections of a broker."""
 
     __slots__ = ("limit", "size")
 
@@ -23,12 +23,12 @@ class ThrottledMemory:
 
     @property
     def full(self) -> bool:
-        """Whether reading stops for every connection whose entries are throttled further."""
+        """Whether the limit is reached: each connection pauses when its next entry is throttled."""
         return 0 < self.limit <= self.size
 
 
 class ThrottledPublishes:
-    """Throttled entries of one connection; with too many of them its reading is paused.
+    """Counts the throttled entries of one connection, and pauses its reading if there are too many.
 
     While too many bytes of all connections together are throttled, each connection is paused when
     another of its entries is throttled. A client within its limits is never paused.

@@ -18,7 +18,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class TopicQueries:
-    """Handles PARTITIONED_METADATA, LOOKUP, GET_TOPICS_OF_NAMESPACE and the schema requests."""
+    """Handles a client's questions about topics: partitions, lookups, lists and schemas."""
 
     def __init__(
         self,

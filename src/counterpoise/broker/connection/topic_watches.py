@@ -26,7 +26,7 @@ WATCHES_MAX: Final = 100
 
 
 class TopicListWatch:
-    """One watch: lists the topics after each change, and sends the difference to the client."""
+    """A client's subscription to a namespace's topic list: it is sent every difference."""
 
     def __init__(
         self, link: ClientLink, services: Services, listings: Listings, event: WatchTopics
@@ -43,7 +43,7 @@ class TopicListWatch:
         self._unsubscribe = services.on_topics_changed(self._namespace, self._changed.set)
 
     async def begin(self, known_hash: str | None, request_id: int) -> bytes:
-        """List the topics; returns the frame that confirms the watch."""
+        """List the topics; returns the frame that answers WATCH_TOPIC_LIST."""
 
         async def answer(now: Sequence[TopicName]) -> bytes:
             self._known = now
@@ -55,7 +55,7 @@ class TopicListWatch:
         return await self._listed(answer)
 
     def go_on(self) -> None:
-        """Send the client every difference from now on."""
+        """From now on send the client every difference."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
 

@@ -8,6 +8,6 @@ from crc32c import crc32c
 
 
 def topics_hash(names: Iterable[str]) -> str:
-    """Hash a list whatever its order: the CRC32C of the sorted names, as Guava prints it."""
+    """The hash of a topic list, in any order: CRC32C over the sorted names, as Guava prints it."""
     digest = crc32c(",".join(sorted(names)).encode())
     return digest.to_bytes(4, "little").hex()

@@ -16,7 +16,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class ClientTransactions:
-    """Handles the commands about transactions, except SEND and ACK."""
+    """Handles a client's transaction commands, except SEND and ACK."""
 
     def __init__(self, link: ClientLink, services: Services) -> None:
         self._link = link
@@ -34,7 +34,7 @@ class ClientTransactions:
         self._link.answer(work, partial(answer, request, None))
 
     def connect(self, event: events.ConnectCoordinator) -> None:
-        """TC_CLIENT_CONNECT_REQUEST: open the coordinator."""
+        """TC_CLIENT_CONNECT_REQUEST: open a transaction coordinator on this broker."""
         self._answer(event, self._connect(event))
 
     async def _connect(self, event: events.ConnectCoordinator) -> bytes:
@@ -62,7 +62,7 @@ class ClientTransactions:
         return answer(event, await coordinator.open(event.timeout_ms, role))
 
     def add(self, event: events.AddToTransaction) -> None:
-        """ADD_PARTITION_TO_TXN and ADD_SUBSCRIPTION_TO_TXN: add a participant."""
+        """ADD_PARTITION_TO_TXN, ADD_SUBSCRIPTION_TO_TXN: add what a transaction writes to."""
         self._answer(event, self._add(event))
 
     async def _add(self, event: events.AddToTransaction) -> bytes:
@@ -87,9 +87,7 @@ class ClientTransactions:
         return answer(event)
 
     def end_here(self, event: events.EndOnParticipant) -> None:
-        """END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION: end a transaction on this broker's
-        topic.
-        """
+        """END_TXN_ON_PARTITION, END_TXN_ON_SUBSCRIPTION: end a transaction on a topic here."""
         self._answer(event, self._end_here(event))
 
     async def _end_here(self, event: events.EndOnParticipant) -> bytes:

@@ -40,7 +40,7 @@ class _DeliveringTopic:
 
 
 class DispatchLimits:
-    """The dispatch limits of one broker."""
+    """The rate limits on one broker's deliveries to consumers."""
 
     def __init__(self, broker: str, runner: LimitRunner) -> None:
         self._runner = runner
@@ -52,7 +52,7 @@ class DispatchLimits:
         self._flows: dict[TopicName, dict[DispatchFlow, DispatchLimit]] = {}
 
     def set_counting(self, *, whole_batches: bool, caught_up: bool) -> None:
-        """Count deliveries by these settings from now on (see `DispatchCounting`)."""
+        """Choose what counts towards the limits from now on, as in `DispatchCounting`."""
         counting = self._counting
         if (counting.whole_batches, counting.caught_up) == (whole_batches, caught_up):
             return
@@ -61,13 +61,13 @@ class DispatchLimits:
             self._runner.retry(flow)
 
     def set_broker_rate(self, rate: Rate) -> None:
-        """Limit all deliveries of this broker."""
+        """Limit the rate of all deliveries of this broker."""
         if self._set(self._broker, rate):
             for name in list(self._flows):
                 self._regroup(name)
 
     def set_group_rate(self, group: str, rate: Rate) -> None:
-        """Limit this broker's share of the deliveries of a resource group's topics."""
+        """Set this broker's share of a resource group's dispatch rate."""
         limit = self._groups.get(group)
         if limit is None:
             if not rate:
@@ -124,7 +124,7 @@ class DispatchLimits:
             self._flows.pop(name, None)
 
     def end(self, name: TopicName) -> None:
-        """A topic was unloaded."""
+        """Remove the limits of a topic that was unloaded."""
         self._topics.pop(name, None)
 
     def _limits_of(self, name: TopicName, own: DispatchLimit) -> tuple[DispatchLimit, ...]:
@@ -146,7 +146,7 @@ class DispatchLimits:
     # For the admin API and the metrics.
 
     def group(self, name: str) -> DispatchLimit | None:
-        """The limit of this broker's share of a resource group."""
+        """The limit of this broker's share of a resource group; None if there is none."""
         return self._groups.get(name)
 
     def all(self) -> list[DispatchLimit]:

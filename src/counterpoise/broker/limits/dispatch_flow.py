@@ -23,7 +23,7 @@ RENEW_NS: Final = SECOND_NS
 
 
 class PublishRate(Protocol):
-    """The publish rate of a topic."""
+    """The measured publish rate of a topic."""
 
     @property
     def rate(self) -> float:
@@ -35,7 +35,7 @@ class PublishRate(Protocol):
 
 
 class DispatchLimit(RateLimit):
-    """A dispatch limit, whose rate may be relative to the publish rate."""
+    """A rate limit on deliveries, whose rate may be an addition to the topic's publish rate."""
 
     __slots__ = ("_published", "_rate", "_renewed")
 
@@ -46,7 +46,7 @@ class DispatchLimit(RateLimit):
         self._renewed = 0
 
     def follow(self, rate: Rate, published: PublishRate | None, now: int) -> Rate:
-        """Set the rate; returns the rate in force, which is larger if it is relative."""
+        """Set the rate; returns the one in force, which adds ``published`` if it is relative."""
         self._rate = rate
         self._published = published if rate.relative else None
         self._renewed = now
@@ -62,7 +62,7 @@ class DispatchLimit(RateLimit):
         return Rate(rate.messages + more, rate.size + larger, rate.period_s)
 
     def left(self, now: int) -> tuple[int, int]:
-        """The messages and bytes that may be delivered now."""
+        """The messages and bytes that may be delivered now; 0 or less means none."""
         if self._published is not None and now - self._renewed >= RENEW_NS:
             self._renewed = now
             rate = self._absolute()
@@ -72,7 +72,7 @@ class DispatchLimit(RateLimit):
 
 @dataclass(slots=True)
 class DispatchCounting:
-    """What counts towards the dispatch limits of one broker, for all its flows."""
+    """What counts towards a broker's dispatch limits: batches or messages; only backlogs or all."""
 
     whole_batches: bool = False
     """Whether a batch counts as one message."""
@@ -92,7 +92,7 @@ class Dispatches(Protocol):
 
 
 class DispatchFlow(LimitedFlow):
-    """One subscription under its limits, for the life of its dispatcher."""
+    """One subscription's deliveries under dispatch limits, for the life of its dispatcher."""
 
     __slots__ = (
         "_counting",
@@ -133,7 +133,7 @@ class DispatchFlow(LimitedFlow):
         return self._dispatcher.behind
 
     def budget(self) -> tuple[int, int]:
-        """Messages and bytes that may be delivered now; if none, the flow gets a turn later."""
+        """Messages and bytes that may be delivered now; if none, the flow waits for its turn."""
         if self.waits_at is not None:
             return 0, 0
         self._exempt = not self._counting.caught_up and self.behind <= BACKLOGGED
@@ -156,7 +156,7 @@ class DispatchFlow(LimitedFlow):
             self.events[limit.level, "bytes"] += 1
 
     def took(self, messages: int, entries: int, size: int) -> None:
-        """Count what was delivered since the last `budget`."""
+        """Charge what was delivered since the last `budget` to the limits."""
         if not self._exempt and self.limits:
             count = entries if self._counting.whole_batches else messages
             self.charge(count, size, self._runner.now())
@@ -170,21 +170,21 @@ class DispatchFlow(LimitedFlow):
 
 
 class DeliveryBudget(Protocol):
-    """Limits a dispatcher, which asks before it delivers and reports afterwards."""
+    """The limits of a dispatcher, which asks before it delivers and reports afterwards."""
 
     def budget(self) -> tuple[int, int]:
         """Messages and bytes that may be delivered now."""
 
     def took(self, messages: int, entries: int, size: int) -> None:
-        """Count what was delivered."""
+        """Charge what was delivered to the limits."""
 
 
 class Unlimited:
     """The budget of a dispatcher without limits."""
 
     def budget(self) -> tuple[int, int]:
-        """No limit."""
+        """More messages and bytes than can be delivered."""
         return NO_LIMIT, NO_LIMIT
 
     def took(self, messages: int, entries: int, size: int) -> None:
-        """Nothing is counted."""
+        """Does nothing."""

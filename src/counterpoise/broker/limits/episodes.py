@@ -25,7 +25,7 @@ class _Episode:
 
 
 class LimitEpisodes:
-    """The periods in which limits are reached. Each ends when no flow has waited for `QUIET_S`."""
+    """Logs when a limit is reached, and when no flow has waited for it for `QUIET_S` any more."""
 
     def __init__(self, clock_ns: NanosecondClock, quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
@@ -33,7 +33,7 @@ class LimitEpisodes:
         self._open: dict[RateLimit, _Episode] = {}
 
     def began(self, limit: RateLimit, label: str) -> None:
-        """A flow waits for a limit; logged unless that limit's period has begun already."""
+        """A flow waits for a limit: log that, unless it is logged already."""
         if limit in self._open:
             return
         rates = rates_text(limit)
@@ -73,7 +73,7 @@ class LimitEpisodes:
 
 
 def rates_text(limit: RateLimit) -> str:
-    """A limit's rates for a person."""
+    """A limit's rates as text for a person."""
     found = (_rate_text(limit.messages, "messages"), _rate_text(limit.bytes, "bytes"))
     return ", ".join(each for each in found if each) or "no limit"
 

@@ -38,10 +38,10 @@ CHANGE: Final = 0.02
 
 
 class GroupSource(Protocol):
-    """Resource groups in the metadata store."""
+    """Reads resource groups from the metadata store."""
 
     async def resource_group(self, name: str) -> Mapping[str, Any] | None:
-        """A group's ``ResourceGroup``."""
+        """A group's definition (``ResourceGroup``); None if there is none."""
 
 
 _NO_RATE: Final = Rate()
@@ -85,7 +85,7 @@ class _Group:
 
 
 class ResourceGroupShares:
-    """This broker's shares of the groups of its topics."""
+    """Sets this broker's share of the rates of each resource group that its topics are in."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ResourceGroupShares:
         self._busy = asyncio.Event()
 
     async def know(self, name: str) -> None:
-        """Return when the limit of a group holds here, for a topic that is about to be loaded."""
+        """Set a group's limits here, before a topic of the group is loaded."""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = _Group()
@@ -126,7 +126,7 @@ class ResourceGroupShares:
                 del self._groups[name]
 
     async def refresh(self, name: str) -> None:
-        """Read a group's definition again, if a topic here is in the group."""
+        """Read a group's definition again, if a topic of this broker is in it."""
         group = self._groups.get(name)
         if group is None:
             return
@@ -143,7 +143,7 @@ class ResourceGroupShares:
 
     @property
     def names(self) -> list[str]:
-        """The groups that topics here are in."""
+        """The groups that this broker's topics are in."""
         return sorted(self._groups)
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class ResourceGroupShares:
         self._usages.close()
 
     async def run(self) -> None:
-        """Publish and share every interval, while there is any group."""
+        """Call `round` at every interval, until cancelled."""
         while True:
             await self._busy.wait()
             await asyncio.sleep(self._interval_s())
@@ -162,7 +162,7 @@ class ResourceGroupShares:
                 log.warning("resource groups: usage was not shared: %s", error)
 
     async def round(self) -> None:
-        """Publish the use since the last round, and apply the new share."""
+        """Publish this broker's use of each group since the last round, and apply new shares."""
         now = self._now()
         seconds = max(1e-3, (now - self._measured) / SECOND_NS)
         self._measured = now

@@ -9,7 +9,7 @@ from counterpoise.names.options import INT64_MAX, option
 
 @dataclass(frozen=True, slots=True)
 class RateOptions:
-    """Limits under Pulsar's names; policies of namespaces and topics override them."""
+    """The settings of rate limits; policies of namespaces and topics override them."""
 
     broker_publish_messages: int = option(
         0, "brokerPublisherThrottlingMaxMessageRate", "messages/s", dynamic=True

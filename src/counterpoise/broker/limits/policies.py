@@ -29,14 +29,14 @@ _FOLLOWED: Final = tuple(
 
 
 class RatePolicies(GroupSource, Protocol):
-    """Policies in the metadata store."""
+    """Reads policies and resource groups from the metadata store."""
 
     async def applied(self, topic: TopicName, cluster: str) -> Mapping[str, Any]:
-        """The policies that hold for a topic; a partition has those of its partitioned topic."""
+        """The policies in force for a topic; a partition has those of its partitioned topic."""
 
 
 class PolicyFollower(Protocol):
-    """Follows policies of topics other than their rates."""
+    """Applies policies of topics other than rates."""
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
         """The policies of these topics may have changed."""
@@ -80,11 +80,11 @@ class LimitPolicies:
         self._unsubscribe: tuple[StopListening, ...] = ()
 
     def follow_too(self, follower: PolicyFollower) -> None:
-        """Notify a follower, too, when policies of topics have changed."""
+        """Also notify ``follower`` when policies of topics may have changed."""
         self._followers.append(follower)
 
     def start(self, background: BackgroundTasks) -> None:
-        """Set the broker's own rate, and follow every change from now on."""
+        """Set the broker's own rate, and apply every change from now on."""
         self._set_broker_rates()
         self._unsubscribe = (
             self._store.subscribe(self._on_change),
@@ -102,18 +102,18 @@ class LimitPolicies:
         )
 
     def stop(self) -> None:
-        """Stop following, and set no more timers."""
+        """Apply no more changes."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self.groups.close()
         self.publish.stop()
 
     def settings_changed(self) -> None:
-        """The settings have changed."""
+        """Settings have changed: apply their rates."""
         self._note(None)
 
     async def rates_of(self, topic: TopicName) -> TopicRates:
-        """The rates that hold for a topic now."""
+        """The rates that are in force for a topic now."""
         with store_errors_as_not_ready():
             policies = await self._policies.applied(topic, self._cluster)
             rates = rates_of(policies, self._options())

@@ -52,7 +52,7 @@ class _PublishedTopic:
 
 
 class PublishLimits:
-    """All publish limits of one broker.
+    """All rate limits on publishing to one broker.
 
     Limits that are not reached cost nothing but counting.
     """
@@ -76,17 +76,17 @@ class PublishLimits:
     # Topics and their producers come and go.
 
     async def begin(self, topic: LimitedTopic) -> None:
-        """A topic was loaded: its limits hold from the first entry on."""
+        """Apply the limits to a topic that was loaded, before its first entry."""
         rates = await self._rates_of(topic.name)
         self._topics[topic] = _PublishedTopic(RateLimit(LimitLevel.TOPIC_PUBLISH, str(topic.name)))
         self._set(topic, rates)
 
     async def prepare(self, topic: TopicName) -> None:
-        """Read in advance what `begin` needs."""
+        """Read in advance the policies that `begin` needs."""
         await self._rates_of(topic)
 
     def end(self, topic: LimitedTopic) -> None:
-        """A topic was unloaded."""
+        """Remove the limits of a topic that was unloaded."""
         self.dispatch.end(topic.name)
         self.subscribe.end(topic.name)
         if self._topics.pop(topic, None) is not None:
@@ -94,7 +94,7 @@ class PublishLimits:
                 self.detach(topic, producer)
 
     def attach(self, topic: LimitedTopic, producer: LimitedProducer) -> None:
-        """A producer was attached."""
+        """Apply the topic's limits to a producer that was attached."""
         limits = self._limits_of(topic)
         if limits:
             producer.flow = ProducerFlow(self.runner, producer, limits)
@@ -120,7 +120,7 @@ class PublishLimits:
     # Rates change.
 
     async def refresh(self, topics: Iterable[LimitedTopic]) -> None:
-        """Read the rates of these topics again."""
+        """Read and apply the rates of these topics again."""
         for topic in list(topics):
             rates = await self._rates_of(topic.name)
             if topic in self._topics:
@@ -135,7 +135,7 @@ class PublishLimits:
                 self._regroup(topic)
 
     def set_group_rate(self, name: str, rate: Rate) -> None:
-        """Set the publish rate of this broker's share of a resource group."""
+        """Set this broker's share of a resource group's publish rate."""
         limit = self._groups.get(name)
         if limit is None:
             limit = self._groups[name] = RateLimit(LimitLevel.GROUP_PUBLISH, name)
@@ -180,15 +180,15 @@ class PublishLimits:
 
     @property
     def topics(self) -> Iterable[LimitedTopic]:
-        """The topics under limits."""
+        """The loaded topics."""
         return list(self._topics)
 
     def group_of(self, topic: LimitedTopic) -> str | None:
-        """The resource group of a topic."""
+        """The name of a topic's resource group; None if it has none."""
         return self._topics[topic].group if topic in self._topics else None
 
     def group(self, name: str) -> RateLimit | None:
-        """The limit of this broker's share of a resource group."""
+        """The limit of this broker's share of a resource group; None if there is none."""
         return self._groups.get(name)
 
     def all(self) -> list[RateLimit]:
@@ -197,7 +197,7 @@ class PublishLimits:
         return [it for it in (self._broker, *self._groups.values(), *topics) if it.active]
 
     def snapshots(self) -> list[LimitSnapshot]:
-        """Every publish and dispatch limit now, with the flows that wait for it."""
+        """The state of every publish and dispatch limit, with the flows that wait for it."""
         now = self.runner.now()
         publish = [of_publish(limit, now) for limit in self.all()]
         return publish + [of_dispatch(limit, now) for limit in self.dispatch.all()]

@@ -29,7 +29,7 @@ class ProducerOrigin(Protocol):
 
 
 class NamedTopic(Protocol):
-    """A topic as its producers refer to it."""
+    """The topic of a producer, as publish limits use it."""
 
     @property
     def name(self) -> TopicName:
@@ -37,7 +37,7 @@ class NamedTopic(Protocol):
 
 
 class LimitedProducer(Protocol):
-    """A producer; ``flow`` is its flow under the limits, None while no limit applies."""
+    """A producer as publish limits use it; ``flow`` is None while no limit applies."""
 
     flow: ProducerFlow | None
 
@@ -59,7 +59,7 @@ class LimitedProducer(Protocol):
 
 
 class ProducerFlow(PublishFlow):
-    """One producer under its limits, while any applies to it."""
+    """One producer's entries under publish limits, while any applies."""
 
     __slots__ = ("_runner", "producer")
 
@@ -76,7 +76,7 @@ class ProducerFlow(PublishFlow):
         return f"producer {self.producer.name} on {self.producer.request.address}"
 
     def offer(self, messages: int, size: int, go_on: GoOn) -> bool:
-        """Whether an entry may pass now. Otherwise it is throttled until ``go_on`` is called."""
+        """Whether an entry may pass now; if not, it waits, and ``go_on`` is called in its turn."""
         if self.passes(messages, size) or self._runner.offer(self, messages, size, go_on):
             return True
         self.producer.sink.held(1, size)

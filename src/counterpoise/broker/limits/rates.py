@@ -34,7 +34,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class TopicRates:
-    """The rates of one topic, besides the broker's."""
+    """The rate limits of one topic and its subscriptions, by policies."""
 
     publish: Rate = Rate()
     resource_group: str | None = None
@@ -49,7 +49,7 @@ class TopicRates:
 
 
 async def no_rates(_topic: TopicName) -> TopicRates:
-    """For a broker without policies: no limits."""
+    """Rates without any limit, for a broker without policies."""
     return TopicRates()
 
 

@@ -17,7 +17,7 @@ SETTLE_S: Final = 0.008
 
 
 class LimitRunner:
-    """Runs the publish and dispatch limits of one broker.
+    """Applies rate limits to flows of one broker: queues and releases them, sets timers, logs.
 
     There is one timer for each limit that flows wait for, and none otherwise.
     """
@@ -41,14 +41,14 @@ class LimitRunner:
         self.throttle.settle()
 
     def throttled(self, flow: LimitedFlow) -> None:
-        """A flow waits for a limit, or still waits: log that once, and set timers."""
+        """Log once that a flow waits for a limit, and set the limits' timers."""
         if self.throttle.alarms:
             if flow.waits_at is not None:
                 self.episodes.began(flow.waits_at, flow.label)
             self.set_timers()
 
     def wait(self, flow: LimitedFlow, limit: RateLimit) -> None:
-        """Let a flow wait for a limit."""
+        """Put a flow into a limit's queue."""
         self.throttle.wait(flow, limit, self.now())
         self.throttled(flow)
 
@@ -74,7 +74,7 @@ class LimitRunner:
         self.set_timers()
 
     def set_timers(self) -> None:
-        """Set the timer of each limit whose next turn has another time than before."""
+        """Set a timer for each limit whose next turn has changed."""
         alarms = self.throttle.alarms
         if not alarms:
             return

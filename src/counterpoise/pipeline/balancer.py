@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Balancer:
-    """Turns fold states into rounds of decisions and carries them out.
+    """Decides rounds of moves from the averages of load reports, and carries them out.
 
     `log` gets a sentence for each decision and outcome.
     """
@@ -92,7 +92,7 @@ class Balancer:
         self._cut_off: Round | None = None
 
     def is_due(self, state: FoldState) -> bool:
-        """Whether this state, or that of any shard, requires a round or the rest of one."""
+        """Whether a round is due at this state's poll, or an interrupted one has to be ended."""
         poll_id = newest_poll(state)
         if not self._looked:
             self._looked, self._cut_off = True, self._history.cut_off()
@@ -108,7 +108,7 @@ class Balancer:
         return not waits and is_time(poll_id, memory, options)
 
     def not_yet(self, state: FoldState) -> str:
-        """Why no round is due by the clock alone; empty if one is."""
+        """A sentence if only `--decide-every` delays the next round; otherwise empty."""
         poll_id, options = newest_poll(state), self._strategy.balance
         memory = self._history.memory_before(poll_id)
         if waits_for(state, memory, options) or is_time(poll_id, memory, options):
@@ -122,7 +122,7 @@ class Balancer:
     async def step(self, state: FoldState) -> Round | None:
         """Plan a round on this state and carry it out if one is due; None if none is.
 
-        An interrupted round is completed first, and returned if it is the one of this state.
+        An interrupted round is completed first; it is returned if it was decided at the same poll.
         """
         if not await asyncio.to_thread(self.is_due, state):
             return None

@@ -28,7 +28,7 @@ LOOK_MOST_S: Final = 2.0
 
 
 class BundleLookup:
-    """Asks a cluster's brokers for a bundle's owner. An unowned bundle may get an owner by it."""
+    """Asks a cluster's brokers for a bundle's owner. A lookup may assign an unowned bundle."""
 
     def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
         """`where` gives the admin address of a broker by its id."""
@@ -48,9 +48,9 @@ class BundleLookup:
     ) -> str:
         """The broker that confirms that it owns the bundle; empty if none does.
 
-        `asked` is asked first and, with `takes`, acquires an unowned bundle (`_looked_up`);
-        `brokers` are those that may own it. An owner that `asked` names is asked itself, unless it
-        is one of the `believed`. Raises one of `UNREADABLE`.
+        `asked` is the first to be asked; with `takes` it acquires the bundle if it is unowned. If
+        it names another owner, that one has to confirm, unless it is among `believed`. `brokers`
+        are possible owners. Raises one of `UNREADABLE`.
         """
         owner = await self.named_by(asked, bundle, brokers, takes=takes)
         if owner in ("", asked) or owner in believed:
@@ -61,7 +61,11 @@ class BundleLookup:
     async def named_by(
         self, broker: str, bundle: str, brokers: Collection[str] = (), *, takes: bool = False
     ) -> str:
-        """The owner that a broker names, empty for none; raises one of `UNREADABLE`."""
+        """The owner of the bundle according to `broker`, empty for none; raises one of
+        `UNREADABLE`.
+
+        `brokers` are possible owners; with `takes`, `broker` acquires the bundle if it is unowned.
+        """
         name = BundleName.parse(bundle)
         namespace = str(name.namespace)
         if is_left_in_place(namespace):
@@ -113,11 +117,13 @@ class BundleLookup:
 
 
 def pause_after(before: float = 0.0) -> float:
-    """Seconds until the next attempt, from the previous pause: longer each time."""
+    """Seconds to wait before the next attempt, from the previous pause: a fifth longer each
+    time, up to a limit.
+    """
     return min(LOOK_MOST_S, before * 1.2) or LOOK_EVERY_S
 
 
 def name_in(bundle: str) -> str:
-    """A topic name that hashes into the bundle."""
+    """A topic name (of no existing topic) that hashes into the bundle."""
     name = BundleName.parse(bundle)
     return topic_at(f"persistent://{name.namespace}/{PROBE}", name.range.lower)

@@ -65,8 +65,8 @@ async def _nothing_holds() -> str:
 class Executor:
     """Unloads bundles to their destinations and verifies the new owner.
 
-    `held` is asked before each move and each unload: why nothing may be moved now, or an empty
-    text.
+    `held` is called before each move and unload: it returns why nothing may be moved now, or an
+    empty text.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Executor:
 
     @property
     def stopped(self) -> str:
-        """Why the last moves were stopped on their way; empty where they were not."""
+        """Why the last `carry_out` stopped early (publish latency rose); empty if it did not."""
         return self.rise.sentence if self.rise else ""
 
     async def carry_out(
@@ -138,7 +138,7 @@ class Executor:
         return sorted(touched) if self._options.execute else []
 
     async def pause_before(self, attempt: int) -> None:
-        """Wait before attempt number ``attempt`` (the first is 1) at failed moves."""
+        """Wait before retrying failed moves; ``attempt`` counts from 1, later ones wait longer."""
         if attempt > 1:
             await asyncio.sleep(self._options.again_after_s * 2 ** (attempt - 2))
 

@@ -53,20 +53,23 @@ class CannotSeeError(ExplainedError):
 
 
 class PolicyReader:
-    """Reads what filters need; `base` is a broker's admin API. Raises `CannotSeeError`."""
+    """Reads placement policies from a cluster's admin API; raises `CannotSeeError`.
+
+    `base` is the URL of a broker's admin API, with its `/admin/v2`.
+    """
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
     async def cluster(self, address: str, broker: str) -> str:
-        """The name of a broker's cluster."""
+        """The name of the cluster of a broker with this admin address."""
         try:
             return await cluster_of(self._admin, address, broker)
         except UNREADABLE as error:
             raise CannotSeeError(f"{address}: {said(error)}") from None
 
     async def settings(self, addresses: Sequence[str]) -> Properties:
-        """The cluster's settings; raises `CannotSeeError`."""
+        """The settings of the first of these brokers that answers."""
         try:
             return await settings_of_any(self._admin, addresses)
         except RefusedError as error:
@@ -99,13 +102,13 @@ class PolicyReader:
         return {name: str(group) for name, group in zip(asked, found, strict=True) if group}
 
     async def members(self, base: str, cluster: str, group: str, one: str) -> frozenset[str]:
-        """The namespaces of an anti-affinity group, of which `one` is known."""
+        """The namespaces of an anti-affinity group; `one` is a member, with its tenant."""
         tenant = quote(one.partition("/")[0])
         url = f"{base}/namespaces/{quote(cluster)}/antiAffinity/{quote(group)}?tenant={tenant}"
         return frozenset(await self._needed(url) or (one,))
 
     async def answer(self, url: str) -> Any:
-        """The response as JSON, None if it is empty; raises `UNREADABLE`, or a JSON error."""
+        """A response's JSON; None if it is empty or 404. Raises `UNREADABLE`, or a JSON error."""
         try:
             body = await self._admin.get(url)
         except RefusedError as error:
@@ -130,10 +133,10 @@ class PolicyReader:
 
 
 class RoundPolicies:
-    """The placement policies for a balancer's rounds, read again for each.
+    """Reads the placement policies for each round of a balancer again.
 
-    Except anti-affinity groups, which are read namespace by namespace: they are reused for
-    `GROUPS_FOR` rounds. A new namespace is read at once.
+    Anti-affinity groups, which take a request for each namespace, are reused for `GROUPS_FOR`
+    rounds; a new namespace is read at once.
     """
 
     def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
@@ -198,7 +201,7 @@ class RoundPolicies:
 
 
 def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
-    """What filters need of the brokers' reports; `columns` are those of `FACTS`."""
+    """By broker, what placement filters need of its load report; `columns` are those of `FACTS`."""
     # The extensible manager is always named: who gave a report without a name runs the modular one.
     return {
         broker: BrokerFacts(

@@ -28,7 +28,7 @@ REMEMBERED_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class LatencyWatchOptions:
-    """When moves are stopped, and how often brokers are looked at."""
+    """At which rise of publish latency moves are stopped, and how often it is measured."""
 
     limit: LatencyLimit = field(default_factory=LatencyLimit)
     every_s: float = 1.5
@@ -38,7 +38,7 @@ class LatencyWatchOptions:
 
 
 class MoveStop(Protocol):
-    """Stops moves on their way."""
+    """A function that is called with a rise of publish latency: no further move may begin."""
 
     def __call__(self, __rise: LatencyRise) -> None:
         """Begin no further one."""
@@ -51,7 +51,7 @@ class _Timed:
 
 
 class LatencyWatch:
-    """The publish latency of the brokers between which one executor moves bundles."""
+    """Measures the publish latency of the brokers between which an executor moves bundles."""
 
     def __init__(self, admin: Admin, where: AddressOf, options: LatencyWatchOptions) -> None:
         self._admin = admin
@@ -61,9 +61,11 @@ class LatencyWatch:
 
     @asynccontextmanager
     async def watching(self, brokers: Collection[str], stop: MoveStop) -> AsyncIterator[None]:
-        """Look until the block ends; `stop` is called once, when no move may begin any more.
+        """Measure during the block; `stop` is called once, when latency rose so far that moves have
+        to stop.
 
-        Waits for two looks first, unless earlier moves left some, or no broker reports its latency.
+        Two measurements are made first, unless earlier moves left some, or no broker reports its
+        latency.
         """
         if not self._options.limit.times or not brokers:
             yield
@@ -117,7 +119,7 @@ class LatencyWatch:
 
 
 def publish_counts(body: bytes) -> PublishCounts | None:
-    """What a broker's `/metrics/` says that it published; None where it does not say."""
+    """The number and total latency of publishes in a broker's `/metrics/`; None without them."""
     found: dict[bytes, float] = {}
     for name, text in _COUNTS.findall(body):
         try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RoundRunner:
-    """The rounds of one history; `log` gets a sentence for each outcome."""
+    """Carries out the rounds of one history; `log` gets a sentence for each outcome."""
 
     def __init__(
         self,
@@ -63,10 +63,11 @@ class RoundRunner:
         state: FoldState,
         by_hand: Sequence[PastMove] = (),
     ) -> list[MoveOutcome]:
-        """Carry out what is left of a committed round, and commit the memory that ends it.
+        """Carry out the rest of a committed round, and commit the memory that ends it; returns all
+        outcomes.
 
         `brokers` are those that may turn out to own a bundle, `state` has their reports when the
-        round was decided, `by_hand` what operators moved lately.
+        round was decided, `by_hand` recent moves by operators, which count for the rules.
         """
         outcomes = await asyncio.to_thread(self._known, made)
         left = [move for move in made.moves if move.id not in outcomes]
@@ -134,7 +135,7 @@ def _rule(reason: str) -> str:
 
 
 def refused_by_rule(each: Withheld) -> MoveOutcome:
-    """The outcome of a move that a rule withholds."""
+    """The outcome of a move that one of the operator's rules withholds."""
     at_ms = each.move.poll_id
     return each.move.ended(MoveStatus.WITHHELD, "", at_ms, at_ms, each.reason)
 

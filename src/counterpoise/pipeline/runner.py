@@ -69,7 +69,7 @@ class _Spark:
 
 
 class SparkBalancer(HistoryKeeper):
-    """Runs one history's balancer.
+    """Runs one history's balancer: collects, folds on Spark, decides, moves.
 
     Without `spark` it starts a session, and stops it together with its JVM; a session passed in is
     left running.
@@ -99,7 +99,7 @@ class SparkBalancer(HistoryKeeper):
         """Balance until `stop` is set.
 
         Raises `HistoryInUseError` when another balancer has the history, `HistoryFaultError`,
-        `StreamFailedError`, and, when one look is all there is, `NothingSeenError`.
+        `StreamFailedError`, and, with the setting `once`, `NothingSeenError`.
         """
         settings = self._settings
         async with self._opened() as history:

@@ -19,19 +19,19 @@ NAMESPACES_MOST: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class TopicRing:
-    """A namespace's topics by their points on the hash ring."""
+    """A namespace's topics sorted by their hash."""
 
     points: tuple[int, ...]
     topics: tuple[str, ...]
 
     @classmethod
     def of(cls, topics: list[str]) -> "TopicRing":
-        """The ring of these topics."""
+        """Sort these topics by their hash."""
         ordered = sorted((topic_hash(each), each) for each in topics)
         return cls(tuple(point for point, _ in ordered), tuple(each for _, each in ordered))
 
     def topic_in(self, bundle: BundleName) -> str:
-        """One of the topics of a bundle; empty when it has none."""
+        """One topic whose hash is in the bundle's range; empty if there is none."""
         first = bisect_left(self.points, bundle.range.lower)
         if first < len(self.points) and self.points[first] in bundle.range:
             return self.topics[first]
@@ -39,7 +39,7 @@ class TopicRing:
 
 
 class TopicLists:
-    """Lists the persistent topics of namespaces, for one event loop."""
+    """Lists the persistent topics of namespaces, and caches the lists; for one event loop."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -51,9 +51,9 @@ class TopicLists:
         return namespace in self._rings and now - self._rings[namespace][0] < GOOD_FOR_S
 
     async def topic_in(self, bundle: BundleName, address: str) -> str:
-        """A topic of the bundle, empty when it has none; raises one of `UNREADABLE`.
+        """A topic of the bundle, empty if it has none; raises one of `UNREADABLE`.
 
-        The broker with this address is asked, unless its namespace was listed just now.
+        Its namespace's topics are asked of the broker with this address, unless they are cached.
         """
         namespace = str(bundle.namespace)
         if not self.is_listed(namespace):

@@ -17,18 +17,18 @@ GOOD_FOR_S: Final = 30.0
 
 
 class Unacknowledged:
-    """Reads it of bundles that are about to be moved, from `broker-stats/topics` of their owner."""
+    """Reads unacknowledged messages of bundles about to be moved, from `broker-stats/topics`."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._read: dict[str, tuple[float, asyncio.Task[Mapping[str, float]]]] = {}
 
     async def seconds(self, bundle: str, address: str) -> float | None:
-        """For how many seconds of what they are sent a bundle's consumers have acknowledged none.
+        """A bundle's unacknowledged messages ÷ the rate at which they are sent to consumers, in
+        seconds.
 
-        That is the messages that were sent and not acknowledged, by the rate at which they are
-        sent. ``address`` is the owner's web address. None where nothing is sent, or where the owner
-        does not say it in time.
+        ``address`` is the owner's web address. None where nothing is sent, or where the owner does
+        not answer in time.
         """
         now = asyncio.get_running_loop().time()
         if address not in self._read or now - self._read[address][0] > GOOD_FOR_S:
@@ -50,9 +50,11 @@ class Unacknowledged:
 
 
 def seconds_by_bundle(body: bytes) -> dict[str, float]:
-    """See `Unacknowledged.seconds`: of each bundle in an answer whose consumers are sent something.
+    """Unacknowledged messages ÷ messages sent per second, by bundle, from a `broker-stats/topics`
+    body.
 
-    Raises `LoadDataError`, or `ValueError` or `TypeError` for what is no answer.
+    Bundles to which nothing is sent are omitted. Raises `LoadDataError`, or `ValueError` or
+    `TypeError` for other content.
     """
     found = {}
     for bundle, topics in topics_by_bundle(orjson.loads(body), "broker-stats/topics"):

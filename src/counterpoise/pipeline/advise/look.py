@@ -45,7 +45,9 @@ class NothingToAdviseOnError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class AdviceInputs:
-    """What was read of a cluster, and what its history remembers."""
+    """What a plan is made of: the cluster's snapshot, earlier rounds' memory, evidence for
+    splits.
+    """
 
     snapshot: ClusterSnapshot
     memory: RoundMemory
@@ -55,7 +57,7 @@ class AdviceInputs:
 
 @dataclass(frozen=True, slots=True)
 class LookOptions:
-    """How to read a live cluster."""
+    """How often a live cluster is polled before a plan is made, and which brokers are left out."""
 
     looks: int = 1
     every_s: float = 5.0
@@ -71,9 +73,10 @@ async def look_at_cluster(
     reader: TablesReader | None,
     options: LookOptions,
 ) -> AdviceInputs:
-    """Read the cluster now, and add what the history remembers.
+    """Poll the cluster now and fold the reports into the history's averages (`reader`; None: no
+    history).
 
-    Raises `NothingToAdviseOnError`.
+    Raises `NothingToAdviseOnError` if no broker reports its load.
     """
     state, memory = FoldState.empty(), RoundMemory()
     after = 0
@@ -119,7 +122,9 @@ async def look_at_cluster(
 
 
 def look_at_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
-    """Read the last poll of the history; raises `NothingToAdviseOnError`."""
+    """The inputs of a plan as of the history's last poll, without asking the cluster; raises
+    `NothingToAdviseOnError`.
+    """
     state, address = state_of(reader), reader.location.address
     state = without_brokers(state, options.cordoned)
     memory = Journal(reader).memory_before(newest_poll(state) + 1)
@@ -157,11 +162,10 @@ def move_time(
     at_once: int = 1,
     by_hand: Iterable[OperatorAction] = (),
 ) -> MoveTime:
-    """How long a move takes, by the history's outcomes, unless the operator gives a time.
+    """The expected duration of a move, from the history's outcomes (`rows`), or `given_s` seconds.
 
-    Concurrent moves take longer than single ones, so a plan whose moves run `at_once` uses the
-    former if the history has any. Where it has no rounds, those count that operators made
-    ``by_hand``.
+    Concurrent moves take longer than single ones, so with `at_once` above 1 only those count, if
+    there are any. Without moves by rounds, those that operators made ``by_hand`` count.
     """
     if given_s is not None:
         known = move_time(rows, at_once=at_once, by_hand=by_hand).redelivery
@@ -182,10 +186,10 @@ def move_time(
 def move_time_by_hand(
     actions: Iterable[OperatorAction], kind: ActionKind, otherwise: MoveTime
 ) -> MoveTime:
-    """How long a move of a drain or a refill takes, by those made on this cluster.
+    """The expected duration of a move in a drain or a refill, from earlier ones of the same kind.
 
     They take longer than a round's: a drain moves many bundles of one broker, and a refill moves to
-    one that may just have started. Without any, the time of other moves is used.
+    one that may just have started. Without any, `otherwise` is returned.
     """
     seen = _made_by_hand(each for each in actions if each.kind is kind)
     if not seen:

@@ -20,7 +20,7 @@ NAMED_MOST = 40
 
 
 def brokers_plot(plan: AdvisedPlan) -> str:
-    """Bytes/s of each broker before and after, the most loaded first."""
+    """An SVG of each broker's bytes/s before and after the plan, the most loaded first."""
     after = {each.broker: each for each in plan.after.brokers}
     shown = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
     if len(shown) > NAMED_MOST:
@@ -48,7 +48,7 @@ def brokers_plot(plan: AdvisedPlan) -> str:
 
 
 def steps_plot(plan: AdvisedPlan) -> str:
-    """The imbalance after each step."""
+    """An SVG of the imbalance (largest ÷ mean - 1) after each move of the plan."""
     figure, axes = new_figure(3.0)
     line = [plan.before.imbalance, *(step.imbalance_after for step in plan.steps)]
     axes.plot(range(len(line)), line, color=AFTER, marker="o" if len(line) < 60 else "")

@@ -10,7 +10,7 @@ NOT_DONE_MOST = 20
 
 
 def lines_of(plan: AdvisedPlan) -> Iterator[str]:
-    """A plan as lines of text."""
+    """A plan as lines of text for a terminal: summary, cost, steps."""
     yield (
         f"plan {plan.id} by {plan.strategy} and {plan.placement}, from {plan.source}: "
         f"{counted(len(plan.steps), 'move')}, imbalance {plan.before.imbalance:.2f} -> "

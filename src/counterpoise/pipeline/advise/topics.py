@@ -19,9 +19,9 @@ TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
 async def topics_of(
     admin: Admin, addresses: Mapping[str, str], bundles: Mapping[str, str]
 ) -> tuple[TopicLoads, tuple[str, ...]]:
-    """The topics of these bundles, by the brokers that own them; and which brokers did not answer.
+    """The load of the topics of some bundles, and a sentence for each broker that did not answer.
 
-    `addresses` are the brokers' admin URLs.
+    `bundles` has the owner of each bundle, `addresses` the admin URL of each broker.
     """
     wanted: dict[str, set[str]] = {}
     for bundle, broker in bundles.items():
@@ -49,7 +49,9 @@ async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicL
 
 
 def topic_loads(body: bytes, bundles: Collection[str]) -> dict[str, dict[str, TopicLoad]]:
-    """The load of these bundles' topics in a response; raises `LoadDataError`."""
+    """The load of each topic of these bundles, by bundle and topic, from the body of a
+    `broker-stats/topics` response; raises `LoadDataError`.
+    """
     what = "broker-stats/topics"
     return {
         bundle: {

@@ -20,7 +20,7 @@ from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
 
 @dataclass(frozen=True)
 class CutSource:
-    """A source with each of its bundles cut into several; a value, as sources are."""
+    """The source of a trace in which each bundle is split into `cut` parts; serialisable."""
 
     source: Source
     cut: int
@@ -31,7 +31,10 @@ class CutSource:
 
 
 class CutTrace(DerivedTrace):
-    """A trace with each bundle cut into `cuts` of its row; the parts start where the whole was."""
+    """A trace in which each bundle is split into several; at the start all parts are on its broker.
+
+    `cuts` has the number of parts of each bundle.
+    """
 
     def __init__(self, whole: LoadTrace, cuts: Sequence[int]) -> None:
         super().__init__(whole)
@@ -50,7 +53,7 @@ class CutTrace(DerivedTrace):
         self.owners = whole.owners[self._parent]
 
     def loads(self, step: int) -> Rates:
-        """The load of each part."""
+        """The load of each part at a step: by its share of the bundle's topics."""
         loads = self._whole.loads(step)
         return Rates(
             *(

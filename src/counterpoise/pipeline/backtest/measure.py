@@ -23,7 +23,7 @@ UNEVEN = 1.25
 
 @dataclass(frozen=True, slots=True)
 class BacktestResult:
-    """How one strategy did on one span of a trace."""
+    """How one strategy did on one span of a trace: imbalance, moves and their cost."""
 
     label: str
     first_ms: int
@@ -83,7 +83,7 @@ class BacktestResult:
 
     @property
     def score(self) -> float:
-        """Imbalance over time plus its cost: moving the whole load once per hour counts 1."""
+        """Mean imbalance plus cost (lower is better): moving the whole load once per hour is 1."""
         return self.imbalance - 1 + self.moved / max(self.hours, 1e-9)
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class BacktestResult:
 
 
 class Measure:
-    """Accumulates the figures of a play, step by step."""
+    """Accumulates the figures of one simulated play of a strategy, step by step."""
 
     def __init__(self, move_s: float) -> None:
         self.move_s = move_s
@@ -126,7 +126,7 @@ class Measure:
             self._deviations.append(float(carried.std() / mean))
 
     def moved(self, step: int, row: int, loads: Rates) -> None:
-        """Count a move of a bundle."""
+        """Count a move of the bundle with index `row`, at the loads of this step."""
         through = loads.throughput()
         self._moves += 1
         self._moved_at.append(step)
@@ -149,7 +149,7 @@ class Measure:
         self._orphans += 1
 
     def result(self, label: str, trace: LoadTrace, first: int, last: int) -> BacktestResult:
-        """The figures of the play."""
+        """The figures of the play from step `first` up to, not including, `last`."""
         soon = THRASH_WITHIN_MS // trace.step_ms
         ratios = np.array(self._ratios or [1.0])
         return BacktestResult(

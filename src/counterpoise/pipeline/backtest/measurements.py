@@ -13,7 +13,9 @@ _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
 class Measurements:
-    """The last report of each bundle, by which broker, and the averages of the reports."""
+    """What simulated brokers reported of each bundle, who reported it last, and short and long
+    averages of the reports.
+    """
 
     def __init__(self, owners: Indices, *, sampled_together: bool) -> None:
         """``owners`` is the broker of each bundle; the caller changes it as bundles move.
@@ -37,22 +39,24 @@ class Measurements:
 
     @property
     def reported(self) -> Rates:
-        """The last report of each bundle."""
+        """The last reported load of each bundle."""
         return _rates(self._reported)
 
     @property
     def short_average(self) -> Rates:
-        """The average over few reports."""
+        """The load of each bundle averaged over few reports (Pulsar's short-term data)."""
         return _rates(self._averages[0])
 
     @property
     def long_average(self) -> Rates:
-        """The average over many reports."""
+        """The load of each bundle averaged over many reports (Pulsar's long-term data)."""
         return _rates(self._averages[1])
 
     @property
     def samples(self) -> Any:
-        """By bundle: the most samples and the samples of the short average, and of the long one."""
+        """Per bundle four numbers: the most samples and the samples so far, of the short average
+        and of the long one.
+        """
         count = len(self._owners)
         columns = [
             column
@@ -62,10 +66,11 @@ class Measurements:
         return np.stack(columns, axis=1)
 
     def measure(self, measured: Masks | None, loads: Rates, held_back: float) -> None:
-        """Let these brokers measure the load of their bundles since their last measurement.
+        """Add a step with these loads; brokers in `measured` then report the mean since their last
+        report.
 
-        None: all measure, at each step. ``held_back``: for how many steps the clients of a bundle
-        that came had waited.
+        `measured` None: all brokers report at every step. ``held_back``: how many steps' traffic a
+        bundle that just moved brings along, because its clients had to wait.
         """
         sample = np.stack([getattr(loads, name) for name in RATE_NAMES]).T
         if measured is None:
@@ -89,7 +94,7 @@ class Measurements:
             self._sample(np.flatnonzero(self.listed >= 0) if self._sampled_together else mine)
 
     def brought(self, row: int) -> None:
-        """A bundle came to a broker: its next report is about the time since."""
+        """The bundle at index `row` changed brokers: its next report covers the time since."""
         self._forget_flow(row, arrived=True)
 
     def _sample(self, rows: Any) -> None:

@@ -12,7 +12,9 @@ from counterpoise.load.view import Integers, Masks
 
 
 class Publications:
-    """What each broker published last, and when (`BrokerLoadDataReporter.needBrokerDataUpdate`)."""
+    """Which load figures each simulated broker published last, and when, if only changes are
+    published (`BrokerLoadDataReporter.needBrokerDataUpdate`).
+    """
 
     def __init__(self, brokers: int, options: BalanceOptions) -> None:
         self._options = options
@@ -22,9 +24,10 @@ class Publications:
         """Of its usage, as the broker makes it; 0 where that is not known."""
 
     def publish(self, now_ms: int, measured: Masks, figures: Floats, averages: Floats) -> None:
-        """Let the brokers that measured publish what has changed enough.
+        """For each broker in `measured`, publish its figures if they changed enough or the last
+        ones are too old.
 
-        ``figures`` has for each broker messages/s, bytes/s, bundles, and the per cent that it uses.
+        ``figures`` has for each broker messages/s, bytes/s, bundles, and per cent used.
         """
         before, most = self._figures, self._options.report_threshold_percent
         with np.errstate(all="ignore"):
@@ -39,7 +42,5 @@ class Publications:
         self.averages[those] = averages[those]
 
     def moved(self, brokers: Indices) -> None:
-        """These brokers gained or lost a bundle: their next measurement is published in any
-        case.
-        """
+        """Let these brokers, which gained or lost a bundle, publish at their next measurement."""
         self._figures[brokers] = np.nan

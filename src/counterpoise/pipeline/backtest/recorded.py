@@ -45,12 +45,12 @@ _BYTES_MOST = 1.25e9
 
 
 class NothingRecordedError(ExplainedError, ValueError):
-    """A history that has no load to play."""
+    """The history has no load to play in the requested span."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Where a trace is recorded; a value, so that it is read wherever it is played."""
+    """A span of a history to play as a trace; serialisable, since each process reads it itself."""
 
     uri: str
     first_ms: int = 0
@@ -69,7 +69,7 @@ class Recording:
 
 
 class RecordedTrace:
-    """The trace of a recording: a load holds until the bundle is measured again."""
+    """A history's load reports as a trace: a bundle's load stays until its next report."""
 
     def __init__(self, name: str, start_ms: int, table: "_Table") -> None:
         self.name = name
@@ -111,7 +111,7 @@ class RecordedTrace:
         return listed
 
     def measured(self, step: int) -> Masks:
-        """The brokers that had measured by the end of the step."""
+        """The brokers that had made a new measurement by the end of the step."""
         found: Masks = self._table.measured[step]
         return found
 
@@ -140,7 +140,7 @@ class RecordedHosts(Hosts):
     0 where there is none."""
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
-        """The recorded usage, plus the cost of the difference in load."""
+        """The recorded usage in per cent, plus what load that differs from the recorded costs."""
         known = self.carried[step].astype(np.float64)
         used: Floats = self.used[step].astype(np.float64)
         used[:, 0] += self.cpu_of_rate * (loads.rate() - known[:, 0] - known[:, 1])
@@ -150,8 +150,8 @@ class RecordedHosts(Hosts):
         return np.maximum(used, 0.0)
 
     def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
-        """The brokers' own averages of their weighted usage at a step; 0 where unknown. They
-        differ from the recorded ones as usage does.
+        """The brokers' own averages of their weighted usage at a step, shifted by how much
+        `usage` differs from the recorded usage; 0 where unknown.
         """
         own: Floats = self.own[step, :, 0].astype(np.float64)
         then = weighted_max(self.used[step], weights)
@@ -188,7 +188,7 @@ def _read(recording: Recording) -> RecordedTrace:
 
 
 def trace_of(whole: pa.Table, name: str) -> RecordedTrace:
-    """The trace of a recording's reports."""
+    """Build the trace of a recording from rows of the table `reports`."""
     polls = whole.column("poll_id").to_numpy()
     start_ms = int(polls.min())
     steps = -((start_ms - polls) // STEP_MS)

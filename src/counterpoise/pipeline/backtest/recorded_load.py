@@ -17,7 +17,7 @@ from counterpoise.load.view import Integers, Masks
 
 @dataclass(frozen=True)
 class BundleReports:
-    """Every report of every bundle and every measurement of every broker, as columns."""
+    """All bundle reports of a recording and all measurements of its brokers, as columns."""
 
     poll_ms: Integers
     broker: Indices
@@ -29,7 +29,7 @@ class BundleReports:
     """When which broker measured, by the poll that read it first."""
 
     def sound(self) -> "BundleReports":
-        """Without reports that contain NaN."""
+        """The same without bundle reports that contain NaN."""
         kept = np.isfinite(self.rates).all(axis=1)
         return BundleReports(
             self.poll_ms[kept], self.broker[kept], self.bundle[kept], self.rates[kept],
@@ -39,7 +39,7 @@ class BundleReports:
 
 @dataclass(frozen=True)
 class LoadChanges:
-    """The times at which bundles' loads changed, in order."""
+    """When the load of which bundle changed, and its new rates, as columns in order of time."""
 
     from_ms: Integers
     bundle: Indices
@@ -48,7 +48,7 @@ class LoadChanges:
 
 @dataclass(frozen=True)
 class OwnerChanges:
-    """The times at which bundles changed brokers, in order."""
+    """When which bundle changed brokers, with source and destination, as columns in order."""
 
     at_ms: Integers
     bundle: Indices

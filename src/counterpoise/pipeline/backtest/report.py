@@ -17,10 +17,10 @@ NAMED = 24
 
 
 def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """The best first: by score, then by the fewer moves, then by name.
+    """Sort results, the best first: by score, then fewer moves, then name.
 
-    What moved nothing comes behind all that made the brokers more even than that; and what was
-    recorded, which is no choice, comes last.
+    Results without moves come after all that left the brokers more even than those; the recorded
+    behaviour, which is no choice, comes last.
     """
     idle = _still(results)
     return sorted(
@@ -32,9 +32,10 @@ def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
 
 def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """Those that no other beats in both: no evener with fewer load moved.
+    """The Pareto-optimal results: no other has at most their imbalance with less load moved.
 
-    Only what moved something, and left the brokers more even than they would have been, is one.
+    Only results that moved something, and left the brokers more even than no moves would have,
+    count.
     """
     idle = _still(results)
     tried = [one for one in results if _helped(one, idle) and not one.as_recorded]
@@ -59,9 +60,10 @@ def _helped(result: BacktestResult, idle: float) -> bool:
 
 
 def calibration(results: Sequence[BacktestResult]) -> list[str]:
-    """How far each play is from what was recorded: its error, if the recording's balancer was it.
+    """Sentences on how far each play differs from what was recorded: the simulation's error, if
+    that strategy was the recorded balancer.
 
-    Empty where nothing was recorded to be moved.
+    Empty without recorded moves.
     """
     recorded = next((one for one in results if one.as_recorded), None)
     if recorded is None:
@@ -85,7 +87,7 @@ def _moves_off(moves: int, recorded: int) -> str:
 
 
 def spreads(results: Sequence[BacktestResult]) -> list[str]:
-    """How far apart the plays of each leader are, by when its rounds begin."""
+    """Sentences on how each simulated leader's result varies with the time of its first round."""
     many = [one for one in ranked(results) if one.beginnings > 1]
     if not many:
         return []
@@ -107,7 +109,7 @@ def _span(least: str, most: str) -> str:
 
 
 def table(results: Sequence[BacktestResult]) -> str:
-    """The ranked results as aligned text; a star marks the best trades."""
+    """The ranked results as an aligned text table; a star marks each of the `best_trades`."""
     best = {result.label for result in best_trades(results)}
     rows = [HEADER]
     for place, result in enumerate(ranked(results), 1):
@@ -139,7 +141,7 @@ def table(results: Sequence[BacktestResult]) -> str:
 
 
 def idle(results: Sequence[BacktestResult]) -> list[str]:
-    """Of those that moved nothing: why, as a sentence each."""
+    """For each result without moves, a sentence that says why nothing was moved."""
     return [
         f"{result.label} moved nothing: {result.why_not}"
         for result in ranked(results)
@@ -148,7 +150,7 @@ def idle(results: Sequence[BacktestResult]) -> list[str]:
 
 
 def change(before: BacktestResult, after: BacktestResult) -> str:
-    """What becomes of a cluster when one configuration follows another, in a sentence."""
+    """A sentence that compares imbalance and moves of one configuration with those of the next."""
     words = []
     gap = after.imbalance - before.imbalance
     if abs(gap) < 0.005:
@@ -165,7 +167,7 @@ def change(before: BacktestResult, after: BacktestResult) -> str:
 
 
 def draw(results: Sequence[BacktestResult], title: str, path: Path) -> None:
-    """A picture of the trade-off; its format is what the file's name ends with."""
+    """Plot imbalance against load moved to a file, in the format that its name ends with."""
     still = [one for one in results if not one.moves and not one.as_recorded]
     best = sorted([*best_trades(results), *still[:1]], key=lambda result: result.moved)
     figure, axes = new_figure(6.0)

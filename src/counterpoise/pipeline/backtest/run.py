@@ -37,7 +37,7 @@ far off, and the mean of many with it; the median of three is not.
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One play, with everything that its result depends on."""
+    """One simulated play of a strategy, with everything that its result depends on."""
 
     candidate: BacktestCandidate
     source: Source
@@ -52,7 +52,7 @@ class Task:
 
 
 def play(task: Task) -> BacktestResult:
-    """Run one task; the result does not depend on where."""
+    """Simulate one task; the result does not depend on the process that runs it."""
     trace = task.source.open()
     first, last = span_of(trace, task.part, task.parts)
     return simulate(
@@ -76,7 +76,9 @@ def tasks_of(
     seed: int,
     followed: int = 0,
 ) -> list[Task]:
-    """A task for each candidate, part of the trace, and beginning of a leader."""
+    """A task for each candidate, each of `parts` spans of the trace, and each time at which a
+    simulated leader may begin its rounds.
+    """
     return [
         Task(candidate, source, part, parts, move_s, seed, followed, begins_ms)
         for candidate in candidates
@@ -97,7 +99,8 @@ def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
 def followed_steps(
     candidates: Iterable[BacktestCandidate], trace: LoadTrace, parts: int = 1
 ) -> int:
-    """For how many steps a recording is followed until leaders remember what the recorded one did.
+    """For how many steps a play first repeats the recorded moves, so that simulated leaders begin
+    with the recorded leader's knowledge.
 
     That is a grace period and one measurement; 0 if no candidate plays Pulsar's own leader.
     """
@@ -115,10 +118,10 @@ class PlayLog(Protocol):
     """Reports progress while plays run."""
 
     def played(self, done: int) -> None:
-        """So many of the plays have ended."""
+        """Report that `done` plays have ended so far."""
 
     def waits(self, why: str) -> None:
-        """No play is running; a sentence says why, and what to do."""
+        """Report that no play is running; `why` is a sentence with the reason and what to do."""
 
 
 _TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -132,7 +135,7 @@ _PLAYED: Final = RESULTS.insert(0, pa.field("play", pa.int64())).append(
 
 
 def is_little(trace: LoadTrace, plays: int) -> bool:
-    """Whether the plays of a trace would be over before Spark had started."""
+    """Whether so many plays of a trace take less time here than starting Spark would."""
     return len(trace.bundles) * trace.steps * plays <= LITTLE
 
 
@@ -220,9 +223,9 @@ _AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
 
 
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """Merge the spans of each candidate: averages weighted by time, counts added up.
+    """Merge the results of each candidate's spans: averages weighted by time, counts added up.
 
-    Of plays from several beginnings the result is the median of each figure.
+    Of plays that differ in when the first round is due, the result is the median of each figure.
     """
     plays: dict[tuple[str, int], list[BacktestResult]] = {}
     for result in results:

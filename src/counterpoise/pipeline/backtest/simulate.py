@@ -72,11 +72,12 @@ def simulate(
     followed: int = 0,
     begins_ms: int = 0,
 ) -> BacktestResult:
-    """Play these steps of a trace; a bundle that moves is unavailable for `move_s` seconds.
+    """Play a strategy on steps `first` up to `last` of a trace; a moved bundle is unavailable for
+    `move_s` seconds.
 
-    In the first ``followed`` steps bundles move as they did in the recording, and nothing counts:
-    averages and grace periods are then what a balancer has that was at work before. The first round
-    is due ``begins_ms`` later.
+    In the first ``followed`` steps bundles move as they were recorded to, and nothing counts: this
+    gives the strategy realistic averages and grace periods. Its first round is due ``begins_ms``
+    after them.
     """
     play = _Simulation(candidate, trace, first, move_s, seed)
     counted = first + followed

@@ -40,7 +40,7 @@ MINUTES_AWAY = 3
 
 @dataclass(frozen=True)
 class SyntheticTrace:
-    """A trace of one of `KINDS`; a value, so that it can be built wherever it is played."""
+    """A generated load trace of one of `KINDS`, determined by its parameters and seed."""
 
     kind: str
     seed: int = 1
@@ -72,13 +72,13 @@ class SyntheticTrace:
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """The names of all brokers, sorted."""
         width = len(str(self.count_of_brokers - 1))
         return tuple(f"broker-{i:0{width}d}:8080" for i in range(self.count_of_brokers))
 
     @property
     def bundles(self) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """The names of all bundles, sorted."""
         system = self.count_of_bundles // 10 if self.kind == "system-topics" else 0
         named = _bundle_names(SYSTEM_NAMESPACE, system) if system else ()
         return named + _bundle_names("tenant/ns", self.count_of_bundles - system)
@@ -90,7 +90,7 @@ class SyntheticTrace:
 
     @property
     def owners(self) -> Indices:
-        """Bundles are spread at random over the brokers present at the start, as lookups do."""
+        """The broker of each bundle at the start: a random one of those present then."""
         there = np.flatnonzero(self.up(0))
         rng = np.random.default_rng((self.seed, 2))
         owners: Indices = rng.permutation(np.resize(there, self.count_of_bundles)).astype(np.intp)
@@ -116,14 +116,16 @@ class SyntheticTrace:
 
     @property
     def hosts(self) -> Hosts:
-        """Equal hosts, except in the kind with smaller ones."""
+        """Equal hosts; in the kind `heterogeneous` every fourth has half the network."""
         size = np.full(self.count_of_brokers, self.bytes_most)
         if self.kind == "heterogeneous":
             size[::4] /= 2
         return Hosts(size, np.full(len(size), 5.0), 60.0 / (size / 1000.0))
 
     def loads(self, step: int) -> Rates:
-        """Bytes by the kind's shape; messages of 1,000 bytes, each read once."""
+        """The load of each bundle at a step: bytes as the kind prescribes, in messages of 1,000
+        bytes that are each read once.
+        """
         made = _made(self)
         minute = step * self.step_ms / 60_000
         factor = made.noise(self.seed, step, 0.25 if self.kind == NOISY else 0.1)
@@ -145,15 +147,15 @@ class SyntheticTrace:
         return Rates(messages, messages, through, through)
 
     def measured(self, step: int) -> Masks | None:
-        """All brokers at each step."""
+        """None: all brokers measure at each step."""
         return None
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """Always empty."""
+        """Always empty: no recorded moves."""
         return ()
 
     def up(self, step: int) -> Masks:
-        """All brokers, except in kinds in which brokers join and leave."""
+        """The brokers present at a step: all, except in kinds in which brokers join and leave."""
         there = np.ones(self.count_of_brokers, np.bool_)
         if self.kind == "scale-out" and step < self.steps // 3:
             there[self.count_of_brokers * 2 // 3 :] = False

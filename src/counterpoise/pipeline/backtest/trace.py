@@ -12,10 +12,10 @@ from counterpoise.load.view import Integers, Masks
 
 @dataclass(frozen=True)
 class Hosts:
-    """The usage that load causes on each broker: in per cent, ideally by a line through data.
+    """The usage of processor and network, in per cent, that load causes on each broker.
 
-    The network's usage is bytes ÷ `bytes_most`; the processor's is `cpu_idle` plus so much for each
-    message/s.
+    The network's usage is bytes ÷ `bytes_most`; the processor's is `cpu_idle` plus `cpu_of_rate`
+    for each message/s.
     """
 
     bytes_most: Floats
@@ -24,7 +24,9 @@ class Hosts:
     cpu_of_rate: Floats
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
-        """Per cent used at a step, one row per broker, columns in the order of `load/usage.py`."""
+        """Each broker's usage in per cent under the load it carries (a row per broker): a row
+        per broker, columns in the order of `load/usage.py`.
+        """
         used = np.zeros((len(loads), 5))
         used[:, 0] = np.minimum(100.0, self.cpu_idle + self.cpu_of_rate * loads.rate())
         used[:, 3] = 100.0 * loads.throughput_in / self.bytes_most
@@ -49,7 +51,8 @@ class Hosts:
 
 
 class LoadTrace(Protocol):
-    """Loads by step; reproducible wherever and in whatever order it is read.
+    """The load of a cluster's bundles, step by step, as a backtest plays it; the steps can be read
+    in any order.
 
     Bundles and brokers are sorted by name, and a bundle's load does not depend on its owner.
     """
@@ -84,34 +87,34 @@ class LoadTrace(Protocol):
 
     @property
     def owners(self) -> Indices:
-        """The broker of each bundle at the start."""
+        """The index of the broker of each bundle at the start."""
 
     @property
     def hosts(self) -> Hosts:
-        """The usage that load causes."""
+        """How the brokers' usage follows from load."""
 
     def loads(self, step: int) -> Rates:
-        """The load of each bundle."""
+        """The load of each bundle at a step."""
 
     def up(self, step: int) -> Masks:
-        """The brokers that are present."""
+        """The brokers that are present at a step, as a mask."""
 
     def measured(self, step: int) -> Masks | None:
-        """The brokers that measure at the end of the step; None: all, at each step."""
+        """The brokers that measure at the end of the step, as a mask; None: all, at each step."""
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
         """The bundles that changed brokers in the recording: bundle, source, destination."""
 
 
 class Source(Protocol):
-    """Where a trace comes from; a value, so that it can be sent to where it is played."""
+    """Where a trace comes from; serialisable, so that each process can open the trace itself."""
 
     def open(self) -> LoadTrace:
         """The trace, which is built once in each process."""
 
 
 class DerivedTrace:
-    """A trace derived from another; a subclass changes something, and nothing moved in it.
+    """Base of traces that change something in another trace; they have no recorded moves.
 
     The moves of the recording's balancer mean nothing for a cluster that differs.
     """
@@ -146,5 +149,5 @@ class DerivedTrace:
 
 
 def span_of(trace: LoadTrace, part: int, parts: int) -> tuple[int, int]:
-    """The first step of a part of a trace, and the one after its last."""
+    """The first step of the `part`th of `parts` equal spans of a trace, and the end of the span."""
     return trace.steps * part // parts, trace.steps * (part + 1) // parts

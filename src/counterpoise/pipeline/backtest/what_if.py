@@ -32,7 +32,7 @@ class ImpossibleChangeError(ExplainedError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The differences from a trace's cluster."""
+    """How a played cluster differs from a trace's: brokers, load, capacity, bundles."""
 
     added: int = 0
     """Brokers more, empty at the start."""
@@ -46,7 +46,7 @@ class Change:
     """Of how many bundles a namespace was made."""
 
     def sentences(self) -> list[str]:
-        """What is played in place of the recording, and what is assumed."""
+        """Sentences for a person: what is changed, and what the play assumes about it."""
         named = ", ".join(_new_names(self.added))
         lines = []
         if self.added:
@@ -69,7 +69,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ChangedSource:
-    """A source with a change; a value, as sources are."""
+    """The source of a trace with a `Change` applied; serialisable."""
 
     source: Source
     change: Change
@@ -80,7 +80,7 @@ class ChangedSource:
 
 
 class ChangedTrace(DerivedTrace):
-    """The trace of a `ChangedSource`."""
+    """A trace with a `Change` applied to its cluster."""
 
     def __init__(self, whole: LoadTrace, change: Change) -> None:
         super().__init__(CutTrace(whole, _cuts(whole, change.bundles)) if change.bundles else whole)
@@ -200,14 +200,14 @@ def _parts(bundle: str, count: int | None) -> int:
 
 
 class SizedPlay(Protocol):
-    """Plays the load with more or fewer brokers."""
+    """A function that plays the load with `more` brokers (negative: fewer)."""
 
     def __call__(self, more: int) -> BacktestResult:
         """The result of the play."""
 
 
 def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
-    """A change with so many more brokers; if fewer, the last ones by name are removed."""
+    """The change with `more` brokers added; if negative, the last ones by name are removed."""
     if more >= 0:
         return replace(change, added=change.added + more)
     there = [name for name in brokers if name not in change.without]
@@ -215,9 +215,11 @@ def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
 
 
 def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) -> int | None:
-    """The smallest number of added brokers with which no broker uses more; None: not by `most`.
+    """How many brokers to add at least so that none uses more than `most_used` per cent; None if
+    `most` do not suffice.
 
-    Assumes that usage falls as brokers are added. `fewest` may be negative.
+    Assumes that usage falls as brokers are added. `fewest`, where the search starts, may be
+    negative.
     """
     low, high = fewest, 0
     while play(high).usage > most_used:

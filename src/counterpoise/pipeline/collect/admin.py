@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 
 class RefusedError(Exception):
-    """A response other than the one asked for; `status` is HTTP's, 0 if that was fine."""
+    """A broker's response is not what was asked for; `status` is its HTTP status, or 0 if only
+    the content was wrong.
+    """
 
     def __init__(self, sentence: str, status: int = 0, body: str = "") -> None:
         super().__init__(sentence)
@@ -36,14 +38,14 @@ UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response with any status."""
+    """A response to a GET request, whatever its status."""
 
     status: int
     body: bytes
     headers: Mapping[str, str]
 
     def refused(self) -> RefusedError:
-        """The response as an error."""
+        """The response as an exception to raise."""
         text = self.body.decode(errors="replace")
         return RefusedError(refusal(self.status, text), self.status, text)
 
@@ -85,19 +87,22 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """For brokers that hung before: its requests do not delay others."""
+        """A client with its own limit of requests, so that brokers that hung delay no others."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
-        """The addresses (`http://host:port`) that were slower than a turn since the last call."""
+        """The addresses (`http://host:port`) that took longer than `turn_s` for an answer since
+        the last call of this method.
+        """
         slow = frozenset(self._slow)
         self._slow.clear()
         return slow
 
     async def get(self, url: str, *, of_itself: bool = False) -> bytes:
-        """The body of a 200; raises one of `UNREADABLE`, whose text says what came instead.
+        """The body of a response with status 200; otherwise raises one of `UNREADABLE`, whose text
+        says what came instead.
 
-        With `of_itself`, a redirect is an error: another broker's figures are not this one's.
+        With `of_itself`, a redirect is an error: the request is for this broker's own figures.
         """
         reply = await self.ask(url, redirects=not of_itself)
         if of_itself and 300 <= reply.status < 400:
@@ -107,7 +112,10 @@ class Admin:
         return reply.body
 
     async def ask(self, url: str, *, redirects: bool = False) -> Reply:
-        """Any response; redirects are followed only with `redirects`."""
+        """The response with any status; redirects are followed only with `redirects`.
+
+        Raises one of `UNREADABLE` if there is none.
+        """
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
                 return await self._lag.within(self._ask(url, redirects), self.timeout_s)
@@ -179,7 +187,9 @@ class LoopLag:
         self._handle: asyncio.TimerHandle | None = None
 
     async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The result of `work`, or `TimeoutError` if it takes longer, not counting our own lag."""
+        """The result of `work`; `TimeoutError` after `seconds`, not counting the event loop's
+        lag.
+        """
         clock = asyncio.get_running_loop().time
         task = asyncio.ensure_future(work)
         task.add_done_callback(_heard)

@@ -18,7 +18,7 @@ AT_LEAST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """The outcome of a broker that took all its time."""
+    """The result of asking a broker that did not answer within the time-out."""
 
     reason: str
     until_asked: str = "no answer yet: it hung, and is asked beside the others"
@@ -40,7 +40,7 @@ class _Asked:
 
 
 class Beside:
-    """The brokers of one cluster that hung, with their pending requests."""
+    """Requests to brokers that hung, made in parallel to the polls, so that they delay no poll."""
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask
@@ -52,17 +52,21 @@ class Beside:
         return broker in self._asked
 
     def keep(self, brokers: Collection[str]) -> None:
-        """Forget the brokers that are not among these."""
+        """Cancel the requests to all brokers that are not among these."""
         for broker in self._asked.keys() - set(brokers):
             self._asked.pop(broker).task.cancel()
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
-        """The gap of a broker that took all its time; it is asked in parallel from now on."""
+        """Start asking a broker that hung in parallel; returns the gap to report in this poll."""
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 
     async def answers(self, began: float) -> list[Fetched]:
-        """Their results for a poll that began at this loop time."""
+        """What these brokers answered, or a gap for each that has not yet.
+
+        `began` is when the poll began, by the event loop's clock: answers are awaited for a minimum
+        time from then.
+        """
         loop = asyncio.get_running_loop()
         open_ = {each.task for each in self._asked.values() if not each.task.done()}
         left = began + AT_LEAST_S - loop.time()

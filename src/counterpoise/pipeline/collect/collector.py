@@ -53,12 +53,11 @@ class _Known:
 
 
 class Collector:
-    """Polls a cluster; remembers only what it needs to recognise reports that it has seen.
+    """Polls a cluster's brokers for their load; recognises reports that it has read before.
 
-    `addresses` are admin URLs, tried in turn, then the web addresses of brokers seen at the last
-    poll, so that losing the configured broker is a gap and not the end. The one that listed the
-    brokers is tried first the next time: one that hangs is not waited for again. Responses are
-    parsed in a thread, so that a large cluster does not block the loop.
+    `addresses` are admin URLs, tried in turn, then those of brokers found at the last poll; the one
+    that listed the brokers last is tried first. Responses are parsed in a thread, so that a large
+    cluster does not block the event loop.
     """
 
     def __init__(
@@ -106,9 +105,9 @@ class Collector:
         return await self._rows(poll_id, "", fetched)
 
     def name_in_use(self) -> str:
-        """A topic name in a loaded bundle, under the extensible manager; empty if none is known.
+        """A topic name in a bundle with load, under the extensible manager; empty if none is known.
 
-        The bundle has an owner, or clients are looking for one: a lookup changes nothing for them.
+        A lookup of it changes nothing: the bundle has an owner, or clients are looking for one.
         """
         for known in self._known.values():
             if known.topics is not None and not known.topics.idle:
@@ -132,7 +131,7 @@ class Collector:
         return tuple(sorted(await self._brokers()))
 
     async def look_at(self, broker: str) -> ReportRows:
-        """Request one broker's data, and return its rows."""
+        """Poll a single broker, and return its rows."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         seen = self._answered(broker, await self._seen(broker, self._admin))
         rows = await self._rows(poll_id, "", [seen])

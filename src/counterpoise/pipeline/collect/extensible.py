@@ -44,12 +44,13 @@ _AVERAGE = re.compile(
 
 
 async def fetch_topics(admin: Admin, address: str) -> bytes:
-    """The statistics of every loaded topic."""
+    """The body of `broker-stats/topics`: the statistics of every loaded topic of a broker."""
     return await admin.get(f"{address}/admin/v2/broker-stats/topics", of_itself=True)
 
 
 async def fetch_usage(admin: Admin, address: str) -> Row:
-    """The host's usage and limits, and the broker's average, by `rows.COLUMNS`.
+    """A broker's usage and limits of host resources, and its own average of them, by
+    `rows.COLUMNS`.
 
     The average is that of its weighted usage, by which a leader decides: a fraction, 0 where the
     broker names none.
@@ -71,14 +72,14 @@ def _fraction(figure: Any) -> float:
 
 
 def usage_of_text(body: bytes) -> Row:
-    """The usage in the Prometheus text of `/metrics/`, and the broker's own average of it."""
+    """Host usage, and the broker's own average of it, from the Prometheus text of `/metrics/`."""
     found = {name.decode(): value.decode() for name, value in _USAGE.findall(body)}
     average = _AVERAGE.search(body)
     return _usage(found, _fraction(average and average[1].decode()))
 
 
 def usage_of_json(body: bytes) -> Row:
-    """The usage in the answer of `broker-stats/metrics`, and the broker's own average of it."""
+    """Host usage, and the broker's own average of it, from the body of `broker-stats/metrics`."""
     try:
         groups = orjson.loads(body)
         found: dict[str, Any] = {}
@@ -109,7 +110,11 @@ def _usage(found: Mapping[str, Any], average: float) -> Row:
 
 
 def parse(body: bytes, broker: str, known: Row) -> Measured:
-    """A broker's report; `known` has what the topics' statistics lack (usage, version, …)."""
+    """A broker's load from the body of `broker-stats/topics`; `known` has what that lacks (usage,
+    version, …).
+
+    Raises `RefusedError` or `LoadDataError`.
+    """
     what = f"broker-stats/topics of {broker}"
     try:
         document = orjson.loads(body)
@@ -147,9 +152,9 @@ def parse(body: bytes, broker: str, known: Row) -> Measured:
 def topics_by_bundle(
     document: object, what: str
 ) -> Iterator[tuple[str, Mapping[str, Mapping[str, Any]]]]:
-    """Each bundle of a `broker-stats/topics`, with the figures of its topics by name.
+    """Each bundle of a `broker-stats/topics` document, with the figures of its topics by name.
 
-    Raises `LoadDataError`.
+    `what` names the document in errors; raises `LoadDataError`.
     """
     for namespace, ranges in read_object(document, what).items():
         for bundle, domains in read_object(ranges, f"{what}: {namespace}").items():

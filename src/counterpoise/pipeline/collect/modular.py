@@ -36,12 +36,12 @@ _NUMBERS, _WHOLE = frozenset((int, float)), frozenset((int,))
 
 
 async def fetch(admin: Admin, address: str) -> bytes:
-    """The report as bytes, to be parsed in a thread."""
+    """The body of `broker-stats/load-report` of a broker, for `parse`."""
     return await admin.get(f"{address}/admin/v2/broker-stats/load-report", of_itself=True)
 
 
 def parse(body: bytes, broker: str) -> Measured:
-    """The report; raises `RefusedError` or `LoadDataError`, which name what is wrong with it."""
+    """A broker's load from its load report's body; raises `RefusedError` or `LoadDataError`."""
     what = f"load report of {broker}"
     try:
         document = orjson.loads(body)

@@ -47,14 +47,16 @@ class Whose:
 
 
 def could_be_harmed(manager: str, version: str) -> bool:
-    """Whether a broker of this load manager and version must not be asked what it owns."""
+    """Whether a broker of this load manager and version must not be asked for its bundles, since
+    the request could harm it.
+    """
     major = version.strip().strip('"').partition(".")[0]
     ours = major.isdecimal() and int(major) < FIRST_APACHE
     return not ours and manager in ("", MODULAR)
 
 
 def to_be_spared(rows: ReportRows) -> frozenset[str]:
-    """The brokers that answered a poll and must not be asked what they own."""
+    """The brokers in a poll that must not be asked for their bundles (`could_be_harmed`)."""
     those = rows["kind"] == BROKER
     columns = (rows[name][those].tolist() for name in ("broker", "load_manager", "broker_version"))
     return frozenset(
@@ -65,7 +67,7 @@ def to_be_spared(rows: ReportRows) -> frozenset[str]:
 
 
 def question(address: str, bundle: str) -> str:
-    """The URL that asks this broker for a bundle; 200 means that it owns it."""
+    """The admin URL that asks a broker for a bundle; status 200 means that it owns the bundle."""
     name = BundleName.parse(bundle)
     return f"{address}/admin/v2/non-persistent/{name.namespace}/{name.range}"
 
@@ -82,9 +84,10 @@ class Ownership:
     async def listed(
         self, brokers: Sequence[str]
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """The bundles that each broker lists as its own; none may be one `to_be_spared`.
+        """The bundles that each broker lists as its own, and for each that did not respond the
+        reason.
 
-        And which brokers did not respond, with the reason.
+        No broker may be one that is `to_be_spared`.
         """
         owned: dict[str, dict[str, OwnedBundle]] = {}
         silent: dict[str, str] = {}
@@ -113,7 +116,10 @@ class Ownership:
             raise RefusedError(f"what it owns cannot be read: {error}") from None
 
     async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
-        """Which of these brokers owns a bundle, according to one; raises one of `UNREADABLE`."""
+        """The owner of a bundle according to the broker `asked`; raises one of `UNREADABLE`.
+
+        `brokers` are those by whose id the owner's address may be named.
+        """
         reply = await self._admin.ask(question(self._where(asked), bundle))
         if reply.status == 200:
             return Whose(asked)
@@ -130,12 +136,12 @@ class Ownership:
     async def by_bundle(
         self, brokers: Sequence[str], reported: Mapping[str, str]
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """What each broker owns, asked bundle by bundle; and which brokers did not respond, and
-        why.
+        """What each broker owns, asked bundle by bundle; and for each that did not respond the
+        reason.
 
-        `reported` has the owners by the reports, which are asked first. Bundles of a broker's own
-        namespaces are taken as reported, since they go with it. Raises one of `UNREADABLE` if no
-        broker lists the bundles, or names the owner of one.
+        `reported` has the owner of each bundle by load reports; it is asked first. Bundles of
+        brokers' own namespaces are taken as reported. Raises one of `UNREADABLE` if no broker lists
+        the bundles, or names the owner of one.
         """
         owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}

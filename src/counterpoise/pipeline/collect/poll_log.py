@@ -22,7 +22,7 @@ class PollLog:
         self._managers: dict[str, str] = {}
 
     def take(self, rows: ReportRows) -> None:
-        """Log what differs from the poll before."""
+        """Log how this poll differs from the one before."""
         of_brokers = rows["kind"] == BROKER
         brokers = frozenset(rows["broker"][of_brokers].tolist())
         if brokers - self._answered:
@@ -62,14 +62,14 @@ class PollLog:
 
 
 def names(brokers: Collection[str]) -> str:
-    """Some brokers' names, and how many more."""
+    """The first few names for a sentence, and how many more there are."""
     listed: Iterable[str] = sorted(brokers)[:NAMED]
     more = f" and {len(brokers) - NAMED} more" if len(brokers) > NAMED else ""
     return ", ".join(listed) + more
 
 
 def trouble(rows: ReportRows) -> str:
-    """Why a poll has no report of any broker; empty if it has one."""
+    """A sentence that says why a poll has no load report of any broker; empty if it has one."""
     if (rows["kind"] == BROKER).any():
         return ""
     if note := str(rows["note"][0]):

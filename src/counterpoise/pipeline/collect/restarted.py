@@ -29,9 +29,9 @@ class BrokerHealth:
 
 
 async def health_of(admin: Admin, address: str, broker: str, in_use: str) -> BrokerHealth:
-    """Ask a broker for its health; never raises for its responses.
+    """Ask a broker for its start time, version and lookups; never raises for its responses.
 
-    ``in_use`` is as `lookup_fault` takes it.
+    ``in_use`` is a topic name in a loaded bundle, empty if none is known.
     """
     try:
         found = _STARTED.search(await admin.get(f"{address}/metrics/", of_itself=True))

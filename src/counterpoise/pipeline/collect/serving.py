@@ -29,9 +29,8 @@ _NOT_STARTED: Final = b"Invalid channel state"
 async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = "") -> str:
     """Why a broker answers no lookups within the time-out of `admin`; empty if it does.
 
-    The topic is one that no broker has cached, in the broker's own heartbeat namespace, which no
-    other broker can own: nothing is created or assigned. That does not need the bundle state
-    channel; `in_use`, a topic name in a loaded bundle, does.
+    It looks up a new topic in the broker's own heartbeat namespace: nothing is created or assigned.
+    `in_use`, a topic name in a loaded bundle, also tests the bundle state channel.
     """
     topic = f"persistent/pulsar/{broker}/{PROBE}{token_hex(8)}"
     try:
@@ -44,9 +43,9 @@ async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = ""
 
 
 async def channel_fault(admin: Admin, address: str, in_use: str) -> str:
-    """`CHANNEL_NOT_STARTED` where a broker says so of itself; empty if it does not.
+    """`CHANNEL_NOT_STARTED` if the broker answers a lookup with that error; otherwise empty.
 
-    ``in_use`` is a topic name of a bundle that has load.
+    ``in_use`` is a topic name in a bundle with load.
     """
     with suppress(*UNREADABLE):  # a bundle that is just being moved keeps a lookup waiting
         reply = await admin.ask(lookup_url(address, in_use))

@@ -13,7 +13,7 @@ TURN_OFF = "pulsar-admin brokers update-dynamic-config --config {name} --value f
 
 
 async def settings_of(admin: Admin, address: str) -> Properties:
-    """A broker's settings at its start, with dynamic changes.
+    """A broker's runtime configuration, including dynamic changes.
 
     Raises one of `UNREADABLE`, also for a response without settings.
     """
@@ -79,7 +79,9 @@ async def leader_by(admin: Admin, address: str) -> str:
 
 
 async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
-    """A sentence that says so, and what to do; empty if it does not, or no broker responds."""
+    """If the cluster's own leader sheds load, a sentence that says so and how to turn it off;
+    otherwise, or without a response, empty.
+    """
     try:
         settings = (await settings_of_any(admin, addresses)).values
     except RefusedError:
@@ -94,6 +96,6 @@ async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
 
 
 def sheds(settings: Mapping[str, str]) -> bool:
-    """Whether these settings let a leader move bundles."""
+    """Whether these broker settings let Pulsar's leader move bundles."""
     names = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
     return all(settings.get(name, "true").lower() == "true" for name in names)

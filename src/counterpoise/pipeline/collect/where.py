@@ -11,14 +11,14 @@ _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 
 
 class AddressOf(Protocol):
-    """Gives the admin address of a broker."""
+    """A function from a broker's id to the URL of its admin API."""
 
     def __call__(self, __broker: str) -> str:
         """Its URL, by its id."""
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:
-    """Its URL, with the scheme of the cluster's ``addresses``: plain or TLS.
+    """The admin URL of a broker by its id, plain or TLS as the cluster's ``addresses`` are.
 
     A broker's id has its plain port, or its TLS port if it has no other. If the ``addresses`` use
     TLS and none of them has the id's port, the first one's port is used.

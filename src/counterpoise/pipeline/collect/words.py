@@ -11,12 +11,12 @@ WHO = "say who you are by --auth-plugin and --auth-params"
 
 
 def said(error: BaseException) -> str:
-    """An error's text, or its name if it has none; one printable line."""
+    """An error's text as one printable line, or the name of its class if it has none."""
     return line(_text_of(error) or type(error).__name__)
 
 
 def refusal(status: int, body: str) -> str:
-    """A response other than 200."""
+    """The text of an error response: HTTP status and reason, in one line."""
     try:
         reason = str(json.loads(body)["reason"])
     except (ValueError, KeyError, TypeError):
@@ -27,13 +27,13 @@ def refusal(status: int, body: str) -> str:
 
 
 def elsewhere(status: int, headers: Mapping[str, str]) -> str:
-    """The sentence for a broker that redirects a request for its own figures to another address."""
+    """The error text when a broker redirects a request for its own figures to another address."""
     where = line(headers.get("Location", "nowhere"))
     return f"HTTP {status}: it sends us to {where}, and its figures are asked of it alone"
 
 
 def line(text: str) -> str:
-    """Foreign text as one line that a terminal shows literally."""
+    """Text from another program as one line without control characters, cut if it is too long."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
 

@@ -42,7 +42,7 @@ class ActionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActionMove:
-    """A move that an action tried; times are milliseconds since 1970."""
+    """One attempt to move a bundle in an operator's action; times are milliseconds since 1970."""
 
     bundle: str
     source: str
@@ -64,7 +64,7 @@ class ActionMove:
 
 @dataclass(frozen=True, slots=True)
 class OperatorAction:
-    """One action, under way or ended."""
+    """One action by an operator, such as a drain, under way or ended, with its moves."""
 
     kind: ActionKind
     at_ms: int
@@ -83,7 +83,7 @@ class OperatorAction:
         return f"{PREFIX}{self.at_ms:013d}-{self.id}.json"
 
     def with_outcome(self, outcome: MoveOutcome, part: float = 0.0) -> "OperatorAction":
-        """The action with one more move."""
+        """A copy with one more move; `part` is the bundle's fraction of the cluster's bytes/s."""
         move = ActionMove(
             outcome.bundle, outcome.source, outcome.owner or outcome.destination,
             outcome.status.value, outcome.started_at_ms, outcome.ended_at_ms, outcome.error, part,
@@ -103,7 +103,9 @@ class OperatorAction:
 
 
 class ActionTrail:
-    """The actions of one history; raises `HistoryFaultError` if the place cannot be used."""
+    """The operators' actions recorded in one history, a file for each; raises
+    `HistoryFaultError` if the place cannot be used.
+    """
 
     def __init__(self, place: Location) -> None:
         self.place = place
@@ -120,11 +122,11 @@ class ActionTrail:
         return action
 
     def keep(self, action: OperatorAction) -> None:
-        """Record the progress of an action."""
+        """Write an action with its progress to its file."""
         write_plain(self.place, action.name, json.dumps(action.to_json()).encode())
 
     def held(self) -> str:
-        """Why the operator's last order forbids moves; empty if it does not."""
+        """Why `counterpoise control` currently forbids moves; empty if it does not."""
         return read_control(self.place).withholds(0)
 
     def roll(self) -> RollState | None:
@@ -158,7 +160,7 @@ class ActionTrail:
 
 
 def not_ended(actions: Iterable[OperatorAction], broker: str) -> list[str]:
-    """Who else is at work on a broker, a sentence for each action that has not ended."""
+    """A sentence for each action on this broker that has not ended, with its operator."""
     return [
         f"{each.who} began a {each.kind.value} of {broker} at "
         f"{datetime.fromtimestamp(each.at_ms / 1000, UTC):%H:%M:%S} UTC"
@@ -170,7 +172,7 @@ def not_ended(actions: Iterable[OperatorAction], broker: str) -> list[str]:
 
 
 def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
-    """The drain of each broker that was drained and neither refilled nor released since."""
+    """The brokers that were drained and not refilled or released since, each with its drain."""
     found: dict[str, OperatorAction] = {}
     for action in sorted(actions, key=lambda each: each.at_ms):
         if action.kind is ActionKind.DRAIN:
@@ -181,7 +183,7 @@ def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
 
 
 def cordons(actions: Iterable[OperatorAction]) -> dict[str, str]:
-    """Of each broker that is cordoned, who drained it, and how that is ended."""
+    """For each cordoned broker a sentence: who drained it, and how the cordon is ended."""
     return {
         broker: f"{drain.who} drained it{f': {drain.why}' if drain.why else ''}; it gets nothing "
         f"until `counterpoise refill {broker}`, or `counterpoise drain {broker} --release`"
@@ -190,9 +192,10 @@ def cordons(actions: Iterable[OperatorAction]) -> dict[str, str]:
 
 
 def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[ActionMove]:
-    """The moves that ended since, in order of their ends.
+    """The successful moves of operators' actions that ended at or after `since_ms`, in order of
+    their ends.
 
-    Those of a refill are rounds of the history, and counted there.
+    Without those of refills, which the history has as rounds.
     """
     by_hand = (action for action in actions if action.kind is not ActionKind.REFILL)
     moves = (move for action in by_hand for move in action.moves)
@@ -216,7 +219,7 @@ def as_past_moves(moves: Iterable[ActionMove]) -> list[PastMove]:
 
 
 def operator_name() -> str:
-    """The account and machine of this process."""
+    """The account and machine of this process, the default name of the operator."""
     try:
         account = getpass.getuser()
     except (KeyError, OSError):
@@ -254,7 +257,9 @@ class ActionLog:
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """An action that is about to begin, with its operator and reason."""
+    """An action about to begin, with its operator and reason; it is recorded if there is a
+    trail.
+    """
 
     trail: ActionTrail | None
     kind: ActionKind
@@ -275,7 +280,7 @@ class NewAction:
         return ActionLog(self.trail, begun)
 
     async def held(self) -> str:
-        """Why no more of it may begin; for an `Executor`."""
+        """Why no further move of the action may begin now; empty if it may. For an `Executor`."""
         return "" if self.trail is None else await asyncio.to_thread(self.trail.held)
 
 

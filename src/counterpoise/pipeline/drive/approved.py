@@ -36,7 +36,7 @@ SPAN_MOST_MS = 24 * HOUR_MS
 
 
 class PlanRefusedError(ExplainedError):
-    """The plan, or what is left of it, is not carried out; the message says why."""
+    """The plan, or the rest of it, is not carried out; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,10 @@ class CarriedOut:
 
 
 class ApprovedPlan:
-    """One plan on one cluster, with its history; `log` gets a sentence for each outcome.
+    """Compares one approved plan with its cluster and carries it out; `log` gets a sentence for
+    each outcome.
 
-    The caller is the history's writer.
+    The caller must be the history's writer (`writer`).
     """
 
     def __init__(

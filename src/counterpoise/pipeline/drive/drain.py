@@ -57,7 +57,7 @@ class DrainResult:
 
 
 class BrokerDrain:
-    """Drains one broker; `log` gets a sentence for each outcome."""
+    """Moves all bundles off one broker; `log` gets a sentence for each outcome."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class BrokerDrain:
     async def plan(self) -> Round:
         """Where each bundle would go; raises `DrainRefusedError` or `CannotSeeError`.
 
-        A rejection names a bundle that no broker may have, and why.
+        A bundle that no other broker may have is among the round's rejections, with the reason.
         """
         trail = self._action.trail
         actions = await asyncio.to_thread(trail.actions) if trail else ()
@@ -111,10 +111,10 @@ class BrokerDrain:
         return self.goal.plan(snapshot, RoundMemory())
 
     async def carry_out(self, plan: Round) -> DrainResult:
-        """Carry a plan out, and plan again for what is left.
+        """Carry out a plan, and plan again for what is left.
 
-        Raises `DrainRefusedError` before anything is moved if a bundle cannot go anywhere or the
-        operator has paused all moves; `HistoryFaultError` if it cannot be recorded.
+        Before anything is moved, raises `DrainRefusedError` if a bundle cannot go anywhere or the
+        operator has paused all moves, and `HistoryFaultError` if the drain cannot be recorded.
         """
         if plan.rejections and not self._options.partial:
             stuck = plan.rejections[0]
@@ -198,5 +198,5 @@ def _attempt_text(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
 
 
 def sentence(move: Move) -> str:
-    """A planned move, for a person."""
+    """A planned move as a sentence for a person."""
     return f"{move.bundle} -> {move.destination}: {move.placement}"

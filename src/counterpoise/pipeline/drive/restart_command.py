@@ -28,10 +28,10 @@ class Restarter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RestartCommand:
-    """Runs a program for each broker, without a shell; it may be run twice for one broker.
+    """Restarts a broker by running a program, without a shell; it may be run twice for one broker.
 
-    ``{broker}`` and ``{host}`` in its arguments are replaced, and it finds them in the environment
-    as ``COUNTERPOISE_BROKER`` and ``COUNTERPOISE_HOST``.
+    ``{broker}`` and ``{host}`` in its arguments are replaced, and also passed in the environment as
+    ``COUNTERPOISE_BROKER`` and ``COUNTERPOISE_HOST``.
     """
 
     arguments: Sequence[str]

@@ -49,12 +49,12 @@ T = TypeVar("T")
 
 
 class RollStoppedError(ExplainedError):
-    """The rolling restart stops here, says why, and continues when it is started again."""
+    """The rolling restart stopped; the message says why. Running it again continues it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollOptions:
-    """How brokers are restarted."""
+    """How brokers are restarted in turn: target version, waiting times, drains."""
 
     to_version: str = ""
     """The version that each broker is to have afterwards; one that has it already is left out."""
@@ -116,12 +116,14 @@ class RollingRestart:
         return restart_order(chosen, domains, await self._leader(listed))
 
     async def begin(self, brokers: tuple[str, ...], who: str, why: str) -> RollState:
-        """Record that a rolling restart of these brokers is under way."""
+        """Record that a rolling restart of these brokers begins, by whom and why."""
         state = new_roll(brokers, self._clock_ms(), who, why)
         return await self._keep(state)
 
     async def take_over(self, state: RollState) -> RollState:
-        """Continue an interrupted one; raises `RollStoppedError` if another process is at it."""
+        """Continue an interrupted rolling restart; raises `RollStoppedError` if another process
+        runs it.
+        """
         seen_ms = state.seen_ms
         if self._clock_ms() - seen_ms < SILENT_AFTER_MS:
             self._log(

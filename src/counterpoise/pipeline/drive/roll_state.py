@@ -22,7 +22,7 @@ SILENT_AFTER_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class RolledBroker:
-    """One broker of a rolling restart."""
+    """How far the restart of one broker is in a rolling restart."""
 
     broker: str
     stage: RestartStage = RestartStage.WAITING
@@ -96,13 +96,13 @@ class RollState:
 
 
 def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollState:
-    """The state of a rolling restart before its first step."""
+    """The state of a rolling restart that has not restarted any broker."""
     rolled = tuple(RolledBroker(each) for each in brokers)
     return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
 
 
 def read_roll(place: Location) -> RollState | None:
-    """The last rolling restart of a history; raises `HistoryFaultError`."""
+    """The last rolling restart in a history; None without one. Raises `HistoryFaultError`."""
     data = read_plain(place, NAME)
     if data is None:
         return None
@@ -116,5 +116,5 @@ def read_roll(place: Location) -> RollState | None:
 
 
 def write_roll(place: Location, state: RollState) -> None:
-    """Record the progress; raises `HistoryFaultError`."""
+    """Replace a history's record of its rolling restart; raises `HistoryFaultError`."""
     write_plain(place, NAME, json.dumps(asdict(state)).encode())

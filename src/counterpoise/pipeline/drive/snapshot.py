@@ -28,7 +28,7 @@ from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """One poll of a cluster, with the owners that the brokers name."""
+    """One poll of a cluster, with the owners that the brokers name, and the cluster's name."""
 
     rows: ReportRows
     snapshot: ClusterSnapshot
@@ -37,7 +37,7 @@ class ClusterReading:
 
 
 class SnapshotReader:
-    """Reads a cluster's snapshots, over one `aiohttp` session."""
+    """Makes snapshots of a live cluster from its admin API."""
 
     def __init__(
         self,
@@ -59,21 +59,21 @@ class SnapshotReader:
         self.state = FoldState.empty()
 
     async def look(self) -> ClusterReading:
-        """Loads and owners; raises `CannotSeeError` if no broker answers."""
+        """Poll loads and owners, without policies; raises `CannotSeeError` if no broker answers."""
         reading = await self._look()
         if reason := trouble(reading.rows):
             raise CannotSeeError(reason)
         return reading
 
     async def health(self, broker: str) -> BrokerHealth:
-        """Whether a broker was restarted, and serves; never raises."""
+        """When a broker started, its version, and whether it answers lookups; never raises."""
         in_use = self._collector.name_in_use()
         return await health_of(self.admin, self.where(broker), broker, in_use)
 
     async def read(self, broker: str, *, all_groups: bool = False) -> ClusterSnapshot:
-        """The cluster as it is now, with policies; raises `CannotSeeError`.
+        """A snapshot of the cluster now, with policies; raises `CannotSeeError`.
 
-        Anti-affinity groups are those of the broker's namespaces, or with `all_groups` of all
+        It has the anti-affinity groups of the broker's namespaces; with `all_groups`, those of all
         brokers'.
         """
         reading = await self._look()

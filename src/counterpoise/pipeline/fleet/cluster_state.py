@@ -24,7 +24,7 @@ class BalancerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeenCluster:
-    """What the brokers of a cluster reported."""
+    """What the brokers of a cluster reported at one poll."""
 
     brokers: int
     """How many reported their load."""
@@ -37,7 +37,7 @@ class SeenCluster:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """One cluster; everything but its name may be missing."""
+    """The state of one cluster of a fleet; what could not be read is missing."""
 
     name: str
     at_ms: int = 0
@@ -68,12 +68,14 @@ class ClusterState:
 
     @property
     def last_round(self) -> LastRound | None:
-        """The last round of decisions."""
+        """The balancer's last round of decisions; None if unknown."""
         return self.status.round if self.status else None
 
     @property
     def imbalance(self) -> float | None:
-        """As the brokers report it now, otherwise as the last round found it."""
+        """Largest broker's bytes/s ÷ mean - 1, as reported or by the last round; None if
+        unknown.
+        """
         if self.seen is not None:
             return self.seen.imbalance
         return self.last_round.imbalance if self.last_round else None
@@ -117,7 +119,7 @@ class ClusterState:
         return f"{self.name}: " + ", ".join(parts)
 
     def to_json(self) -> dict[str, object]:
-        """The same as a JSON object."""
+        """The state as a JSON object."""
         return {
             "cluster": self.name,
             "at": self.at_ms,

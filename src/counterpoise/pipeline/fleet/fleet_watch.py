@@ -28,7 +28,7 @@ PREFIX = "counterpoise_fleet"
 
 @dataclass(frozen=True, slots=True)
 class FleetCluster:
-    """A cluster of the fleet: its address, history and credentials."""
+    """The configuration of one cluster of a fleet: its address, history and credentials."""
 
     name: str
     addresses: Sequence[str]
@@ -76,7 +76,7 @@ class StatusReading(threading.Thread):
 
 
 class ClusterLook:
-    """Polls one cluster repeatedly."""
+    """Polls one cluster and its balancer's status, again and again."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ClusterLook:
         )
 
     async def look(self) -> ClusterState:
-        """Look once; what does not answer in time is missing, and the state says why."""
+        """Poll once; what does not answer in time is missing, and the state says why."""
         now_ms = self._clock_ms()
         rows, status = await asyncio.gather(self._rows(), self._status(now_ms))
         away = rows if isinstance(rows, str) else trouble(rows)
@@ -138,14 +138,14 @@ class ClusterLook:
 
 
 def seen_of(rows: ReportRows) -> SeenCluster:
-    """The state of a cluster as one poll found it."""
+    """The number of brokers, their load and imbalance, from the rows of one poll."""
     brokers = rows["kind"] == BROKER
     loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
     return SeenCluster(len(loads), rows.silent, imbalance(loads), float(sum(loads)))
 
 
 class FleetWatch:
-    """All clusters, each looked at by a task of its own."""
+    """Polls all clusters of a fleet, each in a task of its own."""
 
     def __init__(self, looks: Sequence[ClusterLook]) -> None:
         self._looks = looks
@@ -160,7 +160,7 @@ class FleetWatch:
         return tuple(await asyncio.gather(*(each.look() for each in self._looks)))
 
     async def run(self, every_s: float) -> None:
-        """Look until cancelled; the pause is between two looks at the same cluster."""
+        """Poll until cancelled, with a pause of `every_s` seconds between polls of a cluster."""
         async with asyncio.TaskGroup() as tasks:
             for each in self._looks:
                 tasks.create_task(self._repeat(each, every_s))
@@ -185,7 +185,7 @@ class FleetWatch:
 async def watching_fleet(
     fleet: Sequence[FleetCluster], clock_ms: MillisecondClock, within_s: float
 ) -> AsyncIterator[FleetWatch]:
-    """A watch of these clusters; `within_s` bounds each look at each of them."""
+    """Watch these clusters during the block; each poll of one takes at most `within_s` seconds."""
     async with contextlib.AsyncExitStack() as stack:
         looks = []
         for cluster in fleet:

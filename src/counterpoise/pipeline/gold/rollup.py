@@ -54,7 +54,7 @@ class DaysToRollUp:
 def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
     """Compare the gold tables with the history; with `again` every day is out of date.
 
-    A day that the history has no more stays as it is. Raises `HistoryFaultError`.
+    Days that the history no longer has are left as they are. Raises `HistoryFaultError`.
     """
     sources = _sources_of_days(location)
     made_of = {table: made_of_sources(location, table, sources) for table in GOLD_TABLES}

@@ -63,8 +63,8 @@ def replace_days(
 ) -> Mapping[str, int]:
     """Replace days of a gold table by a frame's rows; returns the number of rows by day.
 
-    `made_of` has the days, and what each was made of (`DaysToRollUp.sources`). Raises
-    `HistoryFaultError`.
+    `made_of` has the days to replace, each with the version of its sources
+    (`DaysToRollUp.sources`). Raises `HistoryFaultError`.
     """
     chosen = frame.where(frame[DAY].isin(*made_of))
     # Lazy: Spark has the columns of a frame without running it.
@@ -100,7 +100,9 @@ def replace_days(
 
 
 def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:
-    """For each of these days that a gold table has, what it was made of, as its commit says."""
+    """For each of these days in a gold table, the version of the sources it was computed from,
+    as its commit says.
+    """
     handle = find_table(location, table)
     if handle is None:
         return {}
@@ -110,7 +112,7 @@ def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapp
 
 
 def clean_up(location: Location, table: str) -> None:
-    """Remove the files of replaced days a week later, when no reader can need them."""
+    """Remove files of replaced days that are older than a week, which no reader can need."""
     with trouble(location, table):
         handle = open_table(location, table)
         handle.vacuum(dry_run=False)

@@ -23,7 +23,7 @@ _FIRES_ELSE: Final = timedelta(minutes=15)
 
 
 class NotifyFormat(StrEnum):
-    """The format of a body."""
+    """The format of the request that a webhook gets."""
 
     JSON = "json"
     SLACK = "slack"
@@ -41,7 +41,7 @@ class NoticeContext:
 
 
 def body_of(notice: Notice, shape: NotifyFormat, context: NoticeContext) -> bytes:
-    """The body of a request; characters that cannot be encoded become question marks."""
+    """A notice as an HTTP body; characters that cannot be encoded become question marks."""
     plain = (text.encode(errors="replace").decode() for text in (notice.subject, notice.sentence))
     subject, sentence = plain
     notice = replace(notice, subject=subject, sentence=sentence)

@@ -46,7 +46,7 @@ class Notice:
 
 
 class NoticeSink(Protocol):
-    """Takes notices; returns at once."""
+    """A function that takes a notice and returns at once, without waiting for it to be sent."""
 
     def __call__(self, __notice: Notice) -> None:
         """Take one notice."""
@@ -58,7 +58,7 @@ def discard(notice: Notice) -> None:
 
 
 class BalancerNotices:
-    """Makes notices of events in a watcher or a balancer."""
+    """Makes notices of what happens in a watcher or a balancer, and passes them to a sink."""
 
     def __init__(self, sink: NoticeSink, clock_ms: MillisecondClock) -> None:
         self._sink = sink
@@ -66,7 +66,7 @@ class BalancerNotices:
         self._held: set[str] = set()
 
     def decided(self, made: Round) -> None:
-        """A round was committed."""
+        """Notify of a round that was committed, if it moves anything."""
         if made.moves:
             first = made.moves[0]
             more = f", and {len(made.moves) - 1} more" if len(made.moves) > 1 else ""
@@ -80,7 +80,7 @@ class BalancerNotices:
             )
 
     def ended(self, outcome: MoveOutcome) -> None:
-        """The outcome of a move was committed: notify of it if it failed or was withheld."""
+        """Notify of a committed move outcome if the move failed or was withheld."""
         if outcome.status in (MoveStatus.FAILED, MoveStatus.WITHHELD):
             failed = outcome.status is MoveStatus.FAILED
             self._note(
@@ -93,7 +93,7 @@ class BalancerNotices:
             )
 
     def found(self, finding: WatchdogFinding, *, is_over: bool = False) -> None:
-        """The watchdog found a fault, or the fault is over."""
+        """Notify of a fault that the watchdog found, or that it is over."""
         self._note(
             NoticeKind.FINDING,
             NoticeSeverity.INFO if is_over else NoticeSeverity.CRITICAL,
@@ -103,9 +103,9 @@ class BalancerNotices:
         )
 
     def held(self, what: str, reason: str) -> None:
-        """Rounds or moves are withheld for this reason; empty: those of `what` no longer are.
+        """Notify once that `what` (rounds or moves) is withheld, and once when it no longer is.
 
-        Notifies once for each `what`, and once when it is over.
+        An empty `reason` means that it no longer is.
         """
         if reason and what not in self._held:
             self._held.add(what)
@@ -116,7 +116,7 @@ class BalancerNotices:
             self._note(NoticeKind.STOP, NoticeSeverity.INFO, what, sentence, is_over=True)
 
     def stopped(self, why: str, *, by_itself: bool) -> None:
-        """The watcher or balancer ends; `by_itself`: without a request."""
+        """Notify that the watcher or balancer ends; `by_itself`: unasked, which is critical."""
         severity = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
         self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
 

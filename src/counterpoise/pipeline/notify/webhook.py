@@ -35,7 +35,7 @@ class NotifyError(ExplainedError):
 
 
 class NoticeFate(StrEnum):
-    """How the sending of a notice ended."""
+    """What became of a notice: sent, failed, or dropped because too many were queued."""
 
     SENT = "sent"
     FAILED = "failed"
@@ -43,7 +43,7 @@ class NoticeFate(StrEnum):
 
 
 class FateCounter(Protocol):
-    """Counts notices by what became of them."""
+    """A function that counts a notice by what became of it."""
 
     def __call__(self, __fate: NoticeFate) -> None:
         """Count a notice that was delivered, dropped or refused."""
@@ -90,7 +90,7 @@ def read_secret(path: Path) -> bytes:
 
 
 def expect_url(url: str, shape: NotifyFormat) -> str:
-    """The full URL of a webhook; raises `NotifyError`."""
+    """The URL of a webhook, completed for its format; raises `NotifyError` if it is invalid."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -153,7 +153,7 @@ class WebhookNotifier:
                 self._idle.set()
 
     async def sent(self) -> None:
-        """Return when the queue is empty."""
+        """Wait until the queue is empty."""
         await self._idle.wait()
 
     def _next(self) -> Notice:
@@ -214,7 +214,7 @@ async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice
 async def notifying(
     options: NotifyOptions, log: SentenceSink, count: FateCounter
 ) -> AsyncIterator[WebhookNotifier]:
-    """Send the notices of the block; queued ones have a few seconds when it ends."""
+    """Send notices to a webhook during the block; queued ones get a few seconds at its end."""
     async with aiohttp.ClientSession() as session:
         notifier = WebhookNotifier(session, options, log, count)
         sending = asyncio.create_task(notifier.run())

@@ -8,7 +8,7 @@ BEFORE, AFTER, QUIET = "#d55e00", "#0072b2", "#666666"
 
 
 def new_figure(height: float) -> tuple[Any, Any]:
-    """A figure as wide as a page and `height` inches high, with its axes."""
+    """A matplotlib figure as wide as a page and `height` inches high, with its axes."""
     from matplotlib.figure import Figure
 
     # Without pyplot: no window system, and nothing that outlives the picture.
@@ -31,7 +31,7 @@ def plain_text(name: str) -> str:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    """Write a picture to a file, in the format that its name ends with."""
+    """Write a figure to a file, in the format that the file's name ends with."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 

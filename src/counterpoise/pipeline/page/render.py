@@ -12,7 +12,7 @@ _SHARED = Path(__file__).parent
 
 
 def render(template: Path, **values: object) -> str:
-    """The HTML of a template with these values; it extends `base.html`."""
+    """The HTML of a Jinja template, which extends `base.html`, with these values."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, _SHARED]),
         autoescape=True,

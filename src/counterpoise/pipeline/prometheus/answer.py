@@ -31,7 +31,7 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RangeAnswer:
-    """The result of one query."""
+    """The series that a range query returned."""
 
     labels: Sequence[bytes]
     """The labels of each series, as the JSON that was sent."""
@@ -43,7 +43,7 @@ class RangeAnswer:
 
 
 def parse_answer(body: bytes, grid: TimeGrid) -> RangeAnswer:
-    """The values at the times of a grid; others are left out. Raises `AnswerError`."""
+    """A range query's values at the times of a grid; others are left out. Raises `AnswerError`."""
     found = _parse_plain(body, grid)
     return found if found is not None else _parse_any(body, grid)
 

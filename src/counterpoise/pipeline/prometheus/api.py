@@ -52,12 +52,12 @@ class PrometheusApi:
 
     @property
     def address(self) -> str:
-        """The source's address, without secrets."""
+        """The server's URL for a person, without credentials."""
         scheme, _, rest = self._url.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """The labels of every series of a name."""
+        """At which times there are series of this name, how many, and of which clusters."""
         by = "topic" if name == "pulsar_rate_in" else "bundle"
         selected = _selector(name, self._match, f'{by}!=""')
         counted = f"count by (cluster) ({selected})"

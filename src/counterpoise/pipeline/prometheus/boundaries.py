@@ -27,14 +27,14 @@ class BoundariesError(ExplainedError):
 
 
 class BundleBoundaries(Protocol):
-    """A source of the bundles of namespaces."""
+    """A source of the bundle boundaries of namespaces."""
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
         """The bundle boundaries of a namespace; None if unknown. Raises `BoundariesError`."""
 
 
 class NamedBoundaries:
-    """Bundles from a file: `{"tenant/ns": 16}`, or a list of hexadecimal boundaries.
+    """Bundle boundaries from a JSON file: `{"tenant/ns": 16}`, or a list of hexadecimal boundaries.
 
     Also reads a namespace's policies as Pulsar prints them (`{"bundles": {"boundaries": […]}}`).
     """
@@ -70,7 +70,7 @@ class NamedBoundaries:
 
 
 class ClusterBoundaries:
-    """Bundles from a cluster's admin API."""
+    """Bundle boundaries from a cluster's admin API."""
 
     def __init__(self, admin: Admin, addresses: tuple[str, ...]) -> None:
         self._admin = admin
@@ -97,9 +97,7 @@ class ClusterBoundaries:
 
 
 class KnownBundles:
-    """The bundles of the namespaces that occur in an import, each namespace read once from the
-    cluster.
-    """
+    """The bundles of an import's namespaces, each read once; where unknown, a default number."""
 
     def __init__(self, source: BundleBoundaries | None, default: int = DEFAULT_BUNDLES) -> None:
         self._source = source
@@ -109,7 +107,7 @@ class KnownBundles:
         """The namespaces that were given the default number."""
 
     def of(self, topic: TopicName) -> str | None:
-        """A topic's bundle; None before its namespace was read."""
+        """The bundle of a topic; None before `ask` has read its namespace."""
         found = self._bundles.get(topic.namespace_name)
         return str(found.bundle_of(topic)) if found else None
 

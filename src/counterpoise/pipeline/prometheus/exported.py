@@ -40,7 +40,7 @@ class _File:
 
 
 class ExportedFiles:
-    """A source of series from files."""
+    """A source of series: files with the responses of `/api/v1/query_range`."""
 
     def __init__(self, paths: Sequence[Path], step_ms: int = 0) -> None:
         """`step_ms` is the time between two values; 0: the files' own."""
@@ -51,14 +51,12 @@ class ExportedFiles:
 
     @property
     def address(self) -> str:
-        """The source's address, without secrets."""
+        """The names of the files, for a person."""
         first, *more = (str(path) for path in self._paths)
         return f"{first} and {len(more)} more files" if more else first
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """The labels of every series of a name; of `grid` only the first and the last moment
-        count.
-        """
+        """At which times there are series of this name, between the ends of `grid`."""
         if not self._files:
             self._files = [await asyncio.to_thread(_looked_at, path) for path in self._paths]
         if not any(name in file.names for file in self._files):

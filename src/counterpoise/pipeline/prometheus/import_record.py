@@ -28,7 +28,7 @@ class NotImportableError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class ImportRecord:
-    """What is imported into a history, and its progress."""
+    """What was imported into a history from a Prometheus, and up to when."""
 
     source: str
     match: str
@@ -46,14 +46,14 @@ class ImportRecord:
     """What a person has to know of it."""
 
     def write(self, location: Location) -> None:
-        """Replace the history's record; raises `HistoryFaultError`."""
+        """Write the record into the history; raises `HistoryFaultError`."""
         write_plain(location, NAME, orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2))
 
 
 def begun(reader: TablesReader, wanted: ImportRecord) -> ImportRecord | None:
-    """The import to continue; None in a history without any poll.
+    """The record of an earlier import to continue; None in a history without any poll.
 
-    Raises `NotImportableError` for a history of another origin, and `HistoryFaultError`.
+    Raises `NotImportableError` if the history is not from the same import, and `HistoryFaultError`.
     """
     newest, address = newest_poll(reader), reader.location.address
     if not newest:

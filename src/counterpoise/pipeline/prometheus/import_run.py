@@ -66,7 +66,7 @@ class NothingNewError(ExplainedError):
 
 
 class HistoryImport:
-    """One import into one history; `log` gets a sentence now and then."""
+    """One import of Prometheus series into one history; `log` gets sentences on its progress."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class HistoryImport:
         """Import everything that was asked for; returns the history's record.
 
         Raises `SeriesError`, `NotImportableError`, `BoundariesError`, `HistoryFaultError` and
-        `HistoryInUseError`. Nothing is written before the first piece can be.
+        `HistoryInUseError`; if the first piece fails, nothing is written.
         """
         options = self._options
         outline = await self._source.outline(RATE_SERIES[options.by][0], options.grid)

@@ -17,9 +17,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesSums:
-    """The series of one name, summed by broker and bundle (an empty bundle for the broker's
-    own).
-    """
+    """The series of one metric, summed by broker and bundle (empty: the broker's own metrics)."""
 
     pairs: tuple[Pair, ...]
     sums: Floats
@@ -30,7 +28,7 @@ class SeriesSums:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPiece:
-    """What a history keeps of some times; figures are by pair or broker, and time."""
+    """A cluster's load at some times; arrays are by (broker, bundle) or by broker, and time."""
 
     grid: TimeGrid
     brokers: tuple[str, ...]
@@ -53,8 +51,10 @@ class ClusterPiece:
 
 
 def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
-    """Sum series. Of two series of one topic on one broker only one counts: the broker returned
-    with another address, or two servers scrape it.
+    """Sum series by broker and bundle.
+
+    Of two series of one topic on one broker only one counts: the broker was scraped twice, or under
+    another address.
     """
     rows: dict[tuple[str, str, str], int] = {}
     again: list[tuple[int, int]] = []
@@ -93,7 +93,7 @@ def piece_of(
     *,
     odd: int = 0,
 ) -> ClusterPiece:
-    """Combine the series of some times: `rates` by `RATES`, `usage` by `RESOURCES`."""
+    """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`."""
     pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
     named = {broker for broker, _ in pairs}
     named |= {broker for each in (*usage, averages) for broker, _ in each.pairs}

@@ -31,9 +31,7 @@ _COUNTS: Final = ("topics", "producers", "consumers")
 
 @dataclass(slots=True)
 class PieceFacts:
-    """Counts of what an import found, which it reports to the operator: of one piece of its time,
-    or added up.
-    """
+    """Counts of what an import found, which it shows to the operator."""
 
     moments: int = 0
     empty_moments: int = 0
@@ -55,7 +53,7 @@ class PieceFacts:
 
 @dataclass(frozen=True)
 class PieceReports:
-    """The reports of a piece; rows are made on demand."""
+    """The load reports made of one piece of an import; rows are made on demand."""
 
     piece: ClusterPiece
     reported: Masks
@@ -71,13 +69,13 @@ class PieceReports:
     facts: PieceFacts = field(default_factory=PieceFacts)
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows in order, some moments at a time."""
+        """The rows in order of time, in tables of bounded size."""
         each = max(1, ROWS_MOST // (1 + len(self.piece.brokers) + len(self.piece.pairs)))
         for first in range(0, self.piece.grid.count, each):
             yield _table(self, slice(first, min(first + each, self.piece.grid.count)))
 
     def polls_with_changes(self) -> Iterator[Table]:
-        """What changes of owners are found by, for those moments that may have some."""
+        """The bundle rows of the polls at which some bundle may have changed its owner."""
         names = np.array(self.piece.pairs, TEXT).reshape(-1, 2)
         owner = _owners_of(self.piece)
         for moment in self.changed:
@@ -94,7 +92,7 @@ class PieceReports:
 
 
 class PieceReader:
-    """Turns consecutive pieces into reports; remembers the end of the previous piece."""
+    """Turns consecutive pieces of an import into reports; remembers the end of the last one."""
 
     def __init__(self) -> None:
         self._since: dict[Pair, int] = {}

@@ -14,12 +14,12 @@ class SeriesError(ExplainedError):
 
 
 class TooManyValuesError(Exception):
-    """A query asked for more than a Prometheus returns, or returns in time: ask for less."""
+    """A query asked for more than a Prometheus returns, or returns in time; split it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesOutline:
-    """Which series there are, before any of them is read."""
+    """At which times a metric has series, and how many, before any values are read."""
 
     grid: TimeGrid
     """The moments to read."""
@@ -30,14 +30,14 @@ class SeriesOutline:
 
 
 class SeriesSource(Protocol):
-    """Reads the values of Pulsar's series."""
+    """A source of the values of Pulsar's Prometheus metrics."""
 
     @property
     def address(self) -> str:
-        """The source's address, without secrets."""
+        """The source's name for a person, without credentials."""
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """Which series of a name there are. Raises `SeriesError`, also if there are none."""
+        """At which times the metric `name` has series; raises `SeriesError`, also for none."""
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
         """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""

@@ -20,7 +20,7 @@ class TimeGrid:
 
     @property
     def last_ms(self) -> int:
-        """The last time."""
+        """The last time, in milliseconds since 1970."""
         return self.first_ms + (self.count - 1) * self.step_ms
 
     @property
@@ -38,7 +38,7 @@ class TimeGrid:
         return self.at_most(rest // self.step_ms + 1)
 
     def behind(self, part: "TimeGrid") -> "TimeGrid | None":
-        """The times after this first part; None if there are none."""
+        """The times after `part`, which is the beginning of this grid; None if there are none."""
         left = self.count - part.count
         return replace(self, first_ms=part.last_ms + self.step_ms, count=left) if left else None
 

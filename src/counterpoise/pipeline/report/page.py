@@ -15,7 +15,7 @@ BROKERS_MOST = 40
 
 
 def page_of(shown: RecordedDays) -> str:
-    """The page."""
+    """The HTML page of a report on these days."""
     failed = [move for move in shown.moves if move["status"] != MOVED]
     ranked = sorted(shown.moved, key=_relief, reverse=True)
     return render(

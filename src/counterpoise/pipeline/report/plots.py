@@ -24,7 +24,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 def imbalance_plot(shown: RecordedDays) -> str:
-    """Largest ÷ mean by the hour, with the load moved and the hours without records."""
+    """An SVG of largest ÷ mean by the hour, with the moves and the hours without records."""
     figure, axes = new_figure(3.2)
     line = shown.imbalance
     hours, (mean, highest) = _with_breaks(line.hours, line.mean, line.highest)
@@ -44,7 +44,7 @@ def imbalance_plot(shown: RecordedDays) -> str:
 
 
 def load_plot(shown: RecordedDays) -> str:
-    """Each broker by the hour, coloured by its load ÷ the mean of all; grey: no report."""
+    """An SVG of each broker by the hour, coloured by its load ÷ the mean; grey: no report."""
     from matplotlib import colormaps
     from matplotlib.colors import TwoSlopeNorm
 
@@ -74,7 +74,7 @@ def load_plot(shown: RecordedDays) -> str:
 
 
 def moves_plot(shown: RecordedDays) -> str:
-    """For each round with moves, largest ÷ mean in the ten minutes before and after."""
+    """An SVG of largest ÷ mean ten minutes before and after each round with moves."""
     rounds: dict[int, list[tuple[float, float]]] = {}
     for move in shown.moved:
         before, after = move["max_over_mean_before"], move["max_over_mean_after"]
@@ -97,7 +97,7 @@ def moves_plot(shown: RecordedDays) -> str:
 
 
 def hottest_plot(shown: RecordedDays) -> str:
-    """The bundles that carried the most: their mean, and the highest measurement."""
+    """An SVG of the bundles with the most bytes/s: their mean, and their highest measurement."""
     rows = shown.hottest
     figure, axes = new_figure(1.0 + 0.32 * len(rows))
     scale, unit = byte_scale(max((row["bytes_per_s_max"] for row in rows), default=0.0))
@@ -114,7 +114,7 @@ def hottest_plot(shown: RecordedDays) -> str:
 
 
 def gaps_plot(shown: RecordedDays) -> str:
-    """When brokers did not answer, and when nothing was recorded."""
+    """An SVG of when brokers did not answer, and when nothing was recorded."""
     names = sorted({_label(gap) for gap in shown.gaps})
     figure, axes = new_figure(0.9 + 0.32 * len(names))
     # A single missed poll has to be seen, too.
@@ -130,7 +130,7 @@ def gaps_plot(shown: RecordedDays) -> str:
 
 
 def rejections_plot(shown: RecordedDays) -> str:
-    """How often each rule rejected a move."""
+    """An SVG of how often each rule rejected a move."""
     rows = shown.rejections[:12]
     figure, axes = new_figure(0.9 + 0.32 * len(rows))
     places = list(range(len(rows)))
@@ -184,7 +184,7 @@ def _time_axis(axes: Any, shown: RecordedDays) -> None:
 
 
 def share_text(part: float) -> str:
-    """A percentage that is 0 only if nothing, and 100 only if everything."""
+    """A fraction as a percentage that is rounded to 0 or 100 only if it is exactly that."""
     if 0 < part < 0.0005:
         return "<0.1%"
     if 0.9995 <= part < 1:

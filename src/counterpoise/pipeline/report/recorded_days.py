@@ -30,7 +30,7 @@ class NotRolledUpError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class HourlyImbalance:
-    """Largest ÷ mean by the hour: the mean and the highest of its polls."""
+    """Largest ÷ mean by the hour: the mean and the highest of the hour's polls."""
 
     hours: Sequence[datetime]
     mean: Numbers
@@ -39,7 +39,7 @@ class HourlyImbalance:
 
 @dataclass(frozen=True, slots=True)
 class BrokerHours:
-    """What each broker carried by the hour, in bytes/s: a row for each broker, NaN for no poll."""
+    """Bytes/s by broker and hour: a row for each broker, NaN where no poll has it."""
 
     hours: Sequence[datetime]
     brokers: Sequence[str]
@@ -48,7 +48,7 @@ class BrokerHours:
 
 @dataclass(frozen=True)
 class RecordedDays:
-    """The gold tables' content for consecutive days."""
+    """What the gold tables have on consecutive days."""
 
     source: str
     days: Sequence[str]

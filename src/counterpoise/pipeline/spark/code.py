@@ -21,11 +21,12 @@ SHARED = frozenset({"site-packages", "dist-packages"})
 
 
 def ship_code(spark: "SparkSession", strategies: Iterable[object] = ()) -> None:
-    """Ship this package and the code of an operator's own strategies to the session's executors.
+    """Make this package, and the code of an operator's own strategies, available to the session's
+    executors.
 
-    Ship before a data source is registered: a source carries the code that was shipped by then.
-    Works in classic sessions and in those of Spark Connect. Tasks of a `local` master run in this
-    process's environment, and import the package from there: from a zip that takes a second longer.
+    To be called before a data source is registered, which carries the code shipped by then. Works
+    in classic and Spark Connect sessions. Tasks of a `local` master import the package from this
+    process's environment, a second faster than from a zip.
     """
     from pyspark.sql import is_remote
 
@@ -36,10 +37,11 @@ def ship_code(spark: "SparkSession", strategies: Iterable[object] = ()) -> None:
 
 
 def archive_of(objects: Iterable[object]) -> str | None:
-    """A zip with the code of these objects' classes; None when all of them are our own.
+    """The path of a zip with the code of these objects' classes; None when all are this package's
+    own.
 
-    A strategy that lies in the operator's directory comes with what it has imported from there.
-    One that was installed comes with its own package: what that needs, executors have to have.
+    A strategy in the operator's directory comes with what it has imported from there; an installed
+    one with its own package, whose dependencies executors must have.
     """
     files: dict[str, Path] = {}
     for module in sorted({type(each).__module__ for each in objects}):

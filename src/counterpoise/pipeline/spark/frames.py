@@ -8,12 +8,12 @@ _MOMENT = pa.timestamp("us", "UTC")
 
 
 def spark_type(schema: pa.Schema) -> StructType:
-    """A schema as a type of Spark's."""
+    """The Spark type of an Arrow schema."""
     return from_arrow_schema(spark_schema(schema))
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The types that Spark takes for these: text without dictionaries, times in microseconds."""
+    """The schema with types that Spark accepts: text without dictionaries, microseconds."""
     return pa.schema([pa.field(each.name, _plain(each.type)) for each in schema])
 
 

@@ -46,13 +46,13 @@ class JobWatch:
             self._spark.removeTag(self._tag)
 
     def done(self) -> int:
-        """The number of finished tasks of the running stages."""
+        """The number of finished tasks of the stages that run now."""
         tracker = self._spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
     def is_alone(self) -> bool:
-        """Whether no executor has registered."""
+        """Whether no executor has registered yet."""
         return not has_executors(self._spark)
 
 
@@ -66,7 +66,9 @@ def has_executors(spark: SparkSession) -> bool:
 
 
 def no_executor(master: str, idle: str) -> str:
-    """The sentence for missing executors; `idle` says what does not happen until then."""
+    """The error text for missing executors; `idle` says what does not happen until one
+    registers.
+    """
     return (
         f"no executor has come from {master} yet, {idle} until one does; spark.executor.memory and "
         "spark.executor.cores have to fit a worker"

@@ -34,7 +34,7 @@ LAST = 253_402_300_799_000
 
 
 class HistorySource(DataSource):
-    """The source `counterpoise`."""
+    """The Spark data source `counterpoise`, which reads a history's tables and views."""
 
     @classmethod
     def name(cls) -> str:
@@ -69,9 +69,10 @@ def frame_of(
     *,
     days: Container[str] | None = None,
 ) -> "DataFrame":
-    """The same rows, or those of some days alone, for a job of ours, whose driver lists the files.
+    """The rows of a table or view between two times as a data frame, for this package's own jobs.
 
-    Spark starts a Python process for each scan of a source that it plans, most of a second.
+    Faster than the data source: the driver lists the files, where Spark would start a Python
+    process for each scan. With `days` only these partitions.
     """
     reader = _reader(location, name, first_ms, last_ms)
     parts = _Parts(reader, reader.partitions(days))
@@ -89,9 +90,9 @@ def _view_of(name: str) -> TableView:
 
 
 def arrow_schema(location: Location, view: TableView) -> pa.Schema:
-    """The columns of a table or view as Spark takes them, of a view with the poll's number.
+    """The columns of a table or view with types that Spark accepts; a view also has `poll_id`.
 
-    Raises `ValueError` for no table.
+    Raises `ValueError` if there is no such table.
     """
     if view.table in SCHEMAS:
         known = SCHEMAS[view.table].append(pa.field(DAY, pa.string()))
@@ -108,7 +109,7 @@ def arrow_schema(location: Location, view: TableView) -> pa.Schema:
 
 @dataclass
 class FilesPartition(InputPartition):
-    """Files of a table."""
+    """The data files that one Spark task reads."""
 
     files: tuple[DataFile, ...]
 
@@ -127,7 +128,7 @@ class HistorySourceReader(DataSourceReader):
         self._of_view = (*(["poll_id"] if polled else []), *(["kind"] if view.kind else []))
 
     def partitions(self, days: Container[str] | None = None) -> Sequence[FilesPartition]:
-        """Some files each, about a million rows; with `days` only files of these."""
+        """The data files in groups of about a million rows; with `days` only those of these."""
         groups: list[list[DataFile]] = []
         room = 0
         first_day, last_day = day_of(self._first_ms), day_of(min(self._last_ms, LAST))

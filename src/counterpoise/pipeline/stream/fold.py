@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoldBatch:
-    """What the tasks of a batch need; a value that is sent to executors."""
+    """What the tasks of a batch need; it is serialised and sent to executors."""
 
     location: Location
     part: ReportSlice
@@ -51,7 +51,10 @@ class FoldBatch:
 
 
 def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
-    """Write the state of a shard after its part of a batch; raises `HistoryFaultError`."""
+    """Fold a batch's reports into the state of one shard; returns the file with the new state.
+
+    Raises `HistoryFaultError`.
+    """
     before = FoldState.empty()
     if batch.before:
         before = read_state(batch.location, batch.before[shard])
@@ -69,7 +72,7 @@ class ShardTasks(Protocol):
 
 
 class SparkTasks:
-    """Runs them as one Spark job; a job that still runs when it is closed is cancelled."""
+    """Runs a batch's tasks as one Spark job; a job that still runs on closing is cancelled."""
 
     def __init__(self, spark: "SparkSession", job: JobWatch) -> None:
         self._spark = spark
@@ -100,7 +103,7 @@ def _folding(
 
 
 class ReportFold:
-    """The fold of a history: what it has processed is committed in `fold_state`."""
+    """Folds a history's reports into averages by batches; states are committed to `fold_state`."""
 
     def __init__(
         self,
@@ -124,7 +127,8 @@ class ReportFold:
         """The newest; None where nothing was folded yet."""
 
     def next(self) -> FoldedStates | None:
-        """Fold what has landed since the last call, and commit it; None if there is nothing yet.
+        """Fold the polls that landed since the last call, and commit the states; None if there are
+        none.
 
         Raises `HistoryFaultError`, and Spark's errors.
         """

@@ -24,9 +24,10 @@ NOTICED_WITHIN_S = 2.0
 
 
 def launch(settings: Mapping[str, str]) -> Path | None:
-    """Start the JVM for the next session; returns the file with its output.
+    """Start the JVM for the next Spark session; returns the file with its output.
 
-    Does nothing if there is a JVM already. `settings` are Spark's, some of which count only now.
+    Returns None if there is a JVM already. `settings` are Spark's; some have an effect only at the
+    start.
     """
     from pyspark import SparkConf, SparkContext, java_gateway
 
@@ -64,7 +65,7 @@ def hush(spark: "SparkSession") -> None:
 
 
 def ended() -> str:
-    """How the JVM of this process ended, in words; empty while it runs, or is not ours."""
+    """A sentence on how this process's JVM ended; empty while it runs, or if none was started."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)

@@ -53,7 +53,7 @@ class BrokerPartition(InputPartition):
 
 
 class PulsarLoad(DataSource):
-    """The data source; `path` is an admin URL, or several."""
+    """The Spark data source `pulsar-load`: a cluster's load now; `path` is its admin URLs."""
 
     @classmethod
     def name(cls) -> str:
@@ -61,7 +61,7 @@ class PulsarLoad(DataSource):
         return "pulsar-load"
 
     def schema(self) -> Any:
-        """The columns of the table `reports`."""
+        """The columns, which are those of a history's table `reports`."""
         return spark_type(SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:

@@ -28,7 +28,7 @@ class StreamFailedError(RuntimeError):
 
 
 class PatientFold:
-    """A fold whose failed batches are retried; `log` gets a sentence for each failure."""
+    """Retries failed batches of a `ReportFold`; `log` gets a sentence for each failure."""
 
     def __init__(self, fold: ReportFold, writer: TablesWriter, log: SentenceSink) -> None:
         self._fold = fold
@@ -38,13 +38,13 @@ class PatientFold:
 
     @property
     def states(self) -> FoldedStates | None:
-        """The newest states; None if nothing was folded yet."""
+        """The newest committed states; None if nothing was folded yet."""
         return self._fold.states
 
     def next(self) -> FoldedStates | None:
-        """The result of `ReportFold.next`.
+        """Fold what has landed, as `ReportFold.next` does, with retries.
 
-        Raises `HistoryFaultError`, or `StreamFailedError` if a batch cannot be run.
+        Raises `HistoryFaultError`, or `StreamFailedError` if a batch fails each time.
         """
         while True:
             try:

@@ -52,12 +52,12 @@ def start_session(
     conf: Mapping[str, str] | None = None,
     strategies: Iterable[object] = (),
 ) -> "SparkSession":
-    """The session; `partitions` is how many shards of the state are folded side by side.
+    """Start a Spark session with the data source `pulsar-load`; raises `SessionError`.
 
-    `pulsar-load` can be read in it, and the code of an operator's own `strategies` is brought
-    to executors. `conf` has settings of Spark's that come before ours. A `local`
-    master stays on the loopback interface; on any other, executors get this package from the
-    driver, and run the Python of `python_of`. Raises `SessionError`.
+    `partitions` is the number of the state's shards, which are folded in parallel; executors get
+    the code of an operator's own `strategies`. `conf` has Spark settings that override ours. A
+    `local` master stays on the loopback interface; with any other, executors get this package from
+    the driver, and run the Python of `python_of`.
     """
     given = dict(conf or {})
     if _is_connect(master, given):
@@ -108,9 +108,10 @@ class SessionError(RuntimeError):
 
 
 def python_of(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The Python of executors: this process's own, or on other machines the configured one.
+    """The path of the Python that executors run: this process's own, or on other machines the
+    configured one.
 
-    Spark's own choice is whatever `python3` is on the path.
+    Spark's own default is whatever `python3` is on the path.
     """
     if master.startswith("local"):
         return sys.executable
@@ -118,11 +119,11 @@ def python_of(master: str, conf: Mapping[str, str], environ: Mapping[str, str]) 
 
 
 def home_without_zips() -> str:
-    """Spark's directory without its Python packages, for processes that have them anyway.
+    """A temporary `SPARK_HOME` without Spark's Python packages, so that Python processes start
+    faster.
 
-    Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts, and what
-    is imported from a zip is compiled each time: a second for each start, and a process that takes
-    ten to connect back is given up.
+    Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts;
+    importing from a zip costs a second at each start, and a slow start is given up.
     """
     home = tempfile.mkdtemp(prefix="counterpoise-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
@@ -133,7 +134,7 @@ def home_without_zips() -> str:
 
 
 def patient(master: str) -> str:
-    """`local[2]` as `local[2,4]`, so that a killed task is retried there, too."""
+    """A local master with four attempts per task, as on a cluster: `local[2]` as `local[2,4]`."""
     if master == "local":
         return "local[1,4]"
     return re.sub(r"^local\[([^,\]]+)\]$", r"local[\1,4]", master)

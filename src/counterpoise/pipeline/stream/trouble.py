@@ -29,7 +29,9 @@ _KNOWN = (
 
 
 def sentence_of(message: str) -> str:
-    """The sentence: of a history's fault, of a known failure, or the last error named."""
+    """The essential sentence of Spark's message: a history's fault, a known failure, or an
+    error.
+    """
     if fault := fault_from_spark(message):
         return str(fault)
     for pattern, sentence in _KNOWN:

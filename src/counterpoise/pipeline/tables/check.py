@@ -23,7 +23,7 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """The size of a table."""
+    """How many days, files, rows and bytes a table has."""
 
     table: str
     days: int
@@ -51,7 +51,7 @@ class HistoryCheck:
 
 
 def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
-    """Read every file of a history; `now_ms` is by a trusted clock.
+    """Read every file of a history and report damage; `now_ms` is by a trusted clock.
 
     A table whose log is damaged is not checked further.
     """
@@ -75,10 +75,10 @@ def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
 
 
 def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
-    """Drop damaged files, and those dated in the future, and set them aside; returns the findings.
+    """Set damaged files, and those dated in the future, aside; returns what was found.
 
-    A damaged state is dropped with those of the other shards, and the stream starts again with the
-    first poll. Files dated in the future would keep all rounds waiting until then.
+    If a shard's state is damaged, all shards' states are dropped, and the fold starts again with
+    the first poll. Files dated in the future would delay all rounds until then.
     """
     found = check(writer, now_ms)
     for table in TABLES:
@@ -102,11 +102,11 @@ def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
 
 
 def repair_logs(location: Location) -> list[str]:
-    """Set aside unreadable log entries that no writer was notified of, and checkpoints.
+    """Set unreadable checkpoints, and an unreadable newest log entry, aside; returns their names.
 
-    The newest entry of a log was cut off before its commit returned; a checkpoint repeats what the
-    entries before it say. Raises `HistoryFaultError` for other entries: without one, the table's
-    content is unknown. Returns the names of what was set aside.
+    The newest entry was cut off before its commit was acknowledged; a checkpoint only repeats
+    earlier entries. For other entries it raises `HistoryFaultError`: without one, the table's
+    content is unknown.
     """
     gone = []
     for table in TABLES:

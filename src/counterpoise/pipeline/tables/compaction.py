@@ -44,7 +44,7 @@ def compact(
     at_least: int = PER_LEVEL,
     keep: int = 0,
 ) -> int:
-    """Compact a table's files up to this poll; returns how many files it replaced.
+    """Merge a table's small files up to this poll; returns how many files were replaced.
 
     Files of one day and level are merged once there are `at_least`, or the day is over; the newest
     `keep` stay as they are. Raises `HistoryFaultError`.
@@ -66,7 +66,8 @@ def compact(
 
 
 def retain(writer: TablesWriter, keep_days: int, now_ms: int) -> list[str]:
-    """Drop days older than `keep_days`, except the newest day of a table; returns them.
+    """Drop days older than `keep_days`, except the newest day of each table; returns the dropped
+    days.
 
     Their files are removed by the next `vacuum`.
     """
@@ -94,10 +95,10 @@ def _merge_all(writer: TablesWriter, table: str, files: Sequence[DataFile]) -> i
 
 
 def groups_to_merge(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """Files that become one, by the number of their rows.
+    """Groups of files that are to become one file each, limited by the number of rows.
 
-    Those of few rows become files that are divided by slots, of which large ones are then made slot
-    by slot.
+    Small files are first merged into files sorted by slots (ranges of bundles), and those later,
+    slot by slot, into large ones.
     """
     group: list[DataFile] = []
     rows = 0
@@ -115,8 +116,9 @@ def groups_to_merge(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
 def merge_files(
     source: Location, target: Location, table: str, files: Sequence[DataFile]
 ) -> DataFile:
-    """Write one file with the rows of others of one day, perhaps of another history; raises
-    `HistoryFaultError`.
+    """Write one file with the rows of several of one day, possibly from another history (`source`).
+
+    Raises `HistoryFaultError`.
     """
     schema = SCHEMAS[table]
     level, rows = max(file.level for file in files) + 1, sum(file.rows for file in files)

@@ -21,7 +21,7 @@ STOP_TAKES_MS = 120_000
 
 
 class Wish(StrEnum):
-    """The operator's order."""
+    """What the operator ordered the balancer to do."""
 
     GO = "go"
     PAUSE = "pause"
@@ -32,7 +32,7 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The operator's last order."""
+    """The operator's last order to the balancer, with its time and reason."""
 
     wish: Wish = Wish.GO
     since_ms: int = 0
@@ -40,7 +40,7 @@ class Control:
     why: str = ""
 
     def withholds(self, began_ms: int) -> str:
-        """Why a balancer that began then may not move anything; empty if it may."""
+        """Why a balancer that started at `began_ms` may not move anything; empty if it may."""
         if self.wish is Wish.GO or (self.wish is Wish.STOP and self.since_ms < began_ms):
             return ""
         verb = "paused" if self.wish is Wish.PAUSE else "ordered to stop"
@@ -49,10 +49,10 @@ class Control:
         return f"{verb}{since if self.since_ms else ''}{why} (counterpoise control)"
 
     def in_force(self, seen_ms: int) -> str:
-        """The order that holds moves back, to an observer of a history last written at `seen_ms`.
+        """The order that forbids moves, as a sentence; empty if none is in force at `seen_ms`.
 
-        Empty for a stop that is over: the stopped balancer ended within `STOP_TAKES_MS`, so what
-        was written later is another's.
+        `seen_ms` is when the history was last written. A stop is over when that is later than
+        `STOP_TAKES_MS` after it: the stopped balancer had ended, and another one writes.
         """
         over = self.wish is Wish.STOP and seen_ms > self.since_ms + STOP_TAKES_MS
         return "" if over else self.withholds(0)

@@ -49,12 +49,12 @@ class DataFile:
 
     @property
     def name(self) -> str:
-        """Its path below the history's root."""
+        """The file's path relative to the history's root."""
         return f"{self.table}/{self.path}"
 
     @property
     def day(self) -> str:
-        """Its partition."""
+        """The partition (UTC day) that the file is in."""
         return self.path.partition("/")[0].removeprefix("day=")
 
 
@@ -70,7 +70,7 @@ def write_file(location: Location, table: str, rows: pa.Table, *, level: int = 0
 
 
 class DataFileWriter:
-    """Writes a data file; `written` describes it once it is closed."""
+    """Writes a data file of a table; after `close`, `written` describes it for a commit."""
 
     def __init__(self, table: str, path: str, sink: Any, schema: pa.Schema, level: int) -> None:
         self._table, self._path, self._level = table, path, level
@@ -87,7 +87,7 @@ class DataFileWriter:
         )
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows, grouped by slots of bundles, so that a shard reads only its row groups."""
+        """Write rows, grouped by ranges of bundles, so that a shard reads only its row groups."""
         if not len(rows):
             return
         # One chunk: a column of a thousand polls' pieces takes several times longer to write.
@@ -102,16 +102,16 @@ class DataFileWriter:
         self._rows += len(rows)
 
     def close(self) -> None:
-        """End the file."""
+        """Write the Parquet footer."""
         self._parquet.close()
 
     def abandon(self) -> None:
-        """Write nothing more: pyarrow's writer would, if it were collected while open."""
+        """Keep pyarrow from writing the footer when the open writer is garbage-collected."""
         self._parquet.is_open = False
 
     @property
     def written(self) -> DataFile:
-        """What a commit needs to know of it."""
+        """The file's path, size, rows and polls, as a commit needs them."""
         kinds = (min(self._kinds), max(self._kinds)) if self._kinds else None
         first, last = min(self._polls), max(self._polls)
         return DataFile(
@@ -141,7 +141,7 @@ def writing_file(
 
 
 def level_of(path: str) -> int:
-    """How often a data file's rows were compacted, by its name; 0 for other writers' files."""
+    """How often a data file's rows were compacted, from its name; 0 if another program named it."""
     parts = path.rpartition("/")[2].split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 0
 
@@ -154,9 +154,9 @@ def read_file(location: Location, file: DataFile, columns: Sequence[str] | None 
 
 @contextlib.contextmanager
 def reading_file(location: Location, name: str) -> Iterator[pq.ParquetFile]:
-    """Open a data file, whose pages are checked against their checksums.
+    """Open a Parquet file during the block, with page checksums verified.
 
-    Raises `HistoryFaultError`, which names the file, also for what the block raises.
+    Raises `HistoryFaultError`, which names the file, also for read errors in the block.
     """
     try:
         with location.filesystem.open_input_file(location.path(name)) as opened:

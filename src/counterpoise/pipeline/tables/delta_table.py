@@ -46,7 +46,7 @@ TIME_TRAVEL_DAYS = 1
 
 
 def days_kept(days: int) -> str:
-    """Days as the properties of a table state them."""
+    """A number of days as a Delta table property states it: `interval 7 days`."""
     return f"interval {days} days"
 
 
@@ -104,19 +104,19 @@ def configuration_of(table: str) -> dict[str, str]:
 
 @cache
 def schema_of(table: str) -> Schema:
-    """A table's schema in the form of a commit."""
+    """A table's schema as delta-rs takes it for a commit."""
     return Schema.from_arrow(SCHEMAS[table].append(pa.field(DAY, pa.string())))
 
 
 def later_layout(handle: DeltaTable) -> int:
-    """The version of the tables' layout if it is newer than this process knows, or 0."""
+    """The table's layout version if it is newer than this program knows, otherwise 0."""
     version = int(handle.metadata().configuration.get(LAYOUT_KEY, LAYOUT))
     return version if version > LAYOUT else 0
 
 
 @contextmanager
 def trouble(location: Location, table: str) -> Iterator[None]:
-    """Turn delta-rs's errors in the block into faults of the history that name the table."""
+    """Turn delta-rs's errors in the block into `HistoryFaultError`s that name the table."""
     try:
         yield
     except HistoryFaultError:

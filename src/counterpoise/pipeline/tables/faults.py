@@ -23,23 +23,23 @@ class HistoryFaultError(ExplainedError):
 
 
 class DamagedError(HistoryFaultError):
-    """A file exists and is not what was written."""
+    """A file exists but its content is damaged."""
 
 
 class OutOfReachError(HistoryFaultError):
-    """The history may be whole, but cannot be read now."""
+    """The history cannot be read now, and may be undamaged."""
 
 
 class OutageError(OutOfReachError):
-    """The same because the storage service fails, which is transient."""
+    """The history cannot be read now because the storage service fails, which is transient."""
 
 
 class SupersededError(HistoryFaultError):
-    """Another writer has taken the history over: this one stops, and never opens it again."""
+    """Another writer has taken the history over; this one must stop for good."""
 
 
 class HistoryInUseError(ExplainedError):
-    """Another writer of this history is alive."""
+    """Another process is writing this history."""
 
 
 _KINDS = {
@@ -50,7 +50,7 @@ _MARK = re.compile(rf"({'|'.join(_KINDS)}): ([^\n]+)")
 
 
 def is_out_of_reach(error: Exception) -> bool:
-    """Whether nothing was read: the store did not answer, or denied access."""
+    """Whether an error means that the store did not answer or denied access: nothing was read."""
     return (
         isinstance(error, PermissionError)
         or type(error) is pa.ArrowException
@@ -106,11 +106,11 @@ def _number(error: Exception) -> int:
 
 
 def brief(error: Exception) -> str:
-    """The first line of what an error says."""
+    """The first line of an error's text, at most 200 characters."""
     return str(error).partition("\n")[0][:200]
 
 
 def fault_from_spark(message: str) -> HistoryFaultError | None:
-    """The history's fault in Spark's error message; None without one."""
+    """The `HistoryFaultError` that a Spark error message contains; None without one."""
     found = _MARK.search(message)
     return _KINDS[found.group(1)](found.group(2).strip()) if found else None

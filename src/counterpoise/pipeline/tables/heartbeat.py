@@ -34,7 +34,7 @@ NAME = "writer"
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatOptions:
-    """How a writer shows that it is alive."""
+    """How often a history's writer renews its heartbeat, and how long one counts."""
 
     lasts_s: float = 30.0
     """For how long a heartbeat counts that is not renewed."""
@@ -43,13 +43,13 @@ class HeartbeatOptions:
     """How long to wait for another writer, that is alive, to end."""
 
     def after_an_outage(self) -> "HeartbeatOptions":
-        """For the writer from before the outage, whose own heartbeat may still be there."""
+        """The options to reopen a history after an outage, when one's own heartbeat may remain."""
         return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The content of a writer's heartbeat."""
+    """The content of the file by which a history's writer shows that it is alive."""
 
     writer: str
     """A name that no other writer has."""
@@ -74,7 +74,7 @@ class Heartbeat:
             return True
 
     def is_old(self, now_ms: int) -> bool:
-        """Whether it was not renewed in time, by the clock that it was written with."""
+        """Whether it was not renewed in time; `now_ms` is by the clock that stamped it."""
         return now_ms - self.at_ms > self.lasts_s * 1000
 
 
@@ -82,7 +82,7 @@ class Heartbeat:
 async def writing(
     location: Location, lost: Notify, options: HeartbeatOptions
 ) -> AsyncIterator[TablesWriter]:
-    """Be the writer of a history during the block; `lost` is called if another takes it over.
+    """Be the only writer of a history during the block; `lost` is called if another takes it over.
 
     Raises `HistoryInUseError` while another writer is alive, and `HistoryFaultError`.
     """

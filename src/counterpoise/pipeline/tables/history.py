@@ -60,7 +60,7 @@ class TablesReader:
         self._locks = defaultdict(threading.RLock, {table: threading.RLock() for table in TABLES})
 
     def files(self, table: str, after: int = -1) -> list[DataFile]:
-        """The live data files of a table with polls later than `after`, oldest first."""
+        """The data files of a table's newest version, with polls after `after`, oldest first."""
         with self._current(table) as handle:
             if handle is None:
                 return []
@@ -69,12 +69,12 @@ class TablesReader:
         return sorted(found, key=lambda each: (each.first_poll, each.last_poll, each.path))
 
     def version(self, table: str) -> int:
-        """The version of a table; -1 if there is none."""
+        """The newest version of a table; -1 if there is no table."""
         with self._current(table) as handle:
             return -1 if handle is None else handle.version()
 
     def transaction(self, table: str, name: str) -> int | None:
-        """The version of an application transaction of a table."""
+        """The version of Delta's application transaction ``name`` on a table; None without one."""
         with self._current(table) as handle:
             return None if handle is None else handle.transaction_version(name)
 
@@ -90,7 +90,7 @@ class TablesReader:
 
 
 class TablesWriter(TablesReader):
-    """The tables of a history that this process has taken over; made by `take_over`."""
+    """Writes the tables of a history that this process has taken over; made by `take_over`."""
 
     def __init__(self, location: Location, handles: Mapping[str, DeltaTable], epoch: int) -> None:
         super().__init__(location)
@@ -131,9 +131,9 @@ class TablesWriter(TablesReader):
                 raise
 
     def vacuum(self, table: str, *, at_once: bool = False) -> int:
-        """Remove data files that no kept version needs; returns their number.
+        """Remove data files that no readable version needs; returns their number.
 
-        They include files that no commit named, left by failed tasks. With `at_once` everything
+        That includes files that no commit named, left by failed tasks. With `at_once`, all files
         that the newest version does not need: no task may be writing then.
         """
         with self._current(table) as handle:
@@ -149,7 +149,7 @@ class TablesWriter(TablesReader):
         return len(gone)
 
     def keep_versions(self, days: int) -> None:
-        """Keep old versions of tables readable for so many days, except the fold's states."""
+        """Keep old versions of all tables but `fold_state` readable for so many days."""
         kept = dict.fromkeys((LOG_KEPT, FILES_KEPT), days_kept(days))
         for table in (table for table in TABLES if table != FOLD_STATE):
             with self._current(table) as handle:
@@ -226,9 +226,9 @@ class TablesWriter(TablesReader):
 
 
 def take_over(location: Location) -> TablesWriter:
-    """Make this process the writer, by a commit of the next epoch to every table.
+    """Become the history's writer, by committing the next epoch to every table.
 
-    Raises `SupersededError` when another does the same at the same time, and `HistoryFaultError`.
+    Raises `SupersededError` when another process does so at the same time, and `HistoryFaultError`.
     """
     if is_old(location):
         raise HistoryFaultError(
@@ -287,7 +287,7 @@ def commit(
     transactions: Mapping[str, int],
     commit_id: str,
 ) -> None:
-    """One commit on the version that a handle has read; raises delta-rs's errors."""
+    """Commit actions on top of the version that a handle has read; raises delta-rs's errors."""
     handle.create_write_transaction(
         list(actions),
         "append",
@@ -303,7 +303,7 @@ def commit(
 
 
 def sync_log(location: Location, table: str, first: int, last: int) -> None:
-    """Make commits survive a loss of power, which delta-rs does not."""
+    """Sync the log entries of these versions to a local disk, which delta-rs does not do."""
     if (root := location.local) is None:
         return
     log = root / table / "_delta_log"

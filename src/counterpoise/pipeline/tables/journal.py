@@ -52,7 +52,7 @@ JournalRow = Mapping[str, Any]
 
 
 class Journal:
-    """Reads the journal; raises `HistoryFaultError`."""
+    """Reads a history's journal: rounds, moves, their outcomes; raises `HistoryFaultError`."""
 
     def __init__(self, reader: TablesReader) -> None:
         self._reader = reader
@@ -60,7 +60,7 @@ class Journal:
         """The rows of small files that were read lately: a data file never changes."""
 
     def memory_before(self, poll_id: int) -> RoundMemory:
-        """The memory after the latest round before this poll."""
+        """The balancer's memory after the latest round before this poll."""
         best: JournalRow | None = None
         files = self._reader.files(JOURNAL)
         for file in sorted(files, key=lambda file: -file.last_poll):
@@ -75,15 +75,15 @@ class Journal:
         return RoundMemory.from_json(json.loads(best["memory"])) if best else RoundMemory()
 
     def is_decided(self, poll_id: int) -> bool:
-        """Whether the round of this poll, or a later one, was decided."""
+        """Whether a round was decided at this poll or a later one."""
         return self.newest_round() >= poll_id
 
     def is_complete(self, poll_id: int) -> bool:
-        """Whether the round of this poll, or a later one, was recorded to its end."""
+        """Whether the round of this poll, or a later one, has ended with all outcomes recorded."""
         return (self._reader.transaction(JOURNAL, ENDED) or 0) >= poll_id
 
     def round(self, poll_id: int) -> Round | None:
-        """The round of this poll, if it was decided already."""
+        """The round decided at this poll; None if there is none."""
         rows = list(self.rows(*_OF_A_ROUND, after=poll_id - 1, up_to=poll_id))
         made = [row for row in rows if row["kind"] == JournalKind.ROUND]
         if not made:
@@ -103,23 +103,23 @@ class Journal:
         )
 
     def newest_round(self) -> int:
-        """The poll of the latest round; 0 when there is none."""
+        """The poll at which the latest round was decided; 0 when there is none."""
         return self._reader.transaction(JOURNAL, DECIDED) or 0
 
     def cut_off(self) -> Round | None:
-        """The latest round, if it was interrupted."""
+        """The latest round if it was interrupted before its end; otherwise None."""
         newest = self.newest_round()
         return None if not newest or self.is_complete(newest) else self.round(newest)
 
     def outcome(self, move_id: str) -> MoveOutcome | None:
-        """The outcome of a move, if it is known already."""
+        """The recorded outcome of a move; None if there is none."""
         poll_id = int(move_id.partition("-")[0])
         outcomes = self.rows(JournalKind.OUTCOME, after=poll_id - 1, up_to=poll_id)
         found = [row for row in outcomes if row["id"] == move_id]
         return outcome_of(found[-1]) if found else None
 
     def moved_since(self, since_ms: int) -> list[PastMove]:
-        """Each move that was carried out and ended since; in milliseconds since 1970."""
+        """Each successful move that ended at or after `since_ms` (milliseconds since 1970)."""
         after = since_ms - _DECIDED_BEFORE_MS
         parts = {
             row["id"]: json.loads(row["figures"]).get(PART, 0.0)
@@ -137,17 +137,17 @@ class Journal:
         ]
 
     def ended_since(self, since_ms: int) -> list[JournalRow]:
-        """The outcome of each move that ended since; in milliseconds since 1970."""
+        """The outcome row of each move that ended at or after `since_ms` (ms since 1970)."""
         outcomes = self.rows(JournalKind.OUTCOME, after=since_ms - _DECIDED_BEFORE_MS)
         return [row for row in outcomes if row["ended_at_ms"] >= since_ms]
 
     def rows(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[JournalRow]:
-        """The rows of these kinds, of polls after `after` up to `up_to`, oldest first."""
+        """The journal's rows of these kinds, of polls after `after` up to `up_to`, oldest first."""
         for part in self.parts(*kinds, after=after, up_to=up_to):
             yield from part.to_pylist()
 
     def parts(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[pa.Table]:
-        """The same as Arrow tables, one data file at a time."""
+        """The same rows as Arrow tables, one for each data file."""
         for file in self._reader.files(JOURNAL, after):
             if file.first_poll > up_to or not _may_have(file, kinds):
                 continue
@@ -170,7 +170,7 @@ _OF_A_ROUND = (JournalKind.ROUND, JournalKind.DECISION, JournalKind.REJECTION)
 
 
 class JournalWriter(Journal):
-    """The journal of the history's writer; raises `SupersededError` and `HistoryFaultError`."""
+    """Writes a history's journal; raises `SupersededError` and `HistoryFaultError`."""
 
     def __init__(self, writer: TablesWriter) -> None:
         super().__init__(writer)
@@ -179,7 +179,7 @@ class JournalWriter(Journal):
     def record_round(self, made: Round) -> None:
         """Commit a round before any of its moves is carried out.
 
-        Raises `ValueError` if the round of its poll, or of a later one, was decided already.
+        Raises `ValueError` if a round of its poll, or of a later one, is recorded already.
         """
         if self.is_decided(made.poll_id):
             raise ValueError(f"a round of poll {made.poll_id}, or of a later one, was decided")
@@ -226,7 +226,7 @@ def _may_have(file: DataFile, kinds: Sequence[JournalKind]) -> bool:
 
 
 def decision_row(move: Move) -> dict[str, Any]:
-    """The row of a move that was decided."""
+    """The journal's row for a move that was decided."""
     decision = move.decision
     return {
         "kind": JournalKind.DECISION,
@@ -246,7 +246,7 @@ def decision_row(move: Move) -> dict[str, Any]:
 
 
 def move_of(row: Mapping[str, Any]) -> Move:
-    """The move of a row."""
+    """The move in a journal's row."""
     figures = json.loads(row["figures"])
     part, written = figures.pop(PART, 0.0), figures.pop(BASIS, None)
     basis = MoveBasis.from_json(written) if written else None
@@ -270,20 +270,20 @@ def move_of(row: Mapping[str, Any]) -> Move:
 
 
 def rejection_row(rejection: Rejection) -> dict[str, Any]:
-    """The row of a rejection."""
+    """The journal's row for a rejected move."""
     row = {name: getattr(rejection, name) for name in (*_OF_REJECTION, "sentence")}
     figures = json.dumps(dict(rejection.figures))
     return {"kind": JournalKind.REJECTION, **row, "figures": figures}
 
 
 def rejection_of(row: Mapping[str, Any]) -> Rejection:
-    """The rejection of a row."""
+    """The rejection in a journal's row."""
     figures = json.loads(row["figures"])
     return Rejection(**{name: row[name] for name in _OF_REJECTION}, figures=figures)
 
 
 def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
-    """The row of a move's outcome."""
+    """The journal's row for a move's outcome."""
     return {
         "kind": JournalKind.OUTCOME,
         **{name: getattr(outcome, name, None) for name in OUTCOME},
@@ -295,13 +295,13 @@ def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
 
 
 def outcome_of(row: Mapping[str, Any]) -> MoveOutcome:
-    """The move's outcome in a row of the journal."""
+    """The move's outcome in a journal's row."""
     known = {each.name: row[each.name] for each in fields(MoveOutcome) if each.name in row}
     known |= {"status": MoveStatus(row["status"]), "unacknowledged_s": unacknowledged_of(row)}
     return MoveOutcome(**known)
 
 
 def unacknowledged_of(row: Mapping[str, Any]) -> float | None:
-    """`MoveOutcome.unacknowledged_s` of an outcome's row; None in those written before it was."""
+    """`MoveOutcome.unacknowledged_s` in an outcome's row; None in old rows without it."""
     waiting = json.loads(row.get("figures") or "{}").get(UNACKNOWLEDGED)
     return None if waiting is None else float(waiting)

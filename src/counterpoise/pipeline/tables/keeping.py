@@ -31,9 +31,9 @@ class KeepingOptions:
 
 
 class Keeping:
-    """Compacts, retains and vacuums one history.
+    """Compacts, retains and vacuums one history in the background.
 
-    `log` gets a sentence when that fails, once for each reason: it is tried again later.
+    `log` gets a sentence when that fails, once for each reason; it is retried later.
     """
 
     def __init__(self, writer: TablesWriter, options: KeepingOptions, log: SentenceSink) -> None:
@@ -46,7 +46,9 @@ class Keeping:
         self._running: Future[None] | None = None
 
     def folded(self, up_to_poll: int) -> None:
-        """The stream has processed everything up to this poll; returns at once."""
+        """Note that polls up to this one were folded; starts maintenance if due, without
+        waiting.
+        """
         self._batches += 1
         busy = self._running is not None and not self._running.done()
         if not busy and self._batches % self._options.look_every == 0:

@@ -55,20 +55,20 @@ class Location:
 
     @property
     def local(self) -> Path | None:
-        """The local directory; None for other file systems."""
+        """The history's local directory; None on other file systems."""
         return Path(self.root) if isinstance(self.filesystem, fs.LocalFileSystem) else None
 
     @property
     def address(self) -> str:
-        """The root, for a person: without keys and parameters."""
+        """The history's root for a person: without keys and parameters."""
         return str(self.local or address_of(self.uri)).rstrip("/")
 
     def where(self, name: str) -> str:
-        """A file's address, for a person."""
+        """The address of a file below the root, for a person."""
         return f"{self.address}/{name}"
 
     def table_uri(self, table: str) -> str:
-        """A table as delta-rs names it."""
+        """The URI of a table, as delta-rs takes it."""
         if self.local is not None:
             return self.path(table)
         parts = urlsplit(self.uri)
@@ -78,7 +78,7 @@ class Location:
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """The store's options for delta-rs, besides the process's environment."""
+        """The options for delta-rs to access the store, besides the process's environment."""
         if self.local is not None:
             return {}
         more = _of_s3(self.uri, os.environ) if self.uri.lower().startswith("s3") else {}
@@ -123,9 +123,9 @@ def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def file_system(uri: str) -> tuple[Any, str]:
-    """The file system of a path or URI, and the root there; raises `LocationError`.
+    """The `pyarrow` file system of a path or URI, and the root on it; raises `LocationError`.
 
-    What looks like a URI is never taken for a directory name.
+    Text that looks like a URI is never taken for a directory name.
     """
     if not uri.strip():
         raise LocationError(

@@ -36,10 +36,10 @@ ACTIONS = "action-"
 
 
 def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
-    """Copy an older history into tables that have no reports yet; gives rows by table.
+    """Copy a history of an older layout into new tables without reports; returns rows by table.
 
-    The older one stays as it is. The stream folds the reports again, its states are not copied. A
-    copy that was cut off is begun again: the reports come last. Raises `HistoryFaultError`.
+    The old history is not changed. Fold states are not copied, the fold starts again. A copy that
+    was interrupted is started again: the reports are copied last. Raises `HistoryFaultError`.
     """
     expect_readable(old)
     if newest_poll(writer):

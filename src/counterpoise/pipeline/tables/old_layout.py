@@ -38,7 +38,7 @@ def has_tables(names: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OldWriter:
-    """From which poll on files are a writer's: of polls and of rounds."""
+    """One writer of an old-layout history, and from which polls and rounds on its files count."""
 
     token: str
     first: Mapping[str, int]
@@ -72,7 +72,7 @@ def expect_readable(location: Location) -> None:
 
 
 class OldLayout:
-    """The files of an older history that count."""
+    """The valid files of a history of an older layout."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -80,7 +80,7 @@ class OldLayout:
         self._ranks = {writer.token: rank for rank, writer in enumerate(self._writers)}
 
     def days(self, table: str) -> Iterator[list[DataFile]]:
-        """The files of each day of a table, oldest first, each poll in only one of them."""
+        """The data files of each day of a table, oldest first; each poll is in only one of them."""
         for day in names_below(self._location, table):
             if day.startswith("day="):
                 yield self._of_day(table, day)

@@ -14,14 +14,14 @@ PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 class Keeper(Protocol):
-    """What writes a history: a watcher or a balancer."""
+    """A watcher or a balancer, which writes a history."""
 
     @property
     def is_under_way(self) -> bool:
         """Whether it has written anything since it started."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set; raises `OutageError`."""
+        """Run until `stop` is set; raises `OutageError` if the history's storage fails."""
 
 
 async def through_outages(
@@ -31,10 +31,11 @@ async def through_outages(
     report: SentenceSink,
     pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> None:
-    """Run the first, and another whenever an outage ended the one before, until `stop` is set.
+    """Run `first`; whenever an outage of the storage ends it, wait and run a new one, until `stop`
+    is set.
 
-    It continues from its history as after a kill. An outage before anything was ever written is
-    raised: the address may be wrong.
+    It continues from its history as after a kill. An outage before anything was written is raised:
+    the address may be wrong.
     """
     keeper, was_there, pauses = first, False, _each(pauses_s)
     while not stop.is_set():

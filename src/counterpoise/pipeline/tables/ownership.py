@@ -24,7 +24,7 @@ _REPORTED = ("bundle", "broker", "report_at_ms")
 
 
 class BundleOwners:
-    """Which broker reported each bundle last."""
+    """The broker that reported each bundle last; writes the table of ownership changes."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
@@ -44,11 +44,11 @@ class BundleOwners:
         return made
 
     def land(self, writer: TablesWriter, rows: ReportRows) -> None:
-        """Commit the ownership changes of a poll, before the poll itself is committed."""
+        """Commit the ownership changes of a poll; call it before the poll itself is committed."""
         self.land_polls(writer, [rows.columns])
 
     def land_polls(self, writer: TablesWriter, polls: Iterable[Table]) -> None:
-        """The same for polls of one day, oldest first."""
+        """Commit the ownership changes of several polls of one day, oldest first."""
         found = [self.changes(poll) for poll in polls]
         changed = pa.concat_tables(found) if found else ()
         if len(changed):
@@ -56,10 +56,11 @@ class BundleOwners:
             writer.commit(OWNERSHIP_CHANGES, [file])
 
     def changes(self, poll: Table) -> pa.Table:
-        """The rows of one poll, by its `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`.
+        """The rows of ownership changes that one poll shows.
 
-        Of two brokers that report a bundle the one whose report is newer has it, and of two of the
-        same time the one that did not have it: the other was asked before the bundle moved.
+        If two brokers report a bundle, the newer report wins; at the same time, the broker that did
+        not have it wins, since the other was asked before the move. `poll` has the columns
+        `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`.
         """
         schema = SCHEMAS[OWNERSHIP_CHANGES]
         kept = np.flatnonzero(poll["kind"] == BUNDLE)

@@ -34,7 +34,7 @@ def make_directories(path: Path) -> None:
 
 @contextlib.contextmanager
 def new_file(location: Location, name: str) -> Iterator[BinaryIO]:
-    """A new file by its name below the root; durable when the block ends."""
+    """A new file, named relative to the history's root; durable when the block ends."""
     if (root := location.local) is None:
         buffer = pa.BufferOutputStream()
         yield buffer
@@ -102,7 +102,7 @@ def move_plain(location: Location, name: str, to: str) -> None:
 
 
 def names_below(location: Location, directory: str = "") -> list[str]:
-    """The names in a directory, sorted; none if there is no such directory."""
+    """The names in a directory of the history, sorted; empty if there is no such directory."""
     selector = fs.FileSelector(location.path(directory).rstrip("/"), allow_not_found=True)
     try:
         found = location.filesystem.get_file_info(selector)

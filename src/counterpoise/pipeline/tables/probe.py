@@ -24,9 +24,10 @@ _SCHEMA = pa.schema({"probe": pa.string()})
 
 
 def expect_conditional_writes(location: Location) -> None:
-    """Try it in a store that has no history yet; raises `HistoryFaultError` if it fails.
+    """Try concurrent commits in a store without a history; raises `HistoryFaultError` if two
+    succeed.
 
-    A local file system makes a second file of a name impossible.
+    Skipped on a local file system, which makes a second file of a name impossible.
     """
     if location.local is not None or names_below(location, f"{REPORTS}/_delta_log"):
         return

@@ -43,7 +43,7 @@ _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
 
 @dataclass(frozen=True, slots=True)
 class ReportSlice:
-    """Consecutive polls of `reports`: those after `after`, up to `up_to`."""
+    """Consecutive polls of the table `reports`: those after poll `after`, up to `up_to`."""
 
     after: int
     up_to: int
@@ -53,7 +53,10 @@ class ReportSlice:
 
 
 def land(writer: TablesWriter, rows: ReportRows) -> None:
-    """Commit one poll's rows; raises `FileExistsError` if that poll, or a later one, is there."""
+    """Commit one poll's rows to the table `reports`.
+
+    Raises `FileExistsError` if that poll, or a later one, is there already.
+    """
     poll_id = int(rows["poll_id"][0])
     land_polls(writer, [rows_to_arrow(rows)], poll_id, poll_id)
 
@@ -61,10 +64,10 @@ def land(writer: TablesWriter, rows: ReportRows) -> None:
 def land_polls(
     writer: TablesWriter, parts: Iterable[pa.Table], first: int, last: int, also: Sequence[str] = ()
 ) -> None:
-    """Commit the rows of polls of one day, which follow each other, in one data file.
+    """Commit the rows of consecutive polls of one day (`first` to `last`) in one data file.
 
-    `also` names further application transactions whose version is the last of these polls. Raises
-    `FileExistsError` when the first of them, or a later one, is there.
+    `also` names further application transactions whose version becomes `last`. Raises
+    `FileExistsError` if poll `first`, or a later one, is there already.
     """
     if newest_poll(writer) >= first:
         raise FileExistsError(
@@ -77,12 +80,12 @@ def land_polls(
 
 
 def newest_poll(reader: TablesReader) -> int:
-    """The last landed poll; 0 if there is none."""
+    """The newest poll in the table `reports`; 0 if there is none."""
     return reader.transaction(REPORTS, LANDED) or 0
 
 
 def next_slice(reader: TablesReader, after: int, most_rows: int = ROWS_MOST) -> ReportSlice | None:
-    """What a stream processes next after a poll, limited by rows; None if there is nothing."""
+    """The polls to fold after poll `after`, limited to about `most_rows` rows; None without any."""
     chosen: list[DataFile] = []
     rows = 0
     for file in reader.files(REPORTS, after):
@@ -96,15 +99,16 @@ def next_slice(reader: TablesReader, after: int, most_rows: int = ROWS_MOST) -> 
 
 
 def shard_of(digests: Column, shards: int) -> Column:
-    """The shard of each digest of a bundle's name: equal ranges of 32 bits, so that a file's row
-    groups, which are ranges as well, belong to one shard each.
+    """The shard of each bundle, by the 32-bit digest of its name: shards are equal ranges.
+
+    A file's row groups are ranges of digests as well, so that each belongs to one shard.
     """
     found: Column = (digests.astype(np.int64) * shards) >> DIGEST_BITS
     return found
 
 
 def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -> Batch:
-    """What a slice has for one shard: its bundles, and what is no bundle.
+    """The rows of a slice for one shard: those of its bundles, and all that are not of bundles.
 
     Raises `HistoryFaultError`.
     """
@@ -134,10 +138,10 @@ def read_reports(
     kinds: Sequence[str] = (),
     table: str = REPORTS,
 ) -> Iterator[pa.Table]:
-    """The rows of polls behind `after` and up to `up_to`, a row group at a time.
+    """The rows of polls after `after` up to `up_to`, a table for each row group.
 
-    Files come oldest first; within one the rows of bundles follow all others. With `kinds` only
-    rows of these. `table` may be another one whose rows are of polls.
+    Files come oldest first; within one, rows of bundles come last. With `kinds` only rows of these
+    kinds. `table` may be another table with the column `poll_id`.
     """
     needed = ("poll_id", "kind") if kinds else ("poll_id",)
     asked = list(dict.fromkeys((*columns, *needed))) if columns is not None else None

@@ -15,7 +15,7 @@ from counterpoise.pipeline.tables.location import Location
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """Which rows of a data file: those that are no bundle's, bundles by ranges of digests."""
+    """A selection of a data file's rows: bundles by a range of name digests, and others or not."""
 
     others: bool
     """Those that are no bundle's."""
@@ -23,7 +23,11 @@ class ReportPart:
     """Bundles whose names have such a digest."""
 
     def may_be_in(self, kinds: tuple[Any, Any] | None, digests: tuple[Any, Any] | None) -> bool:
-        """Whether a row group has such rows, by the extents of two columns, where known."""
+        """Whether a row group may have selected rows, by the least and greatest `kind` and `digest`
+        in it.
+
+        None: not known.
+        """
         if kinds is None or kinds[0] != kinds[1]:
             return True
         if kinds[0] != BUNDLE:
@@ -33,7 +37,7 @@ class ReportPart:
         )
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """Those of some rows, which have the columns `kind` and `digest`."""
+        """The selected ones of these rows, which have the columns `kind` and `digest`."""
         bundles = pc.equal(rows.column("kind"), BUNDLE)
         digests = rows.column("digest")
         inside = pc.and_(
@@ -57,7 +61,7 @@ def rows_of(
     part: ReportPart | None = ALL_ROWS,
     columns: Sequence[str] | None = None,
 ) -> Iterator[pa.Table]:
-    """A part of a data file, a row group at a time; raises `HistoryFaultError`."""
+    """The selected rows of a data file, a table for each row group; raises `HistoryFaultError`."""
     names = list(columns) if columns is not None else None
     if names is not None and part is not None:
         names = list(dict.fromkeys((*names, "kind", "digest")))
@@ -70,7 +74,7 @@ def rows_of(
 
 
 def of_polls(rows: pa.Table, after: int, up_to: int, kinds: Sequence[str] = ()) -> pa.Table:
-    """The rows of polls behind `after` and up to `up_to`, with `kinds` those of these alone."""
+    """The rows of polls after `after` up to `up_to`; with `kinds` only rows of these kinds."""
     polls = rows.column("poll_id")
     kept = pc.and_(pc.greater(polls, after), pc.less_equal(polls, up_to))
     if kinds:
@@ -79,7 +83,7 @@ def of_polls(rows: pa.Table, after: int, up_to: int, kinds: Sequence[str] = ()) 
 
 
 def extent(parquet: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a row group's column, where its statistics have them."""
+    """The least and greatest value of a row group's column; None without statistics."""
     number = parquet.schema_arrow.names.index(column)
     found = parquet.metadata.row_group(group).column(number).statistics
     return (found.min, found.max) if found is not None and found.has_min_max else None

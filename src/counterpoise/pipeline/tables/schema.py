@@ -46,7 +46,7 @@ DAY: Final = "day"
 
 
 class JournalKind(StrEnum):
-    """What a row of the journal is."""
+    """The kind of a row in the journal."""
 
     ROUND = "round"
     DECISION = "decision"
@@ -142,12 +142,12 @@ TABLES: Final = tuple(SCHEMAS)
 
 
 def day_of(poll_id: int) -> str:
-    """The partition of a poll, by UTC."""
+    """The partition of a poll, whose id is a time in milliseconds: its UTC day."""
     return f"{datetime.fromtimestamp(poll_id / 1000, UTC):%Y-%m-%d}"
 
 
 def statistics_of(table: str) -> tuple[str, ...]:
-    """The columns whose least and greatest values stand in the log: a commit costs by these."""
+    """The columns whose extremes the Delta log has: few, since each makes commits slower."""
     return ("kind", "poll_id") if table == JOURNAL else ("poll_id",)
 
 
@@ -159,7 +159,7 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
 
 
 def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """These columns of rows; one that came later than the rows is zero in them."""
+    """These columns of a table; one that did not exist when the rows were written is zero."""
     for name in set(names).intersection(ADDED).difference(table.column_names):
         nothing = pa.repeat(pa.scalar(0, REPORTS_SCHEMA.field(name).type), len(table))
         table = table.append_column(REPORTS_SCHEMA.field(name), nothing)
@@ -167,7 +167,7 @@ def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """Arrow columns as NumPy's; one that came later than the rows is zero in them."""
+    """These columns as NumPy arrays; one that did not exist when the rows were written is zero."""
     table = completed(table, names)
     return {name: _column(table.column(name)) for name in names}
 

@@ -32,7 +32,7 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 @dataclass(frozen=True, slots=True)
 class FoldedStates:
-    """The states of all shards after a poll."""
+    """The fold's states of all shards after poll `up_to`, as files."""
 
     up_to: int
     files: tuple[DataFile, ...]
@@ -40,14 +40,14 @@ class FoldedStates:
 
     @property
     def shards(self) -> int:
-        """Into how many parts the state is divided."""
+        """The number of shards."""
         return len(self.files)
 
 
 def write_state(
     location: Location, state: FoldState, *, up_to: int, shard: int, shards: int
 ) -> DataFile:
-    """Write a shard's state after a poll; it counts once `commit_states` has named the file."""
+    """Write a shard's state after poll `up_to`; it counts once `commit_states` names the file."""
     rows = {
         "poll_id": [up_to],
         "at": pa.array([up_to]).cast(MOMENT),
@@ -59,9 +59,9 @@ def write_state(
 
 
 def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -> None:
-    """Replace the states before by those of all shards; a poll that is folded already is left.
+    """Replace the states of all shards; does nothing if poll `up_to` is folded already.
 
-    The files of the states before are removed at once: a state is megabytes at each batch.
+    The previous files are deleted at once, since each batch writes megabytes.
     """
     if (writer.transaction(FOLD_STATE, FOLD) or 0) >= up_to:
         return
@@ -73,7 +73,7 @@ def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -
 
 
 def current_states(reader: TablesReader) -> FoldedStates | None:
-    """The newest states; None where nothing was folded yet. Raises `DamagedError`."""
+    """The newest committed states; None if nothing was folded yet. Raises `DamagedError`."""
     files = reader.files(FOLD_STATE)
     if not files:
         return None
@@ -100,7 +100,7 @@ def read_state(location: Location, file: DataFile) -> FoldState:
 
 
 def resharded(writer: TablesWriter, shards: int) -> FoldedStates | None:
-    """The newest states, divided again when they are of another number of shards."""
+    """The newest states, rewritten if they have another number of shards; None without any."""
     found = current_states(writer)
     if found is None or found.shards == shards:
         return found
@@ -111,7 +111,7 @@ def resharded(writer: TablesWriter, shards: int) -> FoldedStates | None:
 
 
 def write_parts(location: Location, whole: FoldState, *, up_to: int, shards: int) -> list[DataFile]:
-    """Write a state divided by shards; it counts once it is committed."""
+    """Write a whole state divided into shards; the files count once they are committed."""
     return [
         write_state(location, _part(whole, shard, shards), up_to=up_to, shard=shard, shards=shards)
         for shard in range(shards)
@@ -132,7 +132,7 @@ def _part(state: FoldState, shard: int, shards: int) -> FoldState:
 
 
 def state_to_bytes(state: FoldState) -> bytes:
-    """A fold state as three Arrow streams, one after another; Parquet checks its pages itself."""
+    """A fold state as bytes: three Arrow streams in a row, without a checksum of their own."""
     sink = pa.BufferOutputStream()
     for table in (state.averages, state.served, state.brokers):
         batch = _batch(table)
@@ -142,7 +142,7 @@ def state_to_bytes(state: FoldState) -> bytes:
 
 
 def state_from_bytes(blob: bytes) -> FoldState:
-    """The reverse of `state_to_bytes`; raises `ValueError` or `ArrowException` for another's."""
+    """The reverse of `state_to_bytes`; raises `ValueError` or `ArrowException` for other bytes."""
     source = pa.BufferReader(blob)
     return FoldState(*(_read(source, names) for names in (AVERAGES, SERVED, BROKERS)))
 

@@ -25,7 +25,7 @@ _NO_BUNDLES = (BROKER, GAP, POLL)
 
 @dataclass(frozen=True, slots=True)
 class LastPoll:
-    """The last look at the cluster; times are milliseconds since 1970. Named as in JSON."""
+    """The last poll of the cluster; `at` is milliseconds since 1970. Named as in JSON."""
 
     at: int
     brokers: int
@@ -38,7 +38,7 @@ class LastPoll:
 
 @dataclass(frozen=True, slots=True)
 class LastRound:
-    """The last round of decisions, whether it moved anything or not."""
+    """The last round of decisions, which may have moved nothing."""
 
     at: int
     strategy: str
@@ -51,7 +51,7 @@ class LastRound:
 
 @dataclass(frozen=True, slots=True)
 class BalancerStatus:
-    """Everything that a status says, as of `now_ms`."""
+    """What a history says of its balancer's last hour, as of `now_ms`."""
 
     history: str
     now_ms: int
@@ -101,7 +101,7 @@ class BalancerStatus:
 
 
 def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
-    """The status at a time; raises `HistoryFaultError` for a damaged file."""
+    """The balancer's status by its history at `now_ms`; raises `HistoryFaultError`."""
     hour, journal = now_ms - HOUR_MS, Journal(reader)
     rows = journal.ended_since(hour)
     withheld = [row for row in rows if row["status"] == MoveStatus.WITHHELD.value]

@@ -30,7 +30,7 @@ BROKER_LOADS = (
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """The rows of one kind of a table."""
+    """A named view of a table: some columns of its rows of one kind."""
 
     table: str
     kind: str
@@ -67,9 +67,9 @@ ENGINES: Sequence[str] = ("duckdb", "parquet", "spark")
 
 
 def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> Iterator[pa.Table]:
-    """The rows of a table or view between two times, oldest first, a row group at a time.
+    """The rows of a table or view between two times, oldest first, a table for each row group.
 
-    At least one part, so that a writer has columns where there are no rows.
+    Yields an empty table last, so that a writer has the columns even without rows.
     """
     view = VIEWS.get(name)
     table = view.table if view else name
@@ -80,7 +80,7 @@ def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> It
 
 
 def sql(reader: TablesReader, engine: str) -> str:
-    """Statements that make a view of each table there is, and those of their kinds."""
+    """SQL statements for an engine that create a view of each table, and each `TableView`."""
     there = [table for table in TABLES if reader.version(table) >= 0]
     if engine == "parquet":  # which cannot name no file
         there = [table for table in there if reader.files(table)]

@@ -17,7 +17,7 @@ STEP = 0.1
 
 
 class Changes:
-    """Says which bundles changed brokers, came or went, and when the imbalance is another.
+    """Logs from poll to poll which bundles came, went or moved, and changes of the imbalance.
 
     A bundle that two brokers report belongs to the one whose report is newer.
     """
@@ -31,21 +31,21 @@ class Changes:
 
     @property
     def bundles(self) -> int:
-        """How many bundles are reported."""
+        """The number of bundles at the last poll."""
         return len(self._owners)
 
     @property
     def loads(self) -> Mapping[str, float]:
-        """Bytes/s by broker."""
+        """Bytes/s by broker at the last poll."""
         return self._loads
 
     @property
     def imbalance(self) -> float:
-        """Largest broker's bytes/s ÷ their mean - 1."""
+        """Largest broker's bytes/s ÷ their mean - 1, at the last poll."""
         return imbalance(list(self._loads.values()))
 
     def take(self, rows: ReportRows) -> None:
-        """Log what differs from the poll before."""
+        """Log how this poll differs from the one before."""
         brokers = rows["kind"] == BROKER
         if not brokers.any():
             return

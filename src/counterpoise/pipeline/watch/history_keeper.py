@@ -31,12 +31,12 @@ from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 
 class NothingSeenError(ExplainedError):
-    """The only look at the cluster showed no broker's load; the message says why."""
+    """The only poll found no broker that reports its load; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """The settings of a watcher."""
+    """The settings of a watcher: the cluster, the history, and how both are accessed."""
 
     addresses: tuple[str, ...]
     """Admin URLs of the cluster."""
@@ -61,7 +61,7 @@ class WatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """A history that is open for its only writer."""
+    """What the only writer of a history works with while it is open."""
 
     writer: TablesWriter
     keeping: Keeping
@@ -71,7 +71,7 @@ class OpenedHistory:
 
 
 class HistoryKeeper:
-    """Polls a cluster into one history; `log` gets a sentence whenever something changed."""
+    """Base of watcher and balancer, which poll a cluster into a history; `log` gets sentences."""
 
     def __init__(self, settings: WatchSettings, log: SentenceSink) -> None:
         self._settings = settings

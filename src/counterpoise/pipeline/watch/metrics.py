@@ -15,7 +15,7 @@ SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60)
 
 
 class Metrics:
-    """The figures of one process. `health` says whether it does what it is there for."""
+    """The Prometheus metrics of a watcher or balancer, and whether it is healthy."""
 
     def __init__(self, clock_ms: MillisecondClock, poll_every_s: float) -> None:
         self._clock_ms = clock_ms
@@ -65,7 +65,7 @@ class Metrics:
         self.findings = gauge("watchdog_findings", "What the watchdog finds wrong.", ("kind",))
 
     def polled(self, rows: ReportRows, changes: Changes) -> None:
-        """A poll is in the history."""
+        """Count a poll that was stored, with the loads after it."""
         self._last_ms = self._clock_ms()
         silent = int((rows["kind"] == GAP).sum())
         self.polls.inc()
@@ -96,16 +96,16 @@ class Metrics:
             self.move_seconds.observe(outcome.seconds)
 
     def found(self, kinds: Mapping[str, int]) -> None:
-        """What the watchdog finds wrong, by kind; 0 for a kind that it looked for in vain."""
+        """Set the number of faults that the watchdog finds now, for every kind."""
         for kind, count in kinds.items():
             self.findings.labels(kind).set(count)
 
     def notified(self, fate: NoticeFate) -> None:
-        """A notice was sent, failed or was dropped."""
+        """Count a notice that was sent, failed or was dropped."""
         self.notices.labels(fate.value).inc()
 
     def health(self) -> str:
-        """Why it is not well, as a sentence; empty when it is."""
+        """A sentence if no poll was stored for too long; empty when all is well."""
         age_ms = self._clock_ms() - (self._last_ms or self._began_ms)
         if not self._last_ms:
             return f"no look at the cluster was kept in {age_ms / 1000:.0f} s since the start"
@@ -114,5 +114,5 @@ class Metrics:
         return f"the last look at the cluster was kept {age_ms / 1000:.0f} s ago"
 
     def text(self) -> bytes:
-        """The figures as Prometheus reads them."""
+        """The metrics in Prometheus' text format."""
         return generate_latest(self.registry)

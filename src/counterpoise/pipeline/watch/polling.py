@@ -21,7 +21,7 @@ SLOW_AFTER_S = 10.0
 
 
 class Polling:
-    """One cluster's polls into one history; `log` gets a sentence whenever something is new."""
+    """Stores one cluster's polls in one history, and logs what changed."""
 
     def __init__(
         self,

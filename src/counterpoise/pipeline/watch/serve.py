@@ -11,12 +11,13 @@ from counterpoise.pipeline.watch.metrics import Metrics
 
 
 class CannotListenError(ExplainedError, OSError):
-    """The address is taken, or no address of this machine; the message is a sentence."""
+    """The HTTP address is in use, or not of this machine; the message is a sentence."""
 
 
 @contextlib.asynccontextmanager
 async def serving(metrics: Metrics, address: tuple[str, int] | None) -> AsyncIterator[int]:
-    """Serve them at this host and port while the block runs; yields the port, 0 without one.
+    """Serve `/metrics` and `/health` at this host and port during the block; yields the port, 0
+    without an address.
 
     Raises `CannotListenError`.
     """

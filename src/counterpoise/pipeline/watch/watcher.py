@@ -15,7 +15,7 @@ from counterpoise.pipeline.watch.history_keeper import (
 
 
 class ClusterWatcher(HistoryKeeper):
-    """Keeps one history and does nothing else."""
+    """Polls a cluster into one history, and decides and moves nothing."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class ClusterWatcher(HistoryKeeper):
     async def run(self, stop: asyncio.Event) -> None:
         """Watch until `stop` is set.
 
-        Raises `HistoryInUseError`, `HistoryFaultError`, `CannotListenError`, and `NothingSeenError`
-        when one look is all there is and it saw nothing.
+        Raises `HistoryInUseError`, `HistoryFaultError`, `CannotListenError`, and, with the setting
+        `once`, `NothingSeenError` if the poll found nothing.
         """
         async with self._opened() as history:
             while not stop.is_set():

@@ -19,9 +19,10 @@ ANSWERS_WITHIN_S = 10
 
 
 class Channel:
-    """Reads the channel of one cluster again and again, over one connection; not thread-safe.
+    """Reads the bundle state channel of one cluster repeatedly, over one connection; not
+    thread-safe.
 
-    `report` gets a sentence when it cannot be read, once. Raises `ImportError` without
+    `report` gets a sentence, once, when the channel cannot be read. Raises `ImportError` without
     `pulsar-client`.
     """
 
@@ -50,7 +51,7 @@ class Channel:
         self._records: dict[str, Written] = {}
 
     def read(self) -> Mapping[str, ChannelRecord] | None:
-        """The last record of each bundle; None when it cannot be read just now."""
+        """The last record of each bundle; None if the channel cannot be read now."""
         try:
             found = self._read()
         except self._trouble as error:
@@ -75,5 +76,5 @@ class Channel:
         return {bundle: record.seen for bundle, record in self._records.items()}
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Close the connection to the cluster."""
         self._client.close()

@@ -26,7 +26,7 @@ Known = dict[str, Mapping[str, OwnedBundle] | str]
 
 
 class Looker:
-    """Turns polls into observations, with a few requests to each broker more."""
+    """Makes the watchdog's observations from polls and a few further requests to each broker."""
 
     def __init__(
         self, admin: Admin, addresses: Sequence[str], read_channel: ReadChannel | None = None
@@ -38,7 +38,9 @@ class Looker:
         self._reported = Reported(self._ownership)
 
     async def observe(self, rows: ReportRows) -> ClusterObservation:
-        """What there is to see at a poll. Who cannot be asked is silent; never raises for that."""
+        """What the watchdog judges at this poll; brokers that do not answer are listed as
+        silent.
+        """
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
         silent = rows.silent
@@ -83,7 +85,7 @@ class Looker:
         )
 
     async def deleted(self, namespaces: Collection[str], broker: str) -> frozenset[str]:
-        """Those of these namespaces that are not there, as a broker says; at most `ASKED_MOST`."""
+        """Which of these namespaces (at most `ASKED_MOST`) do not exist, according to a broker."""
         base = f"{web_address(broker, self._addresses)}/admin/v2/namespaces"
         asked = sorted(namespaces)[:ASKED_MOST]
         found = await asyncio.gather(*(self._is_deleted(f"{base}/{each}") for each in asked))

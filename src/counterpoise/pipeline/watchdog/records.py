@@ -29,7 +29,7 @@ _MOST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A record of the state channel as a broker wrote it."""
+    """A record of the bundle state channel as a broker wrote it."""
 
     state: str
     destination: str = ""
@@ -40,12 +40,12 @@ class Written:
 
     @property
     def seen(self) -> ChannelRecord:
-        """The parts of the record that the watchdog judges."""
+        """The part of the record that the watchdog judges."""
         return ChannelRecord(self.state, self.destination or self.source, self.at_ms)
 
 
 def written(data: bytes) -> Written | None:
-    """A record's JSON; None for a tombstone, or for what is no record."""
+    """Parse a record's JSON; None for a tombstone, or for what is not a record."""
     try:
         value = json.loads(data)
         return Written(

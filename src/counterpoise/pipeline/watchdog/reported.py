@@ -52,7 +52,7 @@ class _Bundle:
 
 
 class Reported:
-    """What the brokers of one cluster own, by their reports and by their answers."""
+    """Which bundles the brokers of one cluster own, by their load reports and by asking them."""
 
     def __init__(self, ownership: Ownership, most: int = MOST) -> None:
         self._ownership = ownership
@@ -61,7 +61,7 @@ class Reported:
         self._bundles: dict[str, _Bundle] = {}
 
     def take(self, rows: ReportRows) -> None:
-        """Look at one poll's reports."""
+        """Add the reports of one poll."""
         now_ms = int(rows["poll_id"][0])
         mine = rows["kind"] == BUNDLE
         # An unchanged measurement repeats no bundles: what was reported before still holds.
@@ -88,7 +88,7 @@ class Reported:
     async def owned(
         self, brokers: Sequence[str], now_ms: int
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """The bundles of each of these brokers; and those that did not answer, and why."""
+        """The bundles of each of these brokers, and for each that did not answer the reason."""
         silent: dict[str, str] = {}
         asked = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
         await asyncio.gather(*asked)

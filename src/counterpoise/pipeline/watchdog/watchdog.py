@@ -32,7 +32,7 @@ from counterpoise.pipeline.watchdog.look import Looker
 
 @dataclass(slots=True)
 class Watchdog:
-    """The watchdog of one cluster; `report` gets each alert once, and when it is over."""
+    """Judges one cluster at each poll; `report` gets each alert once, and when it is over."""
 
     session: aiohttp.ClientSession
     lookup: BundleLookup
@@ -51,13 +51,11 @@ class Watchdog:
 
     @property
     def slow(self) -> frozenset[str]:
-        """The brokers that are found slow now."""
+        """The brokers that are currently found slow."""
         return frozenset(each.subject for each in self.findings if each.kind == SLOW_BROKER)
 
     async def take(self, rows: ReportRows) -> None:
-        """Look at one poll, ask the brokers what else has to be known, and return the alerts
-        that begin or end.
-        """
+        """Judge the cluster at this poll, and report the alerts that begin or end."""
         seen = await self.looker.observe(rows)
         if not seen.owned and not seen.silent:
             return  # the cluster does not answer at all, which the poll says
@@ -119,7 +117,7 @@ def guard(
     options: WatchdogOptions | None = None,
     notices: BalancerNotices | None = None,
 ) -> Watchdog:
-    """A watchdog that only alerts, beside a verb that reads the cluster anyway."""
+    """A watchdog that only alerts, for a command that polls the cluster anyway."""
     admin = Admin(session, AdminOptions())
     where = partial(web_address, addresses=addresses)
     return Watchdog(
@@ -135,7 +133,7 @@ def guard(
 
 
 def alert_of(finding: WatchdogFinding) -> str:
-    """A finding as a sentence with what helps."""
+    """A finding as an alert: a sentence, and the remedy or advice."""
     if finding.remedy:
         help_ = f" (--remedy: {finding.remedy}{' at ' + finding.broker if finding.broker else ''})"
     else:

@@ -31,9 +31,9 @@ def least_fullest(load: Floats, size: Floats) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """A trace cut into windows of time, with what bounds every strategy's result.
+    """A trace averaged over windows of time, with what limits any strategy's result.
 
-    Loads are means over a window, as parts of the mean broker's load.
+    Loads are fractions of the mean broker's load.
     """
 
     load: Floats
@@ -48,7 +48,7 @@ class Windows:
 
 
 def windows_of(trace: LoadTrace, count: int) -> Windows:
-    """The trace in so many windows."""
+    """The trace averaged over `count` windows of about equal length."""
     size = trace.hosts.bytes_most
     edges = np.linspace(0, trace.steps, min(count, trace.steps) + 1).astype(int)
     loads, least, there = [], [], []

@@ -26,7 +26,7 @@ PRICES = (0.3, 0.1, 0.03, 0.01, 0.003)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One player at one price."""
+    """The imbalance and moves of one local search on a trace, at one price of moving."""
 
     foresees: bool
     price: float
@@ -37,7 +37,9 @@ class Point:
 
 
 def frontier(trace: LoadTrace, *, foresees: bool, prices: Sequence[float] = PRICES) -> list[Point]:
-    """The player's result at every price."""
+    """The result of local search at each price of moving; `foresees`: it knows the load ahead,
+    otherwise only past loads.
+    """
     loads = np.array([trace.loads(step).throughput() for step in range(trace.steps)])
     return [_played(trace, loads, foresees, price) for price in prices]
 

@@ -14,7 +14,7 @@ from counterpoise.pipeline.page.drawing import write_picture
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best that could have been reached on a trace."""
+    """Bounds on what any strategy could have reached on a trace, and what local search reached."""
 
     floor: float
     """The mean over time of what no assignment beats, with any number of moves."""
@@ -26,12 +26,12 @@ class Optimum:
     """Local search that sees past loads alone."""
 
     def bound(self, moves: int) -> float:
-        """The lower bound on imbalance with so many moves."""
+        """The lower bound on imbalance (largest ÷ mean) with at most so many moves."""
         return next((least for most, least in self.bounds if most >= moves), self.floor)
 
 
 def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
-    """The optimum, with a bound for the number of moves of each result."""
+    """Compute the optimum of a trace, with a bound for the number of moves of each result."""
     windows = windows_of(trace, WINDOWS)
     counts = sorted({0, *(result.moves for result in results)})
     return Optimum(
@@ -43,7 +43,9 @@ def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
 
 
 def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
-    """A sentence for each result, and one for the floor."""
+    """A sentence on the bound at any number of moves, and one comparing each result with its
+    bound.
+    """
     lines = [f"no assignment at any instant is below max/mean {best.floor:.3f} on average"]
     for result in results:
         words = [

@@ -17,7 +17,7 @@ _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-
 
 
 def client_argv(args: argparse.Namespace) -> list[str]:
-    """The same options as arguments for a child process that uses the same cluster."""
+    """The options for TLS and authentication again, to pass them to a child process."""
     given = {
         "--auth-plugin": args.auth_plugin,
         "--auth-params": args.auth_params,

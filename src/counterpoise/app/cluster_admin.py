@@ -33,7 +33,7 @@ UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 class ClusterAdmin:
-    """The admin API of a cluster, by the addresses of any of its brokers."""
+    """A client of a cluster's admin API, which uses whichever broker can be reached."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ClusterAdmin:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """As `ask_at`; raises `UserError` also if the broker does not answer."""
+        """The response of the broker at `url`, as `ask_at`; raises `UserError` also without one."""
         try:
             return await self.ask_at(url, method, path)
         except (*UNANSWERED, ValueError) as error:  # of a name that makes no address
@@ -77,7 +77,7 @@ class ClusterAdmin:
         return broker_ids(self._first + path, listed)
 
     async def boundaries(self, namespace: str) -> list[str]:
-        """Where a namespace is cut into bundles, as hexadecimal texts; raises `UserError`."""
+        """The bundle boundaries of a namespace, as hexadecimal texts; raises `UserError`."""
         path = f"/admin/v2/namespaces/{namespace}/bundles"
         found = await self.ask("GET", path)
         try:
@@ -111,7 +111,7 @@ class ClusterAdmin:
             return None
 
     async def until_owned(self, bundle: str, destination: str, wait_s: float) -> str | None:
-        """The bundle's owner once that is the destination, or after so many seconds."""
+        """Wait at most `wait_s` seconds until the destination owns the bundle; gives the owner."""
         clock, pause = asyncio.get_running_loop().time, 0.0
         deadline = clock() + wait_s
         while True:
@@ -122,7 +122,8 @@ class ClusterAdmin:
             await asyncio.sleep(pause)
 
     async def ask_at(self, url: str, method: str, path: str, body: Json = None) -> Json:
-        """The response of one broker, or of the one to which it redirects: JSON, or a word of text.
+        """The response of the broker at `url`, or of the one to which it redirects: JSON, or a word
+        of text.
 
         Raises `UserError` for an error status and for what no broker answers, such as a proxy's
         page; one of `UNANSWERED` if the broker does not answer.
@@ -149,7 +150,7 @@ class ClusterAdmin:
 
 
 def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
-    """The result of ``await work(cluster)`` for the cluster that the options name."""
+    """Run `work` with the cluster that the command-line options name, and return its result."""
     urls = admin_urls(args.admin_url)
 
     async def run() -> T:
@@ -160,7 +161,10 @@ def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaita
 
 
 def broker_ids(asked: str, listed: Json) -> list[str]:
-    """The brokers that a cluster lists, where it does; raises `UserError`."""
+    """The broker ids in a response; raises `UserError` if it is not a list of them.
+
+    ``asked`` is the URL that gave the response.
+    """
     if not (isinstance(listed, list) and all(isinstance(each, str) for each in listed)):
         raise not_expected(asked, "a list of brokers", listed)
     if strange := [each for each in listed if not is_broker(each)]:
@@ -169,9 +173,9 @@ def broker_ids(asked: str, listed: Json) -> list[str]:
 
 
 def not_expected(asked: str, what: str, answer: Json) -> UserError:
-    """The error for an answer of another kind than expected; the caller raises it.
+    """The error for a response that is not what was expected; the caller raises it.
 
-    ``asked`` is the URL, ``what`` the expected answer, such as "a list".
+    ``asked`` is the URL, ``what`` the expected response, such as "a list".
     """
     shown = line(answer if isinstance(answer, str) else json.dumps(answer))[:80] or "nothing"
     return UserError(

@@ -29,7 +29,8 @@ CLUSTERS_OWN = "cluster"
 async def strategy_of(
     args: argparse.Namespace, addresses: tuple[str, ...]
 ) -> tuple[Strategy, Properties, str]:
-    """The strategy, the settings that it uses, and a sentence about either if one is due.
+    """The strategy of a balancer, the settings that it uses, and a sentence to print about them, or
+    an empty one.
 
     Precedence: ``--set``, ``--conf``, the cluster's own settings, Pulsar's defaults. The cluster's
     own strategy is used only with ``--strategy cluster``. Raises `UserError` or `ConfigError`.

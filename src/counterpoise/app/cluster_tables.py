@@ -16,7 +16,7 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """One loaded topic; rates are per second, on Apache's brokers of the last minute."""
+    """One loaded topic as a row; rates are per second, in Apache's brokers of the last minute."""
 
     topic: str
     bundle: str
@@ -33,7 +33,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class BundleRow:
-    """One bundle that has loaded topics."""
+    """One bundle that has loaded topics, as a row of sums."""
 
     bundle: str
     broker: str
@@ -49,7 +49,7 @@ class BundleRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker of the cluster; ``error`` says why it could not be asked."""
+    """One broker as a row of sums; ``error`` says why it did not answer."""
 
     broker: str
     leader: bool
@@ -65,7 +65,7 @@ class BrokerRow:
 
 
 def topic_rows(broker: str, stats: Json) -> list[TopicRow]:
-    """The topics of one broker's ``broker-stats/topics``; raises `UserError` for what is none."""
+    """The topics in a broker's ``broker-stats/topics``; raises `UserError` if it is malformed."""
     try:
         return [
             _topic_row(broker, f"{namespace}/{bundle}", topic, stats)
@@ -96,7 +96,7 @@ def _topic_row(broker: str, bundle: str, topic: str, stats: Mapping[str, Json]) 
 
 
 def bundle_rows(topics: Iterable[TopicRow]) -> list[BundleRow]:
-    """The rows of topics summed by bundle."""
+    """Sum the rows of topics by bundle and broker."""
     found: dict[tuple[str, str], list[TopicRow]] = {}
     for each in topics:
         found.setdefault((each.bundle, each.broker), []).append(each)
@@ -113,7 +113,7 @@ def bundle_rows(topics: Iterable[TopicRow]) -> list[BundleRow]:
 
 
 def broker_row(broker: str, topics: Sequence[TopicRow], *, leader: bool) -> BrokerRow:
-    """The rows of topics summed for one broker."""
+    """Sum the rows of topics for one broker."""
     return BrokerRow(
         broker=broker,
         leader=leader,

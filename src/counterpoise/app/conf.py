@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def conf_argv(args: argparse.Namespace) -> list[str]:
-    """The same options as arguments for a child process."""
+    """The options ``--conf`` and ``--set`` again, to pass them to a child process."""
     argv = ["--conf", args.conf] if args.conf else []
     return argv + [text for each in args.settings for text in ("--set", each)]
 
@@ -25,11 +25,11 @@ def read_conf(
     settings: Sequence[str] = (),
     own: Callable[[Properties], Iterable[type]] = lambda _: (),
 ) -> Properties:
-    """Values of a broker.conf with ``name=value`` settings on top.
+    """The settings of a broker.conf at `path`, overridden by ``NAME=VALUE`` texts (``--set``).
 
-    ``own`` gives the settings of strategies that these values name, beyond those that are known.
-    Raises `UserError` when the file cannot be read or a setting is no ``name=value``, and
-    ``ConfigError`` for a setting's name that no program knows.
+    ``own`` returns the option classes of an operator's own strategies, whose names are then known.
+    Raises `UserError` when the file cannot be read or a text is malformed, and ``ConfigError`` for
+    a ``--set`` whose name no program knows.
     """
     properties = given_conf(path, settings)
     if settings:
@@ -43,7 +43,7 @@ def read_conf(
 
 
 def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
-    """As `read_conf`, without checking names."""
+    """The same as `read_conf`, without checking the names of settings."""
     properties = parse_properties(_read(path)) if path else Properties()
     overrides = {}
     for text in settings:
@@ -55,7 +55,7 @@ def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
 
 
 def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
-    """A sentence for each ``--set`` that only brokers read, except the options ``own``."""
+    """A sentence for each ``--set`` without effect here: only brokers read it, and not ``own``."""
     if not settings:
         return []
     from counterpoise.app.settings.table import of_brokers_alone
@@ -64,7 +64,9 @@ def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
 
 
 def settings_from(cls: type[T], properties: Properties) -> T:
-    """One room's settings; raises ``ConfigError`` with the line of an invalid value."""
+    """Make an options dataclass from settings; raises ``ConfigError`` with an invalid value's
+    line.
+    """
     return from_conf(cls, properties.values, properties.lines)
 
 

@@ -61,7 +61,7 @@ class FleetEntry:
         self._table: Mapping[str, object] = table if isinstance(table, dict) else {}
 
     def cluster(self) -> FleetCluster:
-        """The cluster; raises `UserError`."""
+        """The cluster that the entry describes; raises `UserError`."""
         if unknown := self._table.keys() - TEXTS - FLAGS:
             known = ", ".join(sorted(TEXTS | FLAGS))
             raise self.error(min(unknown), f"is unknown; known are {known}")
@@ -118,7 +118,7 @@ class FleetEntry:
         return value.strip()
 
     def error(self, key: str, what: str) -> UserError:
-        """What is wrong with a key of it, and in which line."""
+        """The error to raise about one of the entry's keys, with its file and line."""
         lines = self._text.splitlines()
         heads = [n for n, line in enumerate(lines) if re.match(r"\s*\[\[\s*cluster\s*\]\]", line)]
         # Tables can be written inline as well: then there is no line of its own.

@@ -27,7 +27,10 @@ def open_history(uri: str) -> TablesReader:
 
 
 def trail_of(uri: str | None, *, may_be_new: bool = False) -> ActionTrail | None:
-    """The actions of a history; None without one; raises `UserError` if it does not exist yet."""
+    """The operators' actions recorded in the history at `uri`; None without a URI.
+
+    Raises `UserError` if there is no history, unless it `may_be_new`.
+    """
     if not uri:
         return None
     if not may_be_new:

@@ -16,9 +16,10 @@ def answer_lines(
     source: Iterable[str | bytes] | None = None,
     out: TextIO | None = None,
 ) -> None:
-    """Parse each line as JSON, answer it, write the answer; blank lines are skipped.
+    """Parse each line as JSON, and write the `answer` to it as a line; blank lines are skipped.
 
-    Raises `UserError` naming the line, the field and what was expected there.
+    ``source`` None is standard input, ``out`` None standard output. Raises `UserError` naming the
+    line, the field and what was expected there.
     """
     out = out or sys.stdout
     for number, line in enumerate(_standard_input() if source is None else source, start=1):

@@ -34,7 +34,7 @@ EXIT_INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb of the command line."""
+    """One command of ``counterpoise``, such as ``balance``."""
 
     name: str
     summary: str
@@ -43,12 +43,12 @@ class Verb:
     """The extra of the package that it needs, if any."""
 
     def arguments(self) -> ArgumentsModule:
-        """The module that declares the verb's arguments."""
+        """The module that declares the command's arguments."""
         module: ArgumentsModule = self._module("arguments")
         return module
 
     def run(self, args: argparse.Namespace) -> int:
-        """Run it and return the exit status; raises `UserError` for a missing package."""
+        """Run the command and return the exit status; raises `UserError` for a missing package."""
         with needed_by(f"'counterpoise {self.name}'", self.extra):
             module: VerbModule = self._module("verbs")
         return module.run(args)
@@ -111,14 +111,14 @@ class ArgumentsModule(Protocol):
     EPILOG: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the verb's arguments."""
+        """Add the command's arguments."""
 
 
 class VerbModule(Protocol):
     """The interface of a module in `counterpoise.app.verbs`."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Run the verb and return the exit status."""
+        """Run the command and return the exit status."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -173,7 +173,7 @@ def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentPar
 
 
 def full_parser() -> argparse.ArgumentParser:
-    """The parser with every verb and all its options, for shell completion."""
+    """The parser with every command and all its options, for shell completion."""
     parser, subparsers = _frame()
     for verb in VERBS:
         _add(verb, subparsers)

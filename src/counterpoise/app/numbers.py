@@ -9,7 +9,7 @@ from counterpoise.app.errors import UserError
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on; for none, or no limit, the option is left out."""
+    """Parse a whole number from 1 on; for argparse."""
     try:
         found = int(text)
     except ValueError:
@@ -20,14 +20,14 @@ def count(text: str) -> int:
 
 
 def surplus(text: str) -> int:
-    """``+2``: so many more."""
+    """Parse how many more: ``+2`` is 2; for argparse."""
     if not text.startswith("+"):
         raise argparse.ArgumentTypeError(f"{text!r} is not how many more, such as +2")
     return count(text[1:])
 
 
 def factor(text: str) -> float:
-    """``x1.5`` or ``1.5``: a number above 0."""
+    """Parse ``x1.5`` or ``1.5``, a number above 0; for argparse."""
     try:
         found = float(text.removeprefix("x"))
     except ValueError:
@@ -38,7 +38,7 @@ def factor(text: str) -> float:
 
 
 def latency_factor(text: str) -> float:
-    """``x2``: a factor above 1; 0 for no limit."""
+    """Parse ``x2``, a factor above 1, or 0 for no limit; for argparse."""
     found = 0.0 if text == "0" else factor(text)
     if 0 < found <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not above x1, such as x2, and not 0")
@@ -46,13 +46,13 @@ def latency_factor(text: str) -> float:
 
 
 def named_factor(text: str) -> tuple[str, float]:
-    """``NAME=0.5``."""
+    """Parse ``NAME=0.5`` into the name and the number; for argparse."""
     name, value = _named(text, "0.5")
     return name, factor(value)
 
 
 def named_count(text: str) -> tuple[str, int]:
-    """``NAME=32``."""
+    """Parse ``NAME=32`` into the name and the number; for argparse."""
     name, value = _named(text, "32")
     return name, count(value)
 

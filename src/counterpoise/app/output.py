@@ -17,14 +17,14 @@ _COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-
 
 
 class PlainOutput:
-    """A stream that shows a `?` for each of `_COMMANDS`: others wrote names and answers."""
+    """A text stream that replaces terminal control characters in foreign texts by ``?``."""
 
     def __init__(self, commanded: TextIO) -> None:
         self.commanded = commanded
         """The stream itself, for what is to command the terminal."""
 
     def write(self, text: str) -> int:
-        """Write a text, with ``?`` for whatever would command the terminal."""
+        """Write a text, with ``?`` in place of terminal control characters."""
         return self.commanded.write(_COMMANDS.sub("?", text))
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -38,7 +38,7 @@ class PlainOutput:
 
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
-    """Nothing that is printed while the block runs commands a terminal."""
+    """Replace terminal control characters in all that is printed during the block."""
     with (
         contextlib.redirect_stdout(cast("TextIO", PlainOutput(sys.stdout))),
         contextlib.redirect_stderr(cast("TextIO", PlainOutput(sys.stderr))),
@@ -47,28 +47,28 @@ def plain_output() -> Iterator[None]:
 
 
 def commanded(stream: TextIO) -> TextIO:
-    """The stream behind a plain one, for our own commands to a terminal."""
+    """The stream behind a `PlainOutput`, for our own control sequences to a terminal."""
     return stream.commanded if isinstance(stream, PlainOutput) else stream
 
 
 def one_line(text: str) -> str:
-    """A text without ends of lines: a name with one in it would pass for a line of ours."""
+    """A text without line breaks, so that a name cannot imitate a line of our own output."""
     return " ".join(text.splitlines())
 
 
 def say(sentence: str) -> None:
-    """Print one line at once."""
+    """Print one line and flush it."""
     sys.stdout.write(f"{one_line(sentence)}\n")
     sys.stdout.flush()
 
 
 def say_with_time(sentence: str) -> None:
-    """The same, with the time of day."""
+    """Print one line with the time of day in front, and flush it."""
     say(f"{time.strftime('%H:%M:%S')} {sentence}")
 
 
 def surviving_closed_output(write: SentenceSink) -> SentenceSink:
-    """``write``, for work that continues when the reader of its output is gone (``… | head``)."""
+    """A version of ``write`` that survives the end of its output's reader (``… | head``)."""
 
     def write_or_discard(sentence: str) -> None:
         try:

@@ -10,7 +10,8 @@ from counterpoise.app.errors import UserError
 
 @contextlib.contextmanager
 def needed_by(what: str, extra: str) -> Iterator[None]:
-    """Wraps imports that need an extra; raises `UserError` that names what to install.
+    """Turn a missing optional package in a block of imports into a `UserError` that says what to
+    install.
 
     A missing module of this package is a failure of the program, and is not caught.
     """

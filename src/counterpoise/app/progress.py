@@ -10,7 +10,7 @@ EVERY_S: Final = 5.0
 
 
 async def while_waiting(work: Awaitable[T], what: object, every_s: float | None = None) -> T:
-    """The result of ``work``; every ``every_s`` (5) seconds until then, print what it waits for.
+    """The result of ``work``; meanwhile print every ``every_s`` (5) seconds what is waited for.
 
     ``what`` is evaluated each time, so it can say how far the work has come.
     """

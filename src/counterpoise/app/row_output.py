@@ -27,7 +27,7 @@ _WIDTH_MAX: Final = 80
 
 
 class RowSink(Protocol):
-    """Takes rows of one kind, part by part."""
+    """A function that writes more rows of one kind."""
 
     def __call__(self, rows: Sequence[Any]) -> None:
         """Write more rows."""
@@ -36,7 +36,10 @@ class RowSink(Protocol):
 def row_output(
     row: type, *, as_json: bool, parquet: Path | None
 ) -> AbstractContextManager[RowSink]:
-    """The output for rows of a dataclass; raises `UserError` if the file is not writable."""
+    """An output for rows of a dataclass: a table, JSON, or a Parquet file.
+
+    Raises `UserError` if the file is not writable.
+    """
     if parquet is not None:
         return _parquet_file(row, parquet)
     return _json_list(sys.stdout) if as_json else _table(row, sys.stdout)

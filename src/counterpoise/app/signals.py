@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 
 async def until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run until SIGTERM or Ctrl-C sets the event; call it on the main thread."""
+    """Run until it ends; SIGTERM or Ctrl-C sets its event. Call it on the main thread."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     if threading.current_thread() is threading.main_thread():

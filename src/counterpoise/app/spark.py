@@ -37,9 +37,9 @@ def spark_session(
     settings: Mapping[str, str] = NOTHING,
     strategies: Sequence[object] = (),
 ) -> Iterator[SparkSession]:
-    """A session on ``--master`` with these settings, over which ``--spark-conf`` wins; `UserError`.
+    """A Spark session on ``--master`` during the block; raises `UserError`.
 
-    ``strategies``: those whose code the executors need.
+    ``--spark-conf`` overrides ``settings``; executors get the code of the ``strategies``.
     """
     conf = {**settings, **spark_conf(args)}
     try:
@@ -53,7 +53,7 @@ def spark_session(
 
 
 def written(error: BaseException) -> str:
-    """The file that has an error's whole traceback."""
+    """Write an error's traceback to a new temporary file, and return the file's name."""
     handle, name = tempfile.mkstemp(prefix="counterpoise-", suffix=".log")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.writelines(traceback.format_exception(error))

@@ -31,7 +31,7 @@ DEFAULT_PLACEMENT = "LeastLongTermMessageRate"
 
 
 def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
-    """The named shedder, or the one that the settings name; raises `ConfigError`."""
+    """The named shedder, or for None the one that the settings name; raises `ConfigError`."""
     if name is None:
         name = conf.values.get(SHEDDER_SETTING) or DEFAULT_SHEDDER
     return _find(SHEDDERS, name)
@@ -93,7 +93,7 @@ def as_pulsar(
     placement: str | None = None,
     thrash_span_s: float = 0.0,
 ) -> Strategy:
-    """The strategy and the placement of Pulsar's own leader under these settings."""
+    """The strategy that Pulsar's own leader uses under these settings, for a backtest."""
     by_stores = is_extensible(conf.values.get(LOAD_MANAGER_SETTING, ""))
     configured = LeastUsage.name if by_stores else conf.values.get(PLACEMENT_SETTING)
     chosen = placement or configured or DEFAULT_PLACEMENT

@@ -22,7 +22,7 @@ class Target:
     topic: TopicName | None = None
 
     async def bundle(self, cluster: ClusterAdmin) -> str | None:
-        """The bundle's name, for a topic that of its bundle; None for a namespace."""
+        """The bundle's name, or that of the topic's bundle; None for a namespace."""
         if self.range:
             return f"{self.namespace}/{self.range}"
         if self.topic is None:
@@ -51,6 +51,9 @@ def with_target(
     args: argparse.Namespace,
     work: Callable[[ClusterAdmin, Target, argparse.Namespace], Awaitable[int]],
 ) -> int:
-    """The exit status of ``await work(cluster, target, args)``; raises as `target_of` does."""
+    """Run `work` on the target that the command-line options name; returns its exit status.
+
+    Raises as `target_of` does.
+    """
     wanted = target_of(args.target)
     return with_cluster(args, lambda cluster: work(cluster, wanted, args))

@@ -16,7 +16,7 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
 def seconds(text: str) -> float:
-    """A time such as ``5s``, ``500ms``, ``2m`` or ``5`` (seconds)."""
+    """Parse a time such as ``5s``, ``500ms``, ``2m`` or ``5`` (seconds); for argparse."""
     number = text.rstrip("hms")
     try:
         value = float(number) * UNITS[text[len(number) :]]
@@ -30,7 +30,7 @@ def seconds(text: str) -> float:
 
 
 def some_time(text: str) -> float:
-    """A time above zero."""
+    """Parse a time above zero, in seconds; for argparse."""
     found = seconds(text)
     if not found:
         raise argparse.ArgumentTypeError(
@@ -40,7 +40,7 @@ def some_time(text: str) -> float:
 
 
 def moment_ms(text: str, otherwise: int) -> int:
-    """A time in milliseconds since 1970, ``otherwise`` for empty text; raises `UserError`."""
+    """Parse a date and time to ms since 1970, ``otherwise`` for empty text; raises `UserError`."""
     if not text:
         return otherwise
     try:
@@ -64,7 +64,9 @@ def moment_or_ago_ms(text: str, now_ms: int) -> int:
 
 
 def span_ms(first: str, last: str) -> tuple[int, int]:
-    """The span of ``--from`` and ``--to``; raises `UserError`, also if it is empty."""
+    """Parse ``--from`` and ``--to`` to ms since 1970; raises `UserError`, also for an empty
+    span.
+    """
     begin, end = moment_ms(first, 0), moment_ms(last, EVER)
     if begin >= end:
         raise UserError(f"--from {first or '1970'} --to {last}: nothing is between them")

@@ -35,9 +35,9 @@ async def make_broker(
 ) -> Broker:
     """A broker with a metadata session of its own, ready to be started.
 
-    ``tree`` is what brokers of one process share when their metadata is ``memory:`` or ``sqlite:``;
-    ``process`` is theirs when they share a process, so that each reports its part of it. ``web``
-    makes the server of the admin API (default: `make_web_server`).
+    ``tree`` is the metadata that brokers of one process share when it is ``memory:`` or
+    ``sqlite:``; ``process`` is shared by them so that each reports its part of the process's usage.
+    ``web`` makes the server of the admin API (default: `make_web_server`).
     """
     metadata = await open_store(
         config.metadata_store_url,
@@ -64,7 +64,7 @@ def make_web_server(broker: Broker, faults: FaultControl | None = None) -> Admin
 
 
 def known_settings() -> Iterable[Option]:
-    """Every setting that may change while brokers run."""
+    """Every setting that may be changed while brokers run."""
     # Imported late: the table reaches into every room, which a cluster rarely needs.
     from counterpoise.app.settings.accepted import dynamic_settings
 
@@ -72,10 +72,10 @@ def known_settings() -> Iterable[Option]:
 
 
 def check_setting(name: str, value: str) -> None:
-    """Raise `ConfigError` for a value that no program could use, beyond its type.
+    """Raise `ConfigError` for a dynamic setting's value that is of the right type but unusable.
 
-    The admin API accepts only built-in strategies; a module to import is named where the broker is
-    started.
+    The admin API accepts only built-in strategies; a module to import has to be named where the
+    broker is started.
     """
     from counterpoise.app.settings.accepted import set_and_unread, warning
     from counterpoise.decide.shedding.registry import SHEDDERS
@@ -134,7 +134,7 @@ def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConf
 
 
 def own_settings(config: BrokerConfig) -> list[type]:
-    """The settings of an operator's own shedder, if there is one."""
+    """The options class of an operator's own shedder, if one is configured."""
     return [] if config.shedding.own is None else [type(config.shedding.own)]
 
 

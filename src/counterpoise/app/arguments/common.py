@@ -14,7 +14,7 @@ ReadText = Callable[[str], object]
 
 
 def flag(to: argparse._ActionsContainer, name: str, text: str) -> None:
-    """An option that is given or not."""
+    """Add an option without a value, which is False if it is not given."""
     to.add_argument(name, action="store_true", help=text)
 
 
@@ -25,12 +25,12 @@ def repeated(
     text: str,
     kind: ReadText = str,
 ) -> None:
-    """An option that may be given several times; without it a list of nothing."""
+    """Add an option that may be given several times; its default is an empty list."""
     to.add_argument(name, action="append", default=[], type=kind, metavar=metavar, help=text)
 
 
 def file(to: argparse._ActionsContainer, name: str, text: str, metavar: str = "FILE") -> None:
-    """A file or a directory; without it None."""
+    """Add an option that takes the path of a file or directory; its default is None."""
     to.add_argument(name, type=Path, metavar=metavar, help=text)
 
 
@@ -43,23 +43,23 @@ def number(
     text: str,
     unit: str = "",
 ) -> None:
-    """A number with a default, which its help names."""
+    """Add a number option; its help is `text` with the default, followed by `unit`."""
     shown = f"{text} ({default:g}{unit})"
     to.add_argument(name, type=kind, default=default, metavar=metavar, help=shown)
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """``--json``: ``what`` is written as JSON."""
+    """Add ``--json``; ``what`` names in its help what is written as JSON."""
     flag(parser, "--json", f"{what} as JSON, for a script")
 
 
 def add_history(parser: argparse.ArgumentParser, what: str, *, required: bool = True) -> None:
-    """``--history``: ``what`` says whose it is and what for."""
+    """Add ``--history``; ``what`` describes in its help whose it is, and what for."""
     parser.add_argument("--history", required=required, metavar="URI", help=what)
 
 
 def add_strategy(parser: argparse.ArgumentParser) -> None:
-    """``--strategy`` and ``--placement``."""
+    """Add ``--strategy`` and ``--placement``."""
     parser.add_argument(
         "--strategy",
         metavar="NAME",
@@ -71,7 +71,7 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
 
 
 def add_placement(parser: argparse.ArgumentParser) -> None:
-    """``--placement``."""
+    """Add ``--placement``."""
     parser.add_argument(
         "--placement",
         default="LeastUsage",
@@ -81,7 +81,7 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
 
 
 def add_interval(parser: argparse.ArgumentParser, default_s: float = 5.0) -> None:
-    """``--interval`` between two looks at a cluster."""
+    """Add ``--interval``, the seconds between two polls of a cluster."""
     parser.add_argument(
         "--interval",
         type=some_time,
@@ -94,7 +94,7 @@ def add_interval(parser: argparse.ArgumentParser, default_s: float = 5.0) -> Non
 def add_thrash_span(
     parser: argparse.ArgumentParser, default_s: float, note: str = "0: never"
 ) -> None:
-    """``--thrash-span``."""
+    """Add ``--thrash-span``; `note` explains in its help a special value."""
     default = f"{default_s / 3600:g}h" if default_s else "0"
     parser.add_argument(
         "--thrash-span",
@@ -107,7 +107,7 @@ def add_thrash_span(
 
 
 def add_costly_span(parser: argparse.ArgumentParser) -> None:
-    """``--costly-span``."""
+    """Add ``--costly-span``."""
     parser.add_argument(
         "--costly-span",
         type=seconds,
@@ -119,7 +119,7 @@ def add_costly_span(parser: argparse.ArgumentParser) -> None:
 
 
 def add_at_once(parser: argparse.ArgumentParser) -> None:
-    """``--at-once``."""
+    """Add ``--at-once``."""
     number(parser, "--at-once", "N", count, 4, "bundles that move side by side")
 
 
@@ -136,27 +136,27 @@ def add_stop_at_latency(to: argparse._ActionsContainer) -> None:
 
 
 def add_move_seconds(parser: argparse.ArgumentParser) -> None:
-    """``--move-seconds``."""
+    """Add ``--move-seconds``."""
     parser.add_argument(
         "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
     )
 
 
 def add_span(parser: argparse.ArgumentParser) -> None:
-    """``--from`` and ``--to``."""
+    """Add ``--from`` and ``--to``."""
     parser.add_argument("--from", dest="first", default="", metavar="TIME", help=FROM_HELP)
     parser.add_argument("--to", dest="last", default="", metavar="TIME", help=TO_HELP)
 
 
 def add_metrics(parser: argparse.ArgumentParser) -> None:
-    """``--metrics``."""
+    """Add ``--metrics``."""
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
     )
 
 
 def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """``--notify``, ``--notify-format`` and so on."""
+    """Add ``--notify``, ``--notify-format`` and so on."""
     group = parser.add_argument_group("an operator is notified (findings, rounds, refusals, stops)")
     group.add_argument(
         "--notify",
@@ -184,7 +184,7 @@ def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> No
 
 
 def add_writer(parser: argparse.ArgumentParser) -> None:
-    """Arguments of verbs that write a history: ``--watchdog``, ``--metrics``, ``--retain-days``…"""
+    """Add the options of commands that write a history, such as ``--watchdog``, ``--metrics``."""
     add_metrics(parser)
     flag(parser, "--watchdog", "alert as `counterpoise watchdog` does")
     parser.add_argument(
@@ -206,7 +206,7 @@ def add_writer(parser: argparse.ArgumentParser) -> None:
 
 
 def add_wait_for_history(parser: argparse.ArgumentParser) -> None:
-    """``--wait-for-history``."""
+    """Add ``--wait-for-history``."""
     parser.add_argument(
         "--wait-for-history",
         type=seconds,
@@ -217,7 +217,7 @@ def add_wait_for_history(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fleet(parser: argparse.ArgumentParser) -> None:
-    """``--fleet`` and ``--within``."""
+    """Add ``--fleet`` and ``--within``."""
     parser.add_argument(
         "--fleet",
         metavar="FILE",
@@ -235,7 +235,7 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trail(parser: argparse.ArgumentParser) -> None:
-    """``--history``, ``--who`` and ``--why`` of an operator's action."""
+    """Add ``--history``, ``--who`` and ``--why``, by which an operator's action is recorded."""
     add_history(
         parser,
         "the balancer's history: what is done is kept there with who and why, heeds its pause, and "
@@ -246,18 +246,18 @@ def add_trail(parser: argparse.ArgumentParser) -> None:
 
 
 def add_who_and_why(parser: argparse.ArgumentParser) -> None:
-    """``--who`` and ``--why``."""
+    """Add ``--who`` and ``--why``."""
     parser.add_argument("--who", default="", metavar="NAME", help="(this account)")
     parser.add_argument("--why", default="", metavar="TEXT", help="kept in the history")
 
 
 def add_execute(parser: argparse.ArgumentParser) -> None:
-    """``--execute``."""
+    """Add ``--execute``."""
     flag(parser, "--execute", "move them (default: only say so)")
 
 
 def add_save(parser: argparse.ArgumentParser) -> None:
-    """``--save``."""
+    """Add ``--save``."""
     file(parser, "--save", "keep the plan as JSON")
 
 
@@ -266,7 +266,7 @@ def add_spark(
     master: str | None = "local[*]",
     text: str = "Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
 ) -> None:
-    """``--master`` and ``--spark-conf``."""
+    """Add ``--master`` and ``--spark-conf``."""
     parser.add_argument("--master", default=master, metavar="URL", help=text)
     repeated(
         parser,
@@ -277,7 +277,7 @@ def add_spark(
 
 
 def add_balance_option(parser: argparse.ArgumentParser) -> None:
-    """``--balance-option``, for verbs that start a balancer."""
+    """Add ``--balance-option``, for commands that start a balancer."""
     repeated(
         parser,
         "--balance-option",
@@ -287,7 +287,7 @@ def add_balance_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_log_level(parser: argparse.ArgumentParser) -> None:
-    """``--log-level`` of brokers."""
+    """Add ``--log-level`` of brokers."""
     parser.add_argument(
         "--log-level",
         default="warning",
@@ -367,7 +367,7 @@ def add_conf(parser: argparse.ArgumentParser) -> None:
 
 
 def add_listing(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:
-    """``--json`` and ``--sort``."""
+    """Add ``--json`` and ``--sort`` for a list with these columns."""
     flag(parser, "--json", "a list of objects, for a script")
     parser.add_argument(
         "--sort",
@@ -379,7 +379,7 @@ def add_listing(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None
 
 
 def add_target(parser: argparse.ArgumentParser, *, namespaces: bool = True) -> None:
-    """Add the target, which may be a namespace if ``namespaces``, and the cluster's options."""
+    """Add the target (bundle, topic or, if ``namespaces``, namespace) and the cluster's options."""
     kinds = {
         "BUNDLE": "tenant/namespace/0x…_0x…",
         "TOPIC": "persistent://tenant/namespace/topic",
@@ -390,7 +390,7 @@ def add_target(parser: argparse.ArgumentParser, *, namespaces: bool = True) -> N
 
 
 def add_namespace(parser: argparse.ArgumentParser) -> None:
-    """``--admin-url``, and which namespace to show."""
+    """Add ``--admin-url``, and the namespace to show."""
     parser.add_argument(
         "namespace", nargs="?", metavar="NAMESPACE", help="tenant/namespace (default: all)"
     )

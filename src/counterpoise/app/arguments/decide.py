@@ -62,7 +62,7 @@ and its answer:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``shed``, ``place`` and ``split``."""
+    """Add the subcommands ``shed``, ``place`` and ``split`` of ``decide``."""
     inner = parser.add_subparsers(
         dest="what", metavar="WHAT", required=True, title="what to decide"
     )

@@ -22,7 +22,7 @@ RULES = (
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the limits on moves that need no approval."""
+    """Add the options that limit which moves a balancer makes without approval."""
     rules = parser.add_argument_group("rules, with --execute")
     for name, what in (("round", "a round"), ("hour", "an hour")):
         article = "an" if name == "hour" else "a"
@@ -66,7 +66,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def part(text: str) -> float:
-    """A part of the whole, from a percentage."""
+    """Parse a percentage such as ``10%`` into a fraction; for argparse."""
     try:
         found = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -77,7 +77,7 @@ def part(text: str) -> float:
 
 
 def window(text: str) -> tuple[int, int]:
-    """Two times of the day as minutes."""
+    """Parse a time window such as ``22:00-06:00`` into minutes of the day; for argparse."""
     try:
         first, last = (
             int(hours) * 60 + int(minutes)
@@ -93,9 +93,7 @@ def window(text: str) -> tuple[int, int]:
 
 
 def left_alone(text: str) -> frozenset[str]:
-    """Names of namespaces and bundles; raises for a name that can be neither, and protects
-    nothing.
-    """
+    """Parse a comma-separated list of namespaces and bundles; for argparse."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         try:
@@ -106,12 +104,15 @@ def left_alone(text: str) -> frozenset[str]:
 
 
 def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> None:
-    """Raise `UserError` for the first of these arguments that differs from its default."""
+    """Raise `UserError` for the first option that was given although it has no effect.
+
+    `idle` has the default of each such option, `why` ends the sentence.
+    """
     for name, usual in idle.items():
         if getattr(args, name) != usual:
             raise UserError(f"--{name.replace('_', '-')} changes nothing {why}")
 
 
 def usual(parser: argparse.ArgumentParser, names: Iterable[str]) -> dict[str, Any]:
-    """The default values of these arguments."""
+    """The default values of these options, by name."""
     return {name: parser.get_default(name) for name in names}

@@ -14,7 +14,7 @@ FOR_FILES: Final = 768
 
 
 def raised_limit() -> int:
-    """Raise this process's limit of descriptors as far as allowed, as a JVM does; returns it."""
+    """Raise this process's limit of file descriptors to the hard limit; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -24,7 +24,7 @@ def raised_limit() -> int:
 
 
 def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
-    """The settings with no more connections than there are descriptors for.
+    """The settings with connection limits that fit this number of file descriptors.
 
     Without a free descriptor a broker serves no client any more, not even connected ones.
     """

@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> None:
-    """Ask for the signal, make sure the parent is still there, become the program."""
+    """Run a program that is killed when its parent ends: ``PARENT_PID PROGRAM ARGUMENT…``."""
     parent, program = int(argv[1]), argv[2:]
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)

@@ -163,7 +163,7 @@ class Cluster(ClusterWithFaults):
 
     @property
     def service_url_tls(self) -> str:
-        """The same with TLS, ``pulsar+ssl://``; empty if no broker has it."""
+        """The clients' URL with TLS, ``pulsar+ssl://``; empty if no broker has it."""
         return together(
             [each.service_url_tls for each in self._brokers.alive if each.service_url_tls]
         )
@@ -175,7 +175,7 @@ class Cluster(ClusterWithFaults):
 
     @property
     def admin_url_tls(self) -> str:
-        """The same with TLS, ``https://``; empty if no broker has it."""
+        """The admin API's URL with TLS, ``https://``; empty if no broker has it."""
         return self._brokers.first.admin_url_tls or ""
 
     @property
@@ -205,7 +205,7 @@ class Cluster(ClusterWithFaults):
 
     @property
     def rounds(self) -> list[Round]:
-        """The leaders' last rounds: their moves, and why other bundles stayed."""
+        """The leaders' last shedding rounds: their moves, and why other bundles stayed."""
         found = (made for each in self._brokers.all for made in list(each.running.shedding.rounds))
         return sorted(found, key=lambda made: made.poll_id)
 

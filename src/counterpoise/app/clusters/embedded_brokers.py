@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class BrokerWatcher(Protocol):
-    """Watches every broker of a cluster, including those started later."""
+    """Intercepts the operations of every broker of a cluster, including those started later."""
 
     def intercept(self, broker: EmbeddedBroker) -> None:
-        """Watch a broker from now on."""
+        """Intercept a broker's operations from now on."""
 
 
 class EmbeddedBrokers:
-    """Starts, finds and ends brokers; every coroutine runs on their loop."""
+    """The brokers of an embedded cluster; its coroutines run on the brokers' event loop."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
@@ -120,7 +120,7 @@ class EmbeddedBrokers:
         return added
 
     async def stop(self, *, kill: bool) -> None:
-        """End all of them at once: there is no successor to which bundles could move."""
+        """End all brokers at once, so no bundle moves; without `kill`, close their topics first."""
         # What was acknowledged is in the files already, if there are files.
         for each in self.all:
             if kill or each.alive:
@@ -140,7 +140,7 @@ class EmbeddedBrokers:
         await self.end(broker, kill=False)
 
     async def end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
-        """End one broker; ignored if it has ended."""
+        """End one broker, without `kill` in order; ignored if it has ended."""
         if not broker.alive:
             return
         broker.alive = False
@@ -153,7 +153,7 @@ class EmbeddedBrokers:
             await broker.running.stop()
 
     async def bundle(self, name: str) -> BundleName:
-        """The bundle of this name, or that of the topic of this name."""
+        """The bundle that a bundle's or a topic's name means."""
         if names_a_bundle(name):
             return BundleName.parse(name)
         topic = TopicName.parse(name)
@@ -183,7 +183,7 @@ class EmbeddedBrokers:
         return self.find(successor)
 
     async def place(self, topic: str, broker: EmbeddedBroker) -> None:
-        """Make a broker own a topic's bundle, whether or not another owns it."""
+        """Make a broker the owner of a topic's bundle, whoever owns it now."""
         bundle = await self.bundle(topic)
         if await self.owner(topic) is None:
             # It takes the bundle, as if the leader had chosen it.

@@ -27,17 +27,17 @@ B = TypeVar("B", bound=_Launched)
 
 
 def living(brokers: Iterable[B]) -> list[B]:
-    """The live brokers, in the order of starting."""
+    """Those of these brokers that are alive, in the same order."""
     return [each for each in brokers if each.alive]
 
 
 def nth_port(port: int | None, number: int) -> int | None:
-    """A broker's port, counted from the first one's; 0 means a free port for each."""
+    """The port of broker `number` (from 0) if the first one's is `port`; 0 and None stay."""
     return port + number if port else port
 
 
 def together(urls: Sequence[str]) -> str:
-    """One service URL with the hosts of all brokers."""
+    """One service URL with the hosts of all these URLs; empty for none."""
     if not urls:
         return ""
     scheme = urls[0].partition("://")[0]

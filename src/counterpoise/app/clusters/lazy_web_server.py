@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class LazyWebServer:
-    """Listens at once, and loads the admin API at the first connection.
+    """Serves the admin API, whose modules are imported only at the first connection.
 
     The admin API and its HTTP library are a third of what an embedded cluster would load, and many
-    tests never use them. The first HTTP client waits a moment longer, in the socket's backlog. A
-    broker that is to run for months loads everything when it starts, because an upgrade of the
-    package while it runs must not mix two versions.
+    tests never use them. Until they are loaded, the first client waits in the socket's backlog. A
+    broker that is to run for months loads everything at its start, because an upgrade of the
+    package meanwhile must not mix two versions.
     """
 
     def __init__(self, broker: Broker, faults: FaultControl | None = None) -> None:

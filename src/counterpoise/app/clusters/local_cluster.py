@@ -32,7 +32,7 @@ ZOOKEEPER = "ZooKeeper"
 
 @dataclass(frozen=True, slots=True)
 class BrokerProcess:
-    """One broker of a local cluster."""
+    """One broker of a local cluster: its process and addresses."""
 
     name: str
     """``broker-1``, ``broker-2``, …"""
@@ -50,7 +50,7 @@ class BrokerProcess:
 
 @dataclass(frozen=True, slots=True)
 class LocalClusterOptions:
-    """The parts of a local cluster."""
+    """What a local cluster consists of, and its settings."""
 
     brokers: int = 3
     data: Path | None = None
@@ -91,10 +91,10 @@ class LocalClusterOptions:
 
 
 class LocalCluster:
-    """Starts the processes, knows their addresses, stops them all.
+    """A cluster of processes on this machine: brokers, metadata store, bookies, balancer.
 
-    Use it as a context manager. Whatever happens to this process, even ``kill -9``, its children
-    do not stay behind. Start it on a thread that lives as long as the cluster shall.
+    Use it as a context manager. However this process ends, even by ``kill -9``, its children end
+    with it. Start it on a thread that lives as long as the cluster shall.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class LocalCluster:
         broker.child.kill()
 
     def stop(self) -> None:
-        """Stop the brokers together, then ZooKeeper; remove what was temporary."""
+        """Stop the brokers together, then ZooKeeper; remove temporary directories."""
         for each in self.brokers:
             each.child.terminate()
         self._stack.close()

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """A running loop (uvloop if installed) to which any thread may give work."""
+    """An event loop (uvloop if installed) on its own thread, to which any thread may give work."""
 
     def __init__(self, name: str) -> None:
         self._runner = asyncio.Runner(loop_factory=loop_factory())

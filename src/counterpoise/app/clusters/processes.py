@@ -84,7 +84,7 @@ class Child:
 
     @classmethod
     def start(cls, spec: ChildSpec) -> Child:
-        """Start it and wait until it is ready; raises :class:`ChildFailedError`."""
+        """Start a child process and wait until it is ready; raises :class:`ChildFailedError`."""
         child = cls(spec)
         try:
             child.wait_ready()
@@ -95,12 +95,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is also that of its process group."""
+        """The process id, which is also that of its process group."""
         return self._process.pid
 
     @property
     def exit_status(self) -> int | None:
-        """Its exit status (negative: the signal that ended it); None while it runs."""
+        """The exit status (negative: the signal that ended it); None while it runs."""
         return self._process.poll()
 
     @property
@@ -125,16 +125,16 @@ class Child:
         return self.ready_line
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Wait until it ends and return its exit status; raises TimeoutError."""
+        """Wait until the process ends and return its exit status; raises TimeoutError."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{self.spec.name} still runs after {timeout_s} s") from None
 
     def terminate(self) -> None:
-        """Send SIGTERM without waiting.
+        """Send SIGTERM to the process without waiting.
 
-        Only to the process itself: it stops what it started (such as Spark's JVM) in its own order.
+        Not to its process group: it ends what it started (such as Spark's JVM) in its own order.
         """
         self._end_requested = True
         if self.is_alive:

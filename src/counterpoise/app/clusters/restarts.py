@@ -7,7 +7,7 @@ from counterpoise.names.callbacks import Clock
 
 
 class RestartSchedule:
-    """The restarts that are to come, by the server's name.
+    """When servers that ended are to be restarted, by name.
 
     A server that ran steadily is restarted at once; any other after a pause that doubles with each
     start that did not last.
@@ -21,11 +21,11 @@ class RestartSchedule:
         self._begun: dict[str, float] = {}
 
     def started(self, name: str) -> None:
-        """The server is running."""
+        """Note that the server is running from now on."""
         self._begun[name] = self._clock()
 
     def ended(self, name: str) -> float:
-        """The server ended, or did not start; returns the seconds until its restart."""
+        """Note that the server ended, or did not start; returns the seconds until its restart."""
         now, begun = self._clock(), self._begun.pop(name, None)
         pause = self._pause_s.get(name, 0.0)
         if begun is not None and now - begun > STEADY_AFTER_S:
@@ -39,7 +39,7 @@ class RestartSchedule:
         return max(0.0, min(self._due.values()) - self._clock()) if self._due else None
 
     def take_due(self) -> list[str]:
-        """The servers whose pause is over and that are to be restarted now."""
+        """The servers that are to be restarted now; they are removed from the schedule."""
         now = self._clock()
         due = [name for name, at in self._due.items() if at <= now]
         for name in due:

@@ -42,11 +42,11 @@ class LeaderProgram:
         """The running child, None while there is none."""
 
     def start(self) -> None:
-        """Start watching; nothing runs before the first :meth:`on_leadership`."""
+        """Start supervising; the child starts when :meth:`on_leadership` reports leadership."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="leader program")
 
     def on_leadership(self, leads: bool) -> None:
-        """The result of the election: whether this broker leads now."""
+        """Take the result of the election: whether this broker leads now."""
         if leads:
             self._resigned.clear()
             self._leads.set()
@@ -55,7 +55,7 @@ class LeaderProgram:
             self._resigned.set()
 
     def restart(self) -> None:
-        """Restart the child, if one runs: its ``spec`` has changed."""
+        """Restart the child, if one runs, so that a changed ``spec`` has an effect."""
         self._outdated.set()
 
     async def stop(self) -> None:

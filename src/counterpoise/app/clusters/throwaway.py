@@ -25,7 +25,7 @@ class KeyPair:
 
 
 class ThrowAwayAuthority:
-    """A certificate authority that no other cluster trusts."""
+    """A certificate authority made for one test cluster."""
 
     def __init__(self, folder: Path, name: str = "throw-away authority") -> None:
         """Its certificate, and those it makes, are files in ``folder``."""
@@ -42,12 +42,12 @@ class ThrowAwayAuthority:
         self.certificate.write_bytes(_pem(self._certificate))
 
     def server(self, name: str = "broker", hosts: tuple[str, ...] = HOSTS) -> KeyPair:
-        """A certificate for these hosts."""
+        """A new certificate for a server with these host names."""
         alternatives = x509.SubjectAlternativeName([_host(each) for each in hosts])
         return self._issue(name, alternatives)
 
     def client(self, role: str) -> KeyPair:
-        """A certificate whose common name is a role."""
+        """A new client certificate, whose common name is the role."""
         return self._issue(role, None)
 
     def _issue(self, name: str, alternatives: x509.SubjectAlternativeName | None) -> KeyPair:

@@ -22,7 +22,7 @@ PROVIDERS = f"{PROVIDER_PACKAGE}AuthenticationProvider"
 
 
 class ThrowAwaySecurity:
-    """The certificates of one cluster, and the settings that make its brokers use them."""
+    """The certificates and tokens of one test cluster, and its brokers' settings for them."""
 
     def __init__(self, *, tls: bool, tokens: bool) -> None:
         self.settings: dict[str, object] = {}
@@ -38,16 +38,16 @@ class ThrowAwaySecurity:
 
     @property
     def trust_certs(self) -> str:
-        """The file with the authority that clients have to trust."""
+        """The path of the authority's certificate, which clients have to trust."""
         return str(self._of_authority().certificate)
 
     def client_certificate(self, role: str) -> tuple[str, str]:
-        """The files with a certificate for a role, and with its key."""
+        """The paths of a new certificate for a role, and of its key."""
         pair = self._of_authority().client(role)
         return str(pair.certificate), str(pair.key)
 
     def token(self, role: str, *, expires_in_s: float | None = None) -> str:
-        """A token for a role, valid for so many seconds, or for ever."""
+        """A token for a role, valid for so many seconds; None: without end."""
         if self._secret is None:
             raise RuntimeError("the cluster believes no tokens: start it with tokens=True")
         import jwt
@@ -59,7 +59,7 @@ class ThrowAwaySecurity:
 
     @property
     def admin_options(self) -> list[str]:
-        """Options by which a verb uses this cluster as `ADMIN`."""
+        """Command-line options that access this cluster with the role `ADMIN`."""
         options = []
         if self._secret is not None:
             token = self._folder / "admin.token"

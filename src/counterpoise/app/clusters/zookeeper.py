@@ -100,9 +100,9 @@ class ZooKeeper:
         return cls(_started(spec, port), port, scratch)
 
     def restart(self) -> None:
-        """Restart it on its port and data after it ended; raises :class:`UserError`.
+        """Restart the server on its port and data after it ended; raises :class:`UserError`.
 
-        Call it on the thread that started it, or on one that lives as long.
+        Call it on the thread that started the server, or on one that lives as long.
         """
         self._child.stop()
         self._child = _started(self._child.spec, self.port)
@@ -123,11 +123,11 @@ class ZooKeeper:
         return self._child.pid
 
     def kill(self) -> None:
-        """End it abruptly, as ``kill -9`` does; the data stays."""
+        """End the server abruptly, as ``kill -9`` does; the data stays."""
         self._child.kill()
 
     def stop(self) -> None:
-        """End it, and remove its data if the directory was a temporary one."""
+        """End the server, and remove its data if the directory was a temporary one."""
         self._child.stop()
         if self._scratch is not None:
             self._scratch.cleanup()

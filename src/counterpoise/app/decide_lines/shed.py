@@ -10,7 +10,7 @@ from counterpoise.load.fields import read_integer, read_object, read_texts
 def shed_line(
     value: object, shedder: Shedder[Any, Any, Any], options: Any, memory: Any
 ) -> tuple[dict[str, Any], Any]:
-    """The plan for one parsed line as JSON, and the memory for the next line.
+    """A shedder's plan for one parsed line as JSON, and the memory for the next line.
 
     A line may name ``activeBrokers``: others are forgotten first (``onActiveBrokersChange``).
     Raises ``LoadDataError`` naming the field that cannot be read.

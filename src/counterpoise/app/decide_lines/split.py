@@ -28,9 +28,9 @@ _LOAD_FIELDS = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut"
 
 
 def split_line(value: object, name: str, options: SplitOptions) -> dict[str, Any]:
-    """Cut the bundle of one parsed line by the algorithm of this name.
+    """The boundaries at which an algorithm splits the bundle of one parsed line.
 
-    Answers ``{"boundaries": ["0x…"], "reason", "sentence"}``, no boundaries when nothing is cut.
+    Answers ``{"boundaries": ["0x…"], "reason", "sentence"}``, no boundaries when nothing is split.
     Raises ``LoadDataError`` naming the field that cannot be read.
     """
     line = read_object(value, "line")

@@ -19,7 +19,7 @@ TICK_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The counts of messages so far."""
+    """How many messages the demo's clients have sent and received so far."""
 
     sent: int
     acknowledged: int
@@ -50,7 +50,7 @@ class _Counts:
 
 
 class LoadGenerator:
-    """A producer and a consumer for each topic, and one thread that paces them."""
+    """The demo's clients: a producer and a consumer for each topic, paced by one thread."""
 
     def __init__(self, service_url: str, loads: Sequence[SkewedTopic], log: Path) -> None:
         import pulsar
@@ -84,7 +84,9 @@ class LoadGenerator:
         self._pacer.start()
 
     def stop(self, drain_s: float) -> Tally:
-        """Stop publishing, wait for messages under way, and return the final counts."""
+        """Stop publishing, wait at most `drain_s` for the last messages, return the final
+        counts.
+        """
         self._stopping.set()
         self._pacer.join()
         deadline = time.monotonic() + drain_s

@@ -12,7 +12,7 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f
 
 
 def draw(record: DemoRecord, brokers: Sequence[str], path: Path) -> None:
-    """Write the picture; its format is what the file's name ends with."""
+    """Plot the demo's loads over time to a file, in the format that its name ends with."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -64,7 +64,7 @@ class SkewedTopic:
 
 
 def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
-    """Topics for each bundle, found by the hash of their names."""
+    """A few topics for each bundle of the demo's namespace, found by the hash of their names."""
     ring = NamespaceBundles.of_count(NAMESPACE, BUNDLES)
     found: dict[BundleName, list[str]] = {bundle: [] for bundle in ring.bundles}
     number = 0

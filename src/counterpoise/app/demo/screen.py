@@ -45,7 +45,7 @@ def open_screen() -> Iterator[Screen]:
 
 
 def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """A decision as one sentence, with brokers under their short names."""
+    """A decision as one sentence; `names` has the brokers' short names by id."""
     sentence = (
         f"decide: {range_of(row['bundle'])} from {row['source']} to {row['destination']}, "
         f"because {row['sentence']}; {row['placement']}"
@@ -54,7 +54,7 @@ def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def done(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """The outcome of a move as one sentence."""
+    """The outcome of a move as one sentence; `names` has the brokers' short names by id."""
     took = (row["ended_at_ms"] - row["started_at_ms"]) / 1000
     sentence = f"{row['status']}: {range_of(row['bundle'])}, owner {row['owner'] or 'none'}, "
     return renamed(f"{sentence}verified after {took:.2f} s {row['error']}".rstrip(), names)
@@ -68,7 +68,7 @@ def renamed(sentence: str, names: Mapping[str, str]) -> str:
 
 
 def bar(fraction: float, width: int = 30) -> str:
-    """A fraction as a bar, at most full."""
+    """A text bar whose filled part is `fraction`, at most all of its `width` characters."""
     full = round(width * min(1.0, max(0.0, fraction)))
     return "█" * full + "·" * (width - full)
 
@@ -93,7 +93,7 @@ class PlainScreen:
         sys.stdout.flush()
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """Print a line at intervals."""
+        """Print the present state in one line, at every few calls."""
         self._shown += 1
         if record.moments and self._shown % PLAIN_EVERY == 1:
             moment = record.moments[-1]
@@ -118,7 +118,7 @@ class LiveScreen:
         self._render()
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """The table."""
+        """Redraw the table with the present state."""
         if record.moments:
             self._table = _table(record.moments[-1], record, tally)
             self._render()

@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass
 class DemoRecord:
-    """Everything seen since the load began."""
+    """What the demo has sampled and read since its load began: loads, decisions, outcomes."""
 
     began_s: float
     moments: list[Moment] = field(default_factory=list)
@@ -72,7 +72,7 @@ class DemoRecord:
 
     @property
     def is_content(self) -> bool:
-        """Whether a round after the latest decision decided nothing."""
+        """Whether the balancer has nothing more to move: its latest round decided nothing."""
         decided = (int(row["poll_id"]) for row in self.decisions.values())
         return self.newest_round > max(decided, default=0)
 
@@ -83,14 +83,14 @@ class DemoRecord:
 
     @property
     def before(self) -> float:
-        """The imbalance under full load, until the first move."""
+        """The median imbalance (largest ÷ mean - 1) under full load before the first move."""
         first = min(self.moved_at_s.values(), default=float("inf"))
         values = [value for at, value in self._smooth() if RAMP_S <= at <= first]
         return median(values) if values else 0.0
 
     @property
     def now(self) -> float:
-        """The imbalance of the latest sample."""
+        """The latest imbalance (largest ÷ mean - 1), smoothed over a few samples."""
         smooth = self._smooth()
         return smooth[-1][1] if smooth else 0.0
 
@@ -105,7 +105,7 @@ class DemoRecord:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What has changed in the cluster since the last look."""
+    """The decisions, outcomes and log lines that are new since the last sample."""
 
     decisions: list[Mapping[str, Any]]
     outcomes: list[Mapping[str, Any]]
@@ -114,7 +114,7 @@ class News:
 
 
 class DemoWatcher:
-    """Takes a sample of the cluster on request, and reads what is new in the history."""
+    """Samples the demo's cluster on request, and reads what is new in the balancer's history."""
 
     def __init__(self, brokers: Sequence[str], history: Path) -> None:
         self._brokers = brokers
@@ -124,7 +124,7 @@ class DemoWatcher:
         self.record = DemoRecord(time.monotonic())
 
     def look(self) -> News:
-        """Take a sample of the cluster, and return what has changed since the last one."""
+        """Sample the cluster, and return what is new since the last call."""
         record = self.record
         now = time.monotonic() - record.began_s
         loads = {}

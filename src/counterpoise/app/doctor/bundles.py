@@ -28,7 +28,7 @@ OVERFLOW_MBYTES = 2048
 
 
 def fewer_than_brokers(setup: Setup) -> Iterator[Diagnosis]:
-    """A namespace with too few bundles for the cluster."""
+    """Find a namespace with too few bundles for the cluster."""
     brokers = setup.brokers
     bundles = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
     if not brokers or brokers == 1 or bundles >= brokers * BUNDLES_PER_BROKER:
@@ -58,7 +58,7 @@ def fewer_than_brokers(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def bandwidth_overflow(setup: Setup) -> Iterator[Diagnosis]:
-    """A bandwidth limit that leaves 32 bits."""
+    """Find a bandwidth limit for splits that overflows Pulsar's 32-bit arithmetic."""
     mbytes = setup.get(_MBYTES)
     if mbytes < OVERFLOW_MBYTES:
         return
@@ -78,7 +78,7 @@ def bandwidth_overflow(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def algorithm(setup: Setup) -> Iterator[Diagnosis]:
-    """A default algorithm that cannot split by itself."""
+    """Find a default split algorithm that is not supported, or cannot split by itself."""
     name = setup.get(_ALGORITHM)
     if name not in setup.get(_SUPPORTED):
         yield Diagnosis(
@@ -109,7 +109,7 @@ def algorithm(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
-    """Splits by flow that can only fail."""
+    """Find the flow split algorithm configured but not as default, so that its splits fail."""
     if setup.get(_ALGORITHM) == _FLOW or not setup.changed(_DIFFERENCE):
         return
     yield Diagnosis(
@@ -123,7 +123,7 @@ def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def maximum(setup: Setup) -> Iterator[Diagnosis]:
-    """A maximum of bundles that is reached from the start."""
+    """Find a maximum of bundles that is reached from the start, so that none is ever split."""
     start = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
     limit = setup.get(_MAXIMUM)
     if setup.get(_AUTO) and start >= limit:
@@ -139,7 +139,7 @@ def maximum(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def split_without_unload(setup: Setup) -> Iterator[Diagnosis]:
-    """Parts of a split bundle that stay where they are."""
+    """Find automatic splits without unload: all parts stay on their broker."""
     if setup.get(_AUTO) and not setup.get(_UNLOAD) and setup.manager == "modular":
         yield Diagnosis(
             "split-stays",

@@ -61,7 +61,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A setting's value as text, and its source: a line, ``--set``, or the default."""
+    """A setting's value as text, and where it is from: a line, ``--set``, or the default."""
 
     value: str
     line: int | None = None

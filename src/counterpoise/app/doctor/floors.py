@@ -50,7 +50,7 @@ def throughput_floor(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def message_floor(setup: Setup) -> Iterator[Diagnosis]:
-    """UniformLoadShedder's and AvgShedder's floors."""
+    """Find minimums below which UniformLoadShedder and AvgShedder move nothing."""
     if setup.shedder not in ("UniformLoadShedder", "AvgShedder") or not setup.sheds:
         return
     share = setup.number(_SHARE)
@@ -83,7 +83,7 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def swing(setup: Setup) -> Iterator[Diagnosis]:
-    """More than half of a difference moved at once."""
+    """Find a share above half of the difference, which makes two brokers change places."""
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
         yield Diagnosis(
             "moves-more-than-half",
@@ -97,7 +97,7 @@ def swing(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
-    """A UniformLoadShedder that can never act."""
+    """Find a UniformLoadShedder whose thresholds are all off, so that it never acts."""
     if setup.shedder != "UniformLoadShedder":
         return
     if setup.number(_RATE_THRESHOLD) <= 0 and setup.number(_BYTE_THRESHOLD) <= 0:
@@ -119,7 +119,7 @@ def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
-    """An idle broker that never gets anything."""
+    """Find a ThresholdShedder by which an idle broker never gets anything."""
     if setup.shedder != "ThresholdShedder" or not setup.sheds or setup.get(_LOWER):
         return
     threshold = setup.number(_THRESHOLD)
@@ -141,7 +141,7 @@ def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def overload_only(setup: Setup) -> Iterator[Diagnosis]:
-    """OverloadShedder's fixed limit."""
+    """Find OverloadShedder, which balances nothing below its fixed limit."""
     if setup.shedder == "OverloadShedder" and setup.sheds:
         limit = setup.get(_OVERLOADED)
         yield Diagnosis(
@@ -157,7 +157,7 @@ def overload_only(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def history(setup: Setup) -> Iterator[Diagnosis]:
-    """A moving average that lags, or never moves."""
+    """Find a weight of past usage by which the moving average lags, or never changes."""
     uses = setup.shedder == "ThresholdShedder" or setup.placement == "LeastResourceUsageWithWeight"
     share = setup.number(_HISTORY)
     if not uses or setup.manager == "simple":

@@ -15,7 +15,7 @@ _ALIKE = 0.88
 
 
 def bad_values(setup: Setup) -> Iterator[Diagnosis]:
-    """Values that cannot be read or are out of range."""
+    """Find values that cannot be read or are out of range."""
     for error in setup.errors:
         default = table()[error.name].option.default
         shown = str(default).lower() if isinstance(default, bool) else str(default)
@@ -33,7 +33,7 @@ def bad_values(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def misspelled(setup: Setup) -> Iterator[Diagnosis]:
-    """Names that Pulsar does not know but that look like one it does."""
+    """Find names that Pulsar does not know but that look like one it does."""
     for name, value in setup.properties.values.items():
         if name in table() or name in broker_conf_names():
             continue
@@ -50,7 +50,7 @@ def misspelled(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def repeated(setup: Setup) -> Iterator[Diagnosis]:
-    """Names that stand twice."""
+    """Find names that are set twice."""
     for name, lines in setup.properties.repeated.items():
         where = ", ".join(map(str, lines))
         yield Diagnosis(
@@ -64,7 +64,7 @@ def repeated(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def deprecated(setup: Setup) -> Iterator[Diagnosis]:
-    """Names that do nothing any more."""
+    """Find names that have no effect any more."""
     for name, entry in table().items():
         if not setup.changed(name):
             continue
@@ -89,7 +89,7 @@ def deprecated(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def unread_here(setup: Setup) -> Iterator[Diagnosis]:
-    """Settings that work in Apache Pulsar and do nothing in this product's own brokers."""
+    """Find settings that work in Apache Pulsar and have no effect in this product's own brokers."""
     names = set_and_unread(setup.properties.values)
     if names:
         yield Diagnosis(
@@ -114,7 +114,7 @@ _QUORUMS = (
 
 
 def copies(setup: Setup) -> Iterator[Diagnosis]:
-    """Numbers of bookies that contradict each other, or keep one copy of a message."""
+    """Find numbers of bookies that contradict each other, or store one copy of a message."""
     ensemble, write, ack = (setup.number(name) for name in _QUORUMS)
     if not ensemble >= write >= ack:
         yield Diagnosis(
@@ -136,7 +136,7 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def unknown_names(setup: Setup) -> list[str]:
-    """Names that neither Pulsar nor this program knows, misspelled ones included."""
+    """The names that neither Pulsar nor this program knows, misspelled ones included."""
     return unknown(setup.properties.values)
 
 

@@ -44,7 +44,7 @@ def _certainty(name: str) -> Severity:
 
 
 def shedder_class(setup: Setup) -> Iterator[Diagnosis]:
-    """A shedding strategy that the manager cannot use."""
+    """Find a shedding strategy that the load manager cannot use."""
     name = setup.get(SHEDDER)
     if setup.get(MANAGER) == EXTENSIBLE:
         if setup.given(SHEDDER) and name != TRANSFER_SHEDDER:
@@ -83,7 +83,7 @@ def shedder_class(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def placement_class(setup: Setup) -> Iterator[Diagnosis]:
-    """A placement strategy that the manager cannot use."""
+    """Find a placement strategy that the load manager cannot use."""
     name = setup.get(PLACEMENT)
     if setup.get(MANAGER) == EXTENSIBLE:
         if setup.given(PLACEMENT):
@@ -137,7 +137,7 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
-    """A shedder and a placement that look at different things."""
+    """Find a placement that may move bundles back, as it does not go by the shedder's figures."""
     if setup.manager != "modular" or not setup.sheds:
         return
     by_usage = setup.shedder in ("ThresholdShedder", "OverloadShedder")
@@ -159,7 +159,7 @@ def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def even_distribution(setup: Setup) -> Iterator[Diagnosis]:
-    """The filter by bundle count that decides before any load is looked at."""
+    """Find the filter by bundle count enabled, which decides before any load is compared."""
     if setup.manager != "modular" or not setup.sheds or not setup.get(EVEN):
         return
     planned = setup.shedder == "AvgShedder" == setup.placement
@@ -184,7 +184,7 @@ WRITABLE = "systemTopicsWritableByClients"
 
 
 def writable_system_topics(setup: Setup) -> Iterator[Diagnosis]:
-    """Clients that may write where the brokers keep who owns which bundle."""
+    """Find that clients may write to ``pulsar/system``, where brokers store bundle ownership."""
     if setup.get(WRITABLE):
         yield Diagnosis(
             "system-topics-writable",

@@ -37,7 +37,7 @@ MANAGER = "loadManagerClassName"
 
 @dataclass(frozen=True)
 class Setup:
-    """One broker.conf (with ``--set`` on top), and the cluster's size if known."""
+    """The configuration to examine: a broker.conf with ``--set``, and the cluster's size."""
 
     properties: Properties
     brokers: int | None = None
@@ -60,15 +60,15 @@ class Setup:
 
     @property
     def errors(self) -> tuple[ConfigError, ...]:
-        """Invalid values; the checks see the default in their place."""
+        """The invalid values; the checks use the default instead."""
         return self._read[1]
 
     def get(self, name: str) -> Any:
-        """The value in force, typed."""
+        """The effective value of a setting, in the option's type."""
         return self._read[0][name]
 
     def number(self, name: str) -> float:
-        """The value in force of a numeric setting."""
+        """The effective value of a numeric setting."""
         value: float = self.get(name)
         return value
 
@@ -77,14 +77,14 @@ class Setup:
         return bool(self.properties.values.get(name, "").strip())
 
     def changed(self, name: str) -> bool:
-        """Whether it is set to a value other than the default.
+        """Whether the setting has a value other than the default.
 
         The broker.conf that Pulsar ships names nearly every setting at its default.
         """
         return self.given(name) and self.get(name) != table()[name].option.default
 
     def show(self, *names: str) -> dict[str, Shown]:
-        """Values with their sources, for a finding."""
+        """The values of these settings with where they are from, for a `Diagnosis`."""
         return {name: self._shown(name) for name in names}
 
     def _shown(self, name: str) -> Shown:
@@ -97,7 +97,7 @@ class Setup:
 
     @property
     def manager(self) -> str:
-        """Which load manager 4.0.7 really starts: ``modular``, ``extensible`` or ``simple``."""
+        """Which load manager Pulsar 4.0.7 starts: ``modular``, ``extensible`` or ``simple``."""
         # A name with a blank value reads as the simple manager in Pulsar.
         if MANAGER in self.properties.values and not self.given(MANAGER):
             return "simple"
@@ -118,19 +118,19 @@ class Setup:
 
     @property
     def shedder(self) -> str:
-        """Short name of the shedder in force."""
+        """The short name of the effective shedder."""
         if self.manager == "extensible":
             return "TransferShedder"
         return str(self.get(SHEDDER)).rpartition(".")[2]
 
     @property
     def placement(self) -> str:
-        """Short name of the placement strategy in force."""
+        """The short name of the effective placement strategy."""
         if self.manager == "extensible":
             return "LeastResourceUsageWithWeight"
         return str(self.get(PLACEMENT)).rpartition(".")[2]
 
     @property
     def sheds(self) -> bool:
-        """Whether a shedder decides: the leader's, or that of a balancer beside the cluster."""
+        """Whether any shedder is used: the leader's, or that of a balancer beside the cluster."""
         return bool(self.get("loadBalancerEnabled"))

@@ -49,7 +49,7 @@ def switched_off(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def grace_period(setup: Setup) -> Iterator[Diagnosis]:
-    """A bundle that may be moved again at once."""
+    """Find a grace period so short that a moved bundle may be moved again in the next round."""
     grace, interval = setup.get(_GRACE), setup.get(_INTERVAL)
     if setup.manager == "modular" and setup.sheds and grace < interval:
         yield Diagnosis(
@@ -64,7 +64,7 @@ def grace_period(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def stale_measurements(setup: Setup) -> Iterator[Diagnosis]:
-    """Rounds that come faster than measurements."""
+    """Find shedding rounds that come faster than new measurements."""
     if not setup.sheds:
         return
     interval = setup.number(_INTERVAL) * 60
@@ -98,7 +98,7 @@ def _prompt(slow: list[str], setup: Setup) -> Iterator[tuple[str, str]]:
 
 
 def outdated_by_design(setup: Setup) -> Iterator[Diagnosis]:
-    """Reports that count as outdated before a quiet broker writes the next."""
+    """Find load reports that count as outdated before a quiet broker writes the next."""
     if setup.manager != "extensible" or setup.number(_TTL) > setup.number(_REPORT_MAX) * 60:
         return
     yield Diagnosis(
@@ -112,7 +112,7 @@ def outdated_by_design(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def avg_thresholds(setup: Setup) -> Iterator[Diagnosis]:
-    """AvgShedder's two thresholds and hit counts."""
+    """Find AvgShedder's two thresholds, or their hit counts, in the wrong order."""
     if setup.shedder != "AvgShedder":
         return
     low, high = _AVG + "LowThreshold", _AVG + "HighThreshold"
@@ -145,7 +145,7 @@ def avg_thresholds(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def later_versions(setup: Setup) -> Iterator[Diagnosis]:
-    """An upgrade that moves everything onto the first new broker."""
+    """Find the preference for later versions: the first upgraded broker gets every bundle."""
     if setup.get(_PREFER):
         yield Diagnosis(
             "later-versions-take-all",
@@ -160,7 +160,7 @@ def later_versions(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def transfer_target(setup: Setup) -> Iterator[Diagnosis]:
-    """A TransferShedder that can hardly ever act."""
+    """Find a TransferShedder whose target deviation hardly any cluster exceeds."""
     if setup.manager != "extensible":
         return
     if setup.number(_TARGET) >= _WORST_DEVIATION:

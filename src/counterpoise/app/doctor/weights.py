@@ -17,7 +17,7 @@ _PAIRS = (
 
 
 def memory(setup: Setup) -> Iterator[Diagnosis]:
-    """Memory counted as load."""
+    """Find memory counted as load."""
     for name in (_DIRECT, _MEMORY):
         if setup.number(name) <= 0:
             continue
@@ -36,7 +36,7 @@ def memory(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def spelling(setup: Setup) -> Iterator[Diagnosis]:
-    """The two spellings of the bandwidth weights."""
+    """Find bandwidth weights set under Pulsar's misspelled names, which may override others."""
     for right, wrong in _PAIRS:
         fixed = setup.number(right)
         legacy = setup.number(wrong)

@@ -31,7 +31,7 @@ class BrokerInterceptor:
         self._log = log
 
     def on(self, seen: Occurrence) -> FaultEffect | None:
-        """An operation begins: return what the faults that are set do to it."""
+        """Log an operation that begins; returns what a set fault does to it, None without one."""
         struck = self._engine.on(seen)
         effect = None if struck is None else struck[1]
         if effect is not None:
@@ -40,7 +40,7 @@ class BrokerInterceptor:
         return effect
 
     def lost(self, address: str) -> None:
-        """A client's connection has ended."""
+        """Log that a client's connection has ended."""
         self._log.disconnected(self.broker, address)
 
 
@@ -56,7 +56,7 @@ class ClusterFaults:
             self.intercept(each)
 
     def intercept(self, broker: EmbeddedBroker) -> None:
-        """Watch a broker from now on."""
+        """Intercept a broker's operations from now on."""
         self.log.name(broker.id)
         broker.running.listener.intercept(BrokerInterceptor(broker.id, self.engine, self.log))
 
@@ -108,7 +108,7 @@ class ClusterFaults:
 
 
 def faults_of(brokers: EmbeddedBrokers) -> ClusterFaults:
-    """The faults of a cluster, which is watched from their first use on."""
+    """The faults of a cluster; the first call begins to intercept its brokers."""
     if not isinstance(brokers.watcher, ClusterFaults):
         brokers.watcher = ClusterFaults(brokers)
     return brokers.watcher

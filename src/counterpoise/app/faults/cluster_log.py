@@ -20,7 +20,7 @@ Position = tuple[int, int]
 
 
 class EventKind(StrEnum):
-    """The kind of an event."""
+    """The kind of an event in a test cluster's log."""
 
     FAULT = "fault"
     MOVED = "moved"
@@ -32,7 +32,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One event; equal to another with the same content, whenever that happened."""
+    """One logged event; equal to another with the same content, whenever that happened."""
 
     kind: EventKind
     text: str
@@ -50,7 +50,7 @@ class ClusterEvent:
 
 
 class Expectation(Protocol):
-    """A condition that a test waits for."""
+    """A condition that a test waits for: a function that says what is still missing."""
 
     def __call__(self) -> str:
         """What is still missing, in a sentence; empty once it is met."""
@@ -58,7 +58,10 @@ class Expectation(Protocol):
 
 
 class ClusterLog:
-    """Events, and the messages that brokers stored and delivered; lives on the cluster's loop."""
+    """The log of a test cluster: events, and which messages brokers stored and delivered.
+
+    Only to be used on the cluster's event loop.
+    """
 
     def __init__(self) -> None:
         self._clock = asyncio.get_running_loop().time
@@ -79,7 +82,7 @@ class ClusterLog:
         return list(self._kept)
 
     def name(self, broker: str) -> str:
-        """The broker's name in stories: ``broker 1`` is the first one seen."""
+        """The broker's name in texts: ``broker 1`` is the first one that occurred."""
         return self._names.setdefault(broker, f"broker {len(self._names) + 1}")
 
     def add(
@@ -90,19 +93,19 @@ class ClusterLog:
         broker: str = "",
         client: tuple[str, ...] = (),
     ) -> None:
-        """Remember an event."""
+        """Log an event."""
         at_s = self._clock() - self._began
         self._kept.append(ClusterEvent(kind, text, topic, broker, client, at_s))
         self._notify()
 
     def struck(self, seen: Occurrence, effect: FaultEffect) -> None:
-        """A fault struck an operation."""
+        """Log that a fault struck an operation, and its effect."""
         of = f" of {seen.topic}" if seen.topic is not None else ""
         text = f"{seen.operation.name}{of} {effect}"
         self.add(EventKind.FAULT, text, seen.topic, seen.broker, seen.client)
 
     def begun(self, seen: Occurrence, *, arrives: bool) -> None:
-        """An operation began; ``arrives``: no fault keeps it from being served."""
+        """Note an operation that began; ``arrives``: no fault keeps it from being served."""
         if seen.topic is None:
             return
         if seen.operation is Operation.SUBSCRIBE and seen.subscription is not None:
@@ -130,7 +133,7 @@ class ClusterLog:
         self._notify()
 
     def moved(self, topic: str, broker: str) -> None:
-        """A broker now serves a topic, perhaps the same as before."""
+        """Note that a broker serves a topic now; logged if another one did before."""
         before = self._serving.get(topic)
         self._serving[topic] = broker
         if before is not None and before != broker:
@@ -138,7 +141,7 @@ class ClusterLog:
             self.add(EventKind.MOVED, text, topic, broker)
 
     def disconnected(self, broker: str, address: str) -> None:
-        """A client disconnected."""
+        """Log that a client disconnected."""
         text = f"a client of {self.name(broker)}"
         self.add(EventKind.DISCONNECTED, text, broker=broker, client=(address,))
 

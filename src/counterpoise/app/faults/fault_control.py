@@ -26,7 +26,7 @@ EXPECT_MAX_S = 60.0
 
 
 class EmbeddedFaultControl:
-    """The faults of an embedded cluster as JSON, which is what HTTP clients may ask for."""
+    """Sets the faults of an embedded cluster by JSON, for the HTTP API."""
 
     def __init__(self, brokers: EmbeddedBrokers) -> None:
         self._brokers = brokers
@@ -36,11 +36,11 @@ class EmbeddedFaultControl:
         return faults_of(self._brokers)
 
     def faults(self) -> Sequence[JsonMap]:
-        """Every fault of operations that is set, and how often it struck."""
+        """Every fault of operations that is set, and how often it struck an operation."""
         return [_shown(each) for each in self._faults.engine.faults]
 
     def events(self) -> Sequence[JsonMap]:
-        """What happened, in order."""
+        """The logged events in order."""
         return [
             {
                 "at_s": round(each.at_s, 6),
@@ -89,7 +89,7 @@ class EmbeddedFaultControl:
         await self._faults.advance(seconds)
 
     async def expect(self, wanted: JsonMap) -> None:
-        """Wait for what is expected."""
+        """Wait for the events that `wanted` describes; raises AssertionError without them."""
         within_s = wanted.get("within_s", 10.0)
         if not 0 <= within_s <= EXPECT_MAX_S:
             raise InvalidFault(f"within_s={within_s}: choose 0 to {EXPECT_MAX_S:g} seconds")

@@ -34,7 +34,7 @@ class WatchedCluster(Protocol):
 
 
 class Scheduled:
-    """How often a fault strikes; may be said before or after its effect."""
+    """How often a fault strikes; may be called before or after its effect is chosen."""
 
     _schedule: Schedule = ALWAYS
 
@@ -51,7 +51,7 @@ class Scheduled:
         return self._count_by(self._schedule.but(every=nth))
 
     def probability(self, chance: float, seed: int) -> Self:
-        """Strike each with a chance between 0 and 1, by a generator seeded with ``seed``."""
+        """Strike each operation with a chance from 0 to 1, by a generator seeded with ``seed``."""
         return self._count_by(self._schedule.but(probability=chance, seed=seed))
 
     def _count_by(self, schedule: Schedule) -> Self:
@@ -116,7 +116,7 @@ class FaultHandle(Scheduled):
         self._cluster.do(self._remove())
 
     def wait(self, times: int = 1, within_s: float = 10.0) -> None:
-        """Return once it struck so often; raises AssertionError with what happened instead."""
+        """Wait until it has struck so often; raises AssertionError with what happened instead."""
         self._cluster.do(self._faults.log.expect(StruckOften(self._set, times), within_s))
 
     def __enter__(self) -> FaultHandle:
@@ -140,7 +140,7 @@ class FaultHandle(Scheduled):
 
 
 class StruckOften:
-    """Expects a fault to strike a number of times."""
+    """Expects a fault to have struck at least a number of times."""
 
     def __init__(self, fault: SetFault, times: int) -> None:
         self._fault = fault

@@ -25,12 +25,12 @@ WITHIN_S = 10.0
 
 
 class ClusterWithFaults:
-    """The methods of a cluster about faults; they cost nothing until they are used."""
+    """A cluster's methods to inject faults and await events; without cost until one is used."""
 
     _brokers: EmbeddedBrokers
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something on the cluster's loop, and wait for it."""
+        """Run a coroutine on the cluster's event loop, and wait for its result."""
         raise NotImplementedError
 
     # Operations of clients.
@@ -102,12 +102,12 @@ class ClusterWithFaults:
     # What happened.
 
     def watch(self) -> ClusterFaults:
-        """Start recording `events`, as every fault that is set does. Idempotent."""
+        """Start logging `events`; setting any fault does so, too. Idempotent."""
         return self.do(self._watch())
 
     @property
     def events(self) -> list[ClusterEvent]:
-        """The events since the cluster is watched, in order: from the first use of this."""
+        """The events in order, logged since the first use of this property or of a fault."""
         return self.watch().log.events
 
     def assert_moved(self, topic: str, within_s: float = WITHIN_S) -> None:

@@ -17,8 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 class RecordingFile:
-    """Records what passes between clients and brokers. Each record is written at once, so that a
-    kill costs the last one.
+    """A file that records the frames between clients and a broker, for a replay.
+
+    Each record is written at once, so that a kill costs at most the last one.
     """
 
     def __init__(self, path: Path, limit_mib: int = RECORD_MIB) -> None:
@@ -40,7 +41,7 @@ class RecordingFile:
             ) from None
 
     def opened(self) -> int:
-        """A client connected; returns the connection's number."""
+        """Record that a client connected; returns the connection's number."""
         number = next(self._numbers)
         self._write(RecordKind.OPENED, number)
         return number
@@ -50,11 +51,11 @@ class RecordingFile:
         self._write(RecordKind.FROM_CLIENT, connection, frame)
 
     def left(self, connection: int, command: bytes) -> None:
-        """A frame was sent to the client; ``command`` is its command without the payload."""
+        """Record a frame sent to the client; ``command`` is its command without the payload."""
         self._write(RecordKind.TO_CLIENT, connection, command)
 
     def closed(self, connection: int) -> None:
-        """The connection has ended."""
+        """Record that the connection has ended."""
         self._write(RecordKind.CLOSED, connection)
 
     def close(self) -> None:

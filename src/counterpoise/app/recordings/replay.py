@@ -48,7 +48,7 @@ class ReplayedConnection:
         self._reading = asyncio.create_task(self._read())
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame; frames to a broker that closed the connection are counted."""
+        """Send a frame; if the broker has closed the connection, the frame is only counted."""
         if self._reading.done():
             self.log.unsent += 1
             return
@@ -57,7 +57,9 @@ class ReplayedConnection:
             await self._writer.drain()
 
     async def wait_for(self, key: AnswerKey, within_s: float) -> None:
-        """Wait for as many responses of this kind as in the recording, except those given up."""
+        """Wait for as many responses of this kind as were recorded so far; after `within_s`
+        seconds give the missing ones up.
+        """
         log = self.log
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):

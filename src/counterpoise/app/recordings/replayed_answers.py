@@ -19,7 +19,7 @@ _UNASKED: Final = (BaseCommand.CLOSE_PRODUCER, BaseCommand.CLOSE_CONSUMER)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One response, or one delivered message."""
+    """One response of a broker, or one delivered message, as a replay compares it."""
 
     key: AnswerKey
     outcome: str
@@ -28,7 +28,7 @@ class Answer:
 
 
 class AnswerLog:
-    """The recorded and the replayed responses of one connection."""
+    """The recorded and the replayed responses of one connection, to be compared."""
 
     def __init__(self) -> None:
         self.then: defaultdict[AnswerKey, list[Answer]] = defaultdict(list)
@@ -38,7 +38,7 @@ class AnswerLog:
         self._names: dict[tuple[str, int], str] = {}
 
     def name_peers(self, command: BaseCommand) -> None:
-        """Remember the client's name of a producer or a consumer that it opens."""
+        """Remember by name the producer or consumer that a client's command opens."""
         if command.type == BaseCommand.PRODUCER:
             opened = command.producer
             self._names["send", opened.producer_id] = f"a producer of {opened.topic}"
@@ -47,16 +47,16 @@ class AnswerLog:
             self._names["message", asked.consumer_id] = f"{asked.subscription} of {asked.topic}"
 
     def missing(self, key: AnswerKey) -> bool:
-        """Whether fewer came than in the recording, not counting those given up."""
+        """Whether fewer responses of this kind came than were recorded, less those given up."""
         return len(self.now[key]) < len(self.then[key]) - self._given_up[key]
 
     def give_up(self, key: AnswerKey) -> None:
-        """Stop waiting for the missing ones."""
+        """Do not wait any longer for the missing responses of this kind."""
         if self.missing(key):
             self._given_up[key] = len(self.then[key]) - len(self.now[key])
 
     def counterpart(self, key: AnswerKey) -> Answer | None:
-        """The replayed response for the last recorded one; None if it did not come."""
+        """The replayed response that matches the last recorded one; None if it did not come."""
         at = len(self.then[key]) - 1
         return self.now[key][at] if at < len(self.now[key]) else None
 
@@ -90,7 +90,7 @@ def _outcomes(answers: list[Answer]) -> str:
 
 
 def answer_of(command: BaseCommand) -> Answer | None:
-    """What a broker's command responds to; None if it is no response."""
+    """The response that a broker's command is; None if it is not a response."""
     if command.type == BaseCommand.SEND_RECEIPT:
         receipt = command.send_receipt
         key = ("send", receipt.producer_id, receipt.sequence_id)

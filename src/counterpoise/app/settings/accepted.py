@@ -25,7 +25,7 @@ READ_ELSEWHERE = frozenset({"loadBalancerLoadSheddingStrategy", "zookeeperServer
 
 @cache
 def unread() -> Mapping[str, str]:
-    """Every setting of Pulsar's that has no effect here, with what is known of it."""
+    """By name, every Pulsar setting without effect here, with an explanation (may be empty)."""
     found = {}
     for name in pulsar_settings():
         entry = table().get(name)
@@ -48,7 +48,7 @@ def set_and_unread(values: Mapping[str, str]) -> list[str]:
 
 
 def warning(names: Iterable[str]) -> str:
-    """A broker's warning at its start; empty without such settings."""
+    """The sentence that warns of settings without effect; empty without any."""
     listed = ", ".join(names)
     return f"accepted, and read by nothing here (docs/UNREAD.md): {listed}" if listed else ""
 
@@ -56,9 +56,9 @@ def warning(names: Iterable[str]) -> str:
 def warnings(
     values: Mapping[str, str], conf: str | None, own: Iterable[type] = ()
 ) -> Iterator[str]:
-    """The warnings about settings at a start; ``conf`` is the file that some of them are from.
+    """The sentences that warn at a start of settings that have no effect or are unknown.
 
-    ``own``: the settings of an operator's own strategy.
+    ``conf`` is the file with the settings, ``own`` the options of an operator's own strategy.
     """
     if sentence := warning(set_and_unread(values)):
         yield sentence
@@ -71,7 +71,7 @@ def warnings(
 
 
 def dynamic_settings() -> list[Option]:
-    """Everything that an administrator may change while brokers run, read here or not."""
+    """Every setting that may be changed while brokers run, with or without effect here."""
     read = [entry.option for entry in table().values() if entry.option.dynamic]
     known = {each.conf for each in read}
     return read + [

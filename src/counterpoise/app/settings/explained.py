@@ -15,7 +15,7 @@ from counterpoise.names.options import options_of, sections_of
 
 @cache
 def explanations(settings: type) -> Mapping[str, str]:
-    """The explanation of each setting of a dataclass and its sections, by broker.conf name."""
+    """The explanation of each option of a settings class and its sections, by broker.conf name."""
     strings = _strings_below_fields(settings)
     found = {each.conf: each.why or strings.get(name, "") for name, each in options_of(settings)}
     for _, section in sections_of(settings):

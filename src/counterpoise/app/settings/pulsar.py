@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class PulsarSetting:
-    """One setting of Pulsar's."""
+    """One setting of Pulsar's broker.conf."""
 
     name: str
     default: str
@@ -20,7 +20,7 @@ class PulsarSetting:
     """Whether it changes while brokers run."""
 
     def is_changed(self, value: str) -> bool:
-        """Whether a value differs from the default; a blank one does not."""
+        """Whether a value differs from the default; a blank value counts as the default."""
         said = value.strip()
         return bool(said) and said.lower() != self.default.lower() and not self._is_same(said)
 

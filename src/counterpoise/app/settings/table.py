@@ -35,7 +35,7 @@ BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name, and the rooms that read it (none if it is only known)."""
+    """A setting's option, and the rooms (top packages) that read it; none: it is only known."""
 
     option: Option
     rooms: tuple[str, ...]
@@ -70,7 +70,10 @@ def read_by_balancer(name: str) -> bool:
 
 
 def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[str]:
-    """A sentence for each of these ``NAME=VALUE`` that has no effect on a balancer."""
+    """A sentence for each of these ``NAME=VALUE`` that has no effect on a balancer.
+
+    ``own``: the options of an operator's own strategy, which do.
+    """
     mine = {each.conf for cls in (ClientOptions, *own) for each in all_options(cls)}
     names = dict.fromkeys(text.partition("=")[0].strip() for text in settings)
     return [
@@ -121,7 +124,7 @@ def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
 
 
 def unknown(names: Iterable[str], own: Iterable[type] = ()) -> list[str]:
-    """The names that neither this product, ``own`` nor broker.conf knows, sorted."""
+    """Those of these names that neither this product, ``own`` nor broker.conf knows, sorted."""
     return sorted(set(names) - _known_with(own))
 
 

@@ -38,7 +38,7 @@ from counterpoise.pipeline.tables.schema import JournalKind
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at the cluster, make a plan, and show it."""
+    """Run ``advise``: make a plan for a live cluster or a history, and show or save it."""
     if not args.admin_url and not args.history:
         raise UserError("say whom to ask: --admin-url URL, --history URI, or both")
     expect_move_seconds(args.move_seconds)

@@ -70,7 +70,7 @@ NO_POLICIES = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play, rank, compare."""
+    """Run ``backtest``: play the candidates on a trace, and rank or compare the results."""
     _check(args)
     try:
         if args.usage_at_most is not None:

@@ -43,14 +43,14 @@ VERSIONS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two configurations that are compared."""
+    """One of the two configurations that ``backtest --compare`` compares."""
 
     label: str
     conf: Properties
 
 
 def sides_of(args: argparse.Namespace) -> tuple[Side, Side]:
-    """Now and then; what --conf and --set say wins over the defaults of a version."""
+    """The configurations of ``--compare``, now and then; --set and --conf override defaults."""
     now, then = (
         Side(f"{word}: {name}", _conf(name, args))
         for word, name in zip(("now", "then"), args.compare, strict=True)
@@ -73,8 +73,7 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
 
 
 def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
-    """The strategy of one of the two compared configurations, with the rounds and placement of
-    Pulsar's leader.
+    """A configuration's strategy, played with the rounds and placement of Pulsar's leader.
 
     ``thrash_span_s``: for so many seconds a bundle may not return to a broker that it left.
     """
@@ -85,7 +84,7 @@ def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
 
 
 def cut_of(now: Side, then: Side) -> int:
-    """Into how many parts each bundle is cut, if namespaces are made of more bundles then."""
+    """Into how many parts each bundle is split if ``then`` has more for each namespace; else 1."""
     try:
         few, many = (int(side.conf.values.get(BUNDLES) or 4) for side in (now, then))
     except ValueError as error:
@@ -94,12 +93,12 @@ def cut_of(now: Side, then: Side) -> int:
 
 
 def sources_of(source: Source, cut: int) -> tuple[Source, Source]:
-    """The load that each side plays."""
+    """The traces to play for ``now`` and ``then``; the latter with split bundles if `cut` > 1."""
     return source, (CutSource(source, cut) if cut > 1 else source)
 
 
 def differences(now: Side, then: Side, cut: int) -> list[str]:
-    """What changes, and what was taken for granted, as sentences."""
+    """Sentences: which settings differ between the two, and what the play assumes."""
     before, after = now.conf.values, then.conf.values
     changed = [
         f"{name}: {_short(before.get(name, 'default'))} -> {_short(after.get(name, 'default'))}"

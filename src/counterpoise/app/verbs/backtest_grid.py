@@ -31,7 +31,7 @@ NO_MOVES = "no moves"
 def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
     """The baseline without moves, and each strategy with each combination of its settings.
 
-    Raises `UserError`, also for a setting that none of them reads.
+    Raises `UserError`, also for a setting that none of the strategies reads.
     """
     named = _named(args)
     if not named:
@@ -54,7 +54,7 @@ def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
 
 
 def unplayed(args: argparse.Namespace) -> list[str]:
-    """A sentence for each of ``--set`` that changes nothing in a play."""
+    """A sentence for each ``--set`` that has no effect on a backtest."""
     filters = [FilterOptions] if args.as_pulsar else []
     return changing_nothing(args.settings, [*_own_options(_named(args), Properties()), *filters])
 
@@ -62,7 +62,10 @@ def unplayed(args: argparse.Namespace) -> list[str]:
 def grid(
     texts: Iterable[str], own: Callable[[Properties], Iterable[type]] = lambda _: ()
 ) -> list[Mapping[str, str]]:
-    """Every combination of the settings' values; one that sets nothing when there are none."""
+    """Every combination of the values in texts ``NAME=V1,V2``; one empty combination without texts.
+
+    ``own`` returns the option classes of an operator's own strategies. Raises `UserError`.
+    """
     choices: dict[str, list[str]] = {}
     for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))

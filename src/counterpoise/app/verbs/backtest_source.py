@@ -22,7 +22,7 @@ MOST = 100_000_000
 
 
 def change_of(args: argparse.Namespace) -> Change:
-    """What the arguments say is different from the cluster of the load."""
+    """The differences from the trace's cluster that the options ask for."""
     return Change(
         added=args.brokers,
         without=tuple(args.without),
@@ -33,13 +33,13 @@ def change_of(args: argparse.Namespace) -> Change:
 
 
 def changed_source(args: argparse.Namespace) -> Source:
-    """The load with its change; the load itself where there is none."""
+    """The trace with the changes that the options ask for, if any."""
     change = change_of(args)
     return ChangedSource(plain_source(args), change) if change != Change() else plain_source(args)
 
 
 def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
-    """The recording or the made-up load that the argument names. Raises `UserError`."""
+    """The recording or synthetic trace that the options name; raises `UserError`."""
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
         return Recording(args.source, *span_ms(args.first, args.last))
@@ -71,12 +71,12 @@ def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
 
 
 def has_moves(source: Source) -> bool:
-    """Whether bundles changed brokers while the load was recorded, on that same cluster."""
+    """Whether the source is an unchanged recording in which bundles changed brokers."""
     return isinstance(source, Recording) and len(source.open().moves.at_ms) > 0
 
 
 def move_seconds_of(args: argparse.Namespace) -> float:
-    """For how long a move makes a bundle unavailable: as asked for, or as was recorded."""
+    """For how many seconds a move makes a bundle unavailable: as given, or as recorded."""
     if args.move_seconds is not None:
         return float(args.move_seconds)
     if args.source.startswith("synthetic:"):

@@ -42,7 +42,7 @@ EXIT_STREAM_FAILED = 3
 
 
 def run(args: argparse.Namespace) -> int:
-    """Balance until SIGTERM or Ctrl-C, or carry out a plan."""
+    """Run ``balance``: balance until SIGTERM or Ctrl-C, or carry out a plan."""
     if not args.execute:
         refuse_idle(args, args.idle_in_dry_run, "without --execute: nothing is moved")
     if args.plan:

@@ -28,7 +28,7 @@ EXIT_LEFT = 1
 
 
 def run_plan(args: argparse.Namespace, rules: ApprovalRules) -> int:
-    """Check the plan, and carry it out with ``--execute``."""
+    """Check an approved plan against the cluster, and carry it out with ``--execute``."""
     plan = _read(args.plan)
     return report_outcome(args, plan, asyncio.run(_carry_out(args, plan, rules)))
 
@@ -65,7 +65,7 @@ async def _carry_out(
 
 
 def report_outcome(args: argparse.Namespace, plan: AdvisedPlan, came: CarriedOut) -> int:
-    """Say what came of a plan, and give the exit status."""
+    """Print what became of a plan, and return the exit status."""
     already = f", {came.done_before} done before" if came.done_before else ""
     for bundle, reason in came.left.items():
         sys.stdout.write(f"left: {bundle}: {reason}\n")

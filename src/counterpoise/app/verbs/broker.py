@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or Ctrl-C."""
+    """Run ``broker``: serve until SIGTERM or Ctrl-C."""
     logging.basicConfig(
         level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
     )

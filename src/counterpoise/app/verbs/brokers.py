@@ -15,14 +15,14 @@ EXIT_SILENT = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the brokers."""
+    """Run ``brokers``: list the brokers."""
     rows = with_cluster(args, brokers_of)
     list_rows(rows, args, "the cluster has no brokers")
     return EXIT_SILENT if any(each.error for each in rows) else 0
 
 
 async def brokers_of(cluster: ClusterAdmin) -> list[BrokerRow]:
-    """A row for each active broker, those that do not answer too."""
+    """A row for each active broker, including those that do not answer."""
     active = await cluster.brokers()
     leader = await cluster.leader()
 

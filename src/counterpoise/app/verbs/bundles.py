@@ -11,7 +11,7 @@ from counterpoise.app.verbs.topics import topics_of
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the bundles."""
+    """Run ``bundles``: list the bundles."""
 
     async def work(cluster: ClusterAdmin) -> list[BundleRow]:
         return bundle_rows(await topics_of(cluster, args.namespace))

@@ -11,6 +11,6 @@ from counterpoise.app.main import full_parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the shell's completion script."""
+    """Run ``completion``: print a completion script for the shell."""
     sys.stdout.write(shtab.complete(full_parser(), shell=args.shell) + "\n")
     return 0

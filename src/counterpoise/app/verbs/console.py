@@ -47,7 +47,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the page until SIGTERM or Ctrl-C."""
+    """Run ``console``: serve the web page until SIGTERM or Ctrl-C."""
     if args.every <= 0:
         raise UserError(f"--every {args.every:g}: must be more than 0")
     if args.fleet is not None:
@@ -94,9 +94,10 @@ def _address(listening: socket.socket) -> str:
 
 
 def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple[Strategy, str]:
-    """The strategy that a cluster's settings name, and what is to be said of the choice.
+    """The strategy by which a console advises, and a sentence about the choice.
 
-    ``own``: settings that the console was given, which win over the cluster's.
+    Made from the cluster's `settings`; the console's own (``own``) override them. If they are
+    invalid, a default strategy is used.
     """
     running = as_load_manager_reads(Properties(settings))
     known = _known({**running.values, **own.values})
@@ -109,7 +110,10 @@ def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple
 
 
 def drain_rules_of(settings: Mapping[str, str], own: Properties = NOTHING) -> DrainRules:
-    """The rules by which a broker is drained, with a cluster's settings where they are sound."""
+    """The rules by which the console drains a broker.
+
+    Made from the cluster's `settings`, overridden by ``own``; the defaults if these are invalid.
+    """
     placement = find_placement(LeastUsage.name)
     try:
         conf = _known({**settings, **own.values})

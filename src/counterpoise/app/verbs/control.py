@@ -11,7 +11,7 @@ from counterpoise.pipeline.tables.control import Control, Wish, write_control
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the operator's order into the history, where the balancer reads it."""
+    """Run ``control``: write the operator's order into the history, where the balancer reads it."""
     wish = Wish.GO if args.wish == "resume" else Wish(args.wish)
     location = history_at(args.history)
     write_control(location, Control(wish, wall_clock_ms(), args.why))

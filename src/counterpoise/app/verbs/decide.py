@@ -20,7 +20,7 @@ from counterpoise.names.properties import Properties
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer standard input line by line."""
+    """Run ``decide``: answer each line of standard input by a line."""
     {"shed": _shed, "place": _place, "split": _split}[args.what](args)
     return 0
 

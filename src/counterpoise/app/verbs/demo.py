@@ -18,7 +18,7 @@ EXIT_PROBLEM = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it, say what it came to, and exit accordingly."""
+    """Run ``demo`` and print its result; the exit status says whether it succeeded."""
     if args.brokers < 2:
         raise UserError(f"--brokers {args.brokers}: to move anything takes at least two.")
     find_java()

@@ -21,7 +21,7 @@ _WIDTH = 96
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine and report; the exit status says whether there are problems."""
+    """Run ``doctor``: examine a configuration; the exit status says whether there are problems."""
     if args.list:
         sys.stdout.write(_settings())
         return 0

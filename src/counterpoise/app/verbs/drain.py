@@ -46,7 +46,7 @@ READING = "reading the cluster"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan the drain, and carry it out with ``--execute``."""
+    """Run ``drain``: plan the drain, and carry it out with ``--execute``."""
     return asyncio.run(_run(args, admin_urls(args.admin_url)))
 
 
@@ -71,9 +71,10 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
 
 
 def drain_action(args: argparse.Namespace) -> NewAction:
-    """Where it is kept that the broker is drained, by whom and why; raises `UserError`.
+    """The action to record: the drain of a broker or its release, by whom and why.
 
-    A drain may begin a history: a broker must be drained before the first balancer runs, too.
+    Raises `UserError`. A drain may begin a new history, since a broker may be drained before any
+    balancer runs.
     """
     kind = ActionKind.RELEASE if args.release else ActionKind.DRAIN
     return NewAction(trail_of(args.history, may_be_new=not args.release), kind, args.who, args.why)
@@ -96,7 +97,10 @@ def _release(args: argparse.Namespace, action: NewAction) -> int:
 async def drain_rules(
     reader: SnapshotReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
-    """The cluster's own settings; refuses to work against a shedder that works the other way."""
+    """The rules of a drain, from the cluster's settings and the options.
+
+    Raises `UserError` if it is to be carried out while the cluster sheds load by itself.
+    """
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
     conf = await while_waiting(reader.policies.settings(addresses), READING)

@@ -37,7 +37,7 @@ EXIT_DAMAGED = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen sub-verb."""
+    """Run the subcommand of ``history`` that was chosen."""
     if args.do == "import":  # the only one that needs no history
         return run_import(args)
     return SUB_VERBS[args.do](args, history_at(args.history))

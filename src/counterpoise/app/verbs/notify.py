@@ -20,7 +20,7 @@ ANSWER_WITHIN_S = 10.0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send one notice, and say that it was taken; raises `NotifyError`."""
+    """Run ``notify``: send a test notice; raises `NotifyError` if the webhook refuses it."""
     options = notify_options(args)
     if options is None:
         raise UserError("--notify: name a webhook")

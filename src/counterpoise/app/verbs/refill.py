@@ -44,7 +44,7 @@ VALID_FOR_S = 3600.0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan the refill, show it, and carry it out with ``--execute``."""
+    """Run ``refill``: plan the refill, show it, and carry it out with ``--execute``."""
     if args.execute and not args.history:
         raise UserError(
             "--execute needs --history URI: what is moved is kept there, and its balancer knows it"

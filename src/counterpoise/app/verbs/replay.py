@@ -22,7 +22,7 @@ SHOWN_MAX = 50
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay it and print the differences; 1 when there are any."""
+    """Run ``replay``: replay a recording and print the differences; status 1 if there are any."""
     for name in ("speed", "patience"):
         # Not a number is refused, too: no comparison with it is true.
         if getattr(args, name) is not None and not getattr(args, name) > 0:

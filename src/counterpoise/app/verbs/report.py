@@ -16,7 +16,7 @@ PAGES = (".html", ".htm")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the gold tables, write the page, print what it says in short."""
+    """Run ``report``: write an HTML page about the gold tables' days, and print a summary."""
     expect_writable("--html", args.html, PAGES)
     first_ms, last_ms = span_ms(args.first, args.last)
     first = _day(first_ms) if args.first else None

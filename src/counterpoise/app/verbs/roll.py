@@ -29,7 +29,7 @@ EXIT_STOPPED = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, and carry it out with ``--execute``; go on with one that was cut off."""
+    """Run ``roll``: plan a rolling restart; with ``--execute`` carry it out, or continue one."""
     trail = ActionTrail(open_location(args.history))
     if args.abandon:
         return _abandon(args, trail)

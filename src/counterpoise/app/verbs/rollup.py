@@ -15,7 +15,7 @@ from counterpoise.pipeline.tables.location import open_location
 
 
 def run(args: argparse.Namespace) -> int:
-    """Update the gold tables for the days whose reports have changed."""
+    """Run ``rollup``: update the gold tables for the days whose reports have changed."""
     spark_conf(args)
     location = open_location(args.history)
     days = days_to_roll_up(location, again=args.again)

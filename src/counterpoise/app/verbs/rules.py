@@ -10,7 +10,7 @@ from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 
 
 def rules_of(args: argparse.Namespace) -> ApprovalRules:
-    """The rules of ``args``."""
+    """The limits on moves without approval that the options set."""
     return ApprovalRules(
         moves_a_round=args.max_moves_a_round,
         moves_an_hour=args.max_moves_an_hour,
@@ -23,5 +23,5 @@ def rules_of(args: argparse.Namespace) -> ApprovalRules:
 
 
 def latency_watch_of(args: argparse.Namespace) -> LatencyWatchOptions:
-    """When publish latency stops the moves of ``args``."""
+    """At which rise of publish latency the options stop moves."""
     return LatencyWatchOptions(LatencyLimit(times=args.stop_at_latency))

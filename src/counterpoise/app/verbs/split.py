@@ -21,7 +21,7 @@ WHOLE = 2
 
 
 def run(args: argparse.Namespace) -> int:
-    """Split the bundle, and list its parts."""
+    """Run ``split``: split a bundle, and list its parts."""
     return with_target(args, _split)
 
 

@@ -28,7 +28,7 @@ WHEREVER = "Nothing needs to be done: the next round goes by where the bundle is
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the state of the balancer from its history, and print it."""
+    """Run ``status``: print a balancer's state from its history, or a fleet's."""
     if (args.history is None) == (args.fleet is None):
         raise UserError("name one of them: --history URI, or --fleet FILE")
     if args.fleet is not None:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def look_at(fleet: Sequence[FleetCluster], within_s: float) -> Sequence[ClusterState]:
-    """Look at all clusters of a fleet, side by side."""
+    """Poll all clusters of a fleet concurrently, each for at most `within_s` seconds."""
     async with watching_fleet(fleet, wall_clock_ms, within_s) as watch:
         return await watch.look()
 
@@ -137,7 +137,7 @@ def _ends(counts: Mapping[str, int]) -> str:
 
 
 def actions_json(actions: Sequence[OperatorAction], now_ms: int) -> dict[str, object]:
-    """The same as JSON."""
+    """The cordoned brokers, and operators' actions of the last hour, as JSON."""
     lately = [each.to_json() for each in actions if each.at_ms >= now_ms - HOUR_MS]
     return {"cordoned": sorted(cordoned(actions)), "actions": lately}
 

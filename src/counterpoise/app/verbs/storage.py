@@ -51,7 +51,7 @@ TIMEOUT_S: Final = 10.0
 
 
 class RowSource(Protocol):
-    """Makes the rows of one subject."""
+    """A function that reads the rows of one subject from the storage, in parts."""
 
     def __call__(
         self, cluster: LedgerCluster, args: argparse.Namespace
@@ -61,7 +61,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StorageSubject:
-    """A subject of ``counterpoise storage``, with its columns."""
+    """A subject of ``counterpoise storage``: its row class, and how rows are read."""
 
     row: type
     rows: RowSource
@@ -70,7 +70,7 @@ class StorageSubject:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the rows of the subject."""
+    """Run ``storage``: print the rows of the chosen subject."""
     try:
         return asyncio.run(_run(args))
     except (BookKeeperError, MetadataError) as error:

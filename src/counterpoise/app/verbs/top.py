@@ -33,7 +33,7 @@ Limit = Mapping[str, Any]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the publish limits that are used most, until interrupted."""
+    """Run ``top``: show the most used publish limits, until interrupted."""
     if args.interval <= 0:
         raise UserError("--interval must be more than 0")
     urls, security = admin_urls(args.admin_url), client_security(args)

@@ -13,7 +13,7 @@ from counterpoise.pipeline.collect.where import web_address
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the topics."""
+    """Run ``topics``: list the loaded topics."""
 
     async def work(cluster: ClusterAdmin) -> list[TopicRow]:
         return await topics_of(cluster, args.namespace)

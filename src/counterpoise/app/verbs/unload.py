@@ -21,7 +21,7 @@ EXIT_ELSEWHERE = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Unload it, and print the broker that owns it then."""
+    """Run ``unload``: unload the target, and print its owner afterwards."""
     return with_target(args, _unload)
 
 

@@ -15,7 +15,7 @@ EXIT_DAMAGED = 3
 
 
 def run(args: argparse.Namespace) -> int:
-    """Report; status 0 when all is sound."""
+    """Run ``verify-storage``: check stored files; status 0 when all are sound."""
     directory: Path = args.directory
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory.")

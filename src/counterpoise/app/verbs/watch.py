@@ -21,7 +21,7 @@ from counterpoise.pipeline.watch.watcher import ClusterWatcher
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch until SIGTERM or Ctrl-C."""
+    """Run ``watch``: record a cluster's load until SIGTERM or Ctrl-C."""
     settings = WatchSettings(
         addresses=admin_urls(args.admin_url),
         history=args.history,

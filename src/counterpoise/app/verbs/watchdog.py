@@ -42,7 +42,7 @@ EXIT_FOUND = 1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at the cluster for as long as asked, and report what is wrong."""
+    """Run ``watchdog``: poll the cluster for as long as asked, and report faults."""
     found: list[int] = []
 
     async def look(stop: asyncio.Event) -> None:

@@ -48,7 +48,7 @@ class Audience(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """What a route requires of its caller."""
+    """Who may call a route: roles, permissions, and on what."""
 
     audience: Audience
     operation: str = ""

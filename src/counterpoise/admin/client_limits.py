@@ -47,7 +47,7 @@ PATIENCE_S: Final = 1.0
 
 
 class HttpClientLimits:
-    """Counts the connections of one HTTP server, and limits what each takes of the broker."""
+    """The connections of one HTTP server, and limits on what each client takes of the broker."""
 
     def __init__(self, most: int, requests: RateLimiter | None = None) -> None:
         """Make it for a server.
@@ -70,7 +70,7 @@ class HttpClientLimits:
         self._unread: dict[RequestHandler, tuple[float, int]] = {}
 
     def receive(self, server: web.Server) -> None:
-        """Set the server whose connections these are."""
+        """Set the server that the connections belong to."""
         self._server = server
 
     def make_protocol(self) -> asyncio.Protocol:
@@ -82,13 +82,13 @@ class HttpClientLimits:
         return [] if self._server is None else self._server.connections
 
     async def watch(self) -> None:
-        """Close idle connections, every `SWEEP_S`, until it is cancelled."""
+        """Close idle connections every `SWEEP_S` seconds, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             self.sweep(self._loop.time())
 
     def sweep(self, now: float) -> None:
-        """Close the connections that have been idle for too long at the time ``now``."""
+        """Close the connections that are idle for too long at ``now`` (the loop's seconds)."""
         open_now = set(self._open())
         self._served &= open_now
         self._busy &= open_now
@@ -102,7 +102,9 @@ class HttpClientLimits:
 
     @web.middleware
     async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The outermost middleware: a request counts as busy until its answer is read."""
+        """The outermost middleware: limits requests per second (429), and marks the connection
+        as busy until its answer is read.
+        """
         if self._requests is not None and not self._requests.try_acquire():
             why = "Too Many Requests: more than httpRequestsMaxPerSecond; try again later"
             return web.json_response({"reason": why}, status=HTTPStatus.TOO_MANY_REQUESTS)

@@ -60,7 +60,7 @@ def authenticate(broker: BrokerFace) -> Middleware:
 
 async def require(request: web.Request, rule: AccessRule, word: str) -> None:
     """Return if the caller is permitted to make this request; raises `RestError` if not.
-    ``word``: see `Asked`.
+    ``word``: the policy's name in the path.
     """
     rules = request[_RULES]
     if not rules.enabled:

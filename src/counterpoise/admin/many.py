@@ -26,7 +26,7 @@ _UNANSWERED: Final = Exception("no broker was asked")
 async def ask_each(
     request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
 ) -> list[Json]:
-    """Request each path, and return the answers in order; raises the first refusal."""
+    """Make a request for each path, and return the answers in order; raises the first refusal."""
     answers = await try_each(request, method, paths, body=body)
     for each in answers:
         if isinstance(each, Exception):
@@ -37,12 +37,12 @@ async def ask_each(
 async def try_each(
     request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
 ) -> list[Json | Exception]:
-    """Request each path, and return the answers, or the refusals, in order."""
+    """Make a request for each path, and return the answers, or the refusals, in order."""
     return await try_all([partial(ask, request, method, path, body=body) for path in paths])
 
 
 async def try_all(questions: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:
-    """Run each question, `AT_ONCE` at a time; returns the results, or the exceptions, in order."""
+    """Call each function, `AT_ONCE` concurrently; returns results, or exceptions, in order."""
     left = list(enumerate(questions))[::-1]
     found: list[T | Exception] = [_UNANSWERED] * len(left)
     turns = WorkBudget(IN_A_TURN)

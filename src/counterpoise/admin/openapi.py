@@ -27,7 +27,7 @@ _ERROR = {
 
 
 def describe(routes: Iterable[Route]) -> JsonObject:
-    """The description of these routes."""
+    """The OpenAPI description of these routes."""
     paths: dict[str, JsonObject] = {}
     for route in routes:
         paths.setdefault(route.template, {})[route.method.lower()] = _operation(route)

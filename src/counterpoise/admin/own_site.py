@@ -23,7 +23,7 @@ API = ("/admin/", "/lookup/", "/metrics")
 
 
 def own_site(broker: BrokerFace) -> Middleware:
-    """The middleware that refuses other sites' requests to a broker, 403 with the reason."""
+    """A middleware that refuses a browser's requests for other web sites, 403 with the reason."""
     config = broker.config
     on_loopback = is_loopback(config.bind_address)
     names = {"localhost", config.advertised_address.lower(), socket.gethostname().lower()}

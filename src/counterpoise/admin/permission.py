@@ -100,7 +100,7 @@ class Asked:
 
     @property
     def policy(self) -> str:
-        """Which policy the request is about (Pulsar's ``PolicyName``)."""
+        """Pulsar's ``PolicyName`` of the policy that the request is about."""
         return POLICY_NAMES.get(self.word, self.word)
 
     @property

@@ -90,7 +90,7 @@ BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One member of the policies of a namespace or of a topic."""
+    """One field of the policies of a namespace or of a topic, and how it is served."""
 
     path: str
     name: str

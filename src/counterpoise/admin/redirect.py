@@ -23,7 +23,7 @@ PEERS = web.AppKey("peers", aiohttp.ClientSession)
 
 
 async def peers(app: web.Application) -> AsyncIterator[None]:
-    """The HTTP client to other brokers, which lives as long as the application."""
+    """Keeps the HTTP client for requests to other brokers open while the application runs."""
     async with http_session(app[BROKER].as_client) as session:
         app[PEERS] = session
         yield
@@ -102,7 +102,7 @@ async def ask(
 ) -> Json:
     """Send a request to this cluster's API, following redirects to the broker that can answer.
 
-    ``broker_id``: another broker to ask first. A refusal is raised as it came.
+    ``broker_id``: another broker to ask first. An error response is raised with its status.
     """
     broker = broker_of(request)
     here = broker.addresses

@@ -48,7 +48,7 @@ FORCE: Query = {"force": FLAG, **AUTHORITATIVE}
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path."""
+    """One HTTP method of one path, with its handler and requirements."""
 
     method: str
     path: str
@@ -117,23 +117,23 @@ class Routes(list[Route]):
     """
 
     def get(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:
-        """A GET route: reads."""
+        """Decorate the handler of a GET route, which reads."""
         return self._added("GET", path, access, None, query)
 
     def put(
         self, path: str, access: AccessRule, body: Shape | None = None, query: Query = NO_QUERY
     ) -> Decorator:
-        """A PUT route: creates or replaces."""
+        """Decorate the handler of a PUT route, which creates or replaces."""
         return self._added("PUT", path, access, body, query)
 
     def post(
         self, path: str, access: AccessRule, body: Shape | None = None, query: Query = NO_QUERY
     ) -> Decorator:
-        """A POST route: changes or starts something."""
+        """Decorate the handler of a POST route, which changes or starts something."""
         return self._added("POST", path, access, body, query)
 
     def delete(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:
-        """A DELETE route: removes."""
+        """Decorate the handler of a DELETE route, which removes."""
         return self._added("DELETE", path, access, None, query)
 
     def _added(

@@ -17,7 +17,7 @@ from counterpoise.names.position import Position
 
 
 def coordinator_json(coordinator: Coordinator) -> JsonObject:
-    """``TransactionCoordinatorStats``."""
+    """``TransactionCoordinatorStats`` of a transaction coordinator."""
     table, figures = coordinator.table, coordinator.figures
     open_ones = table.transactions
     return {
@@ -59,7 +59,7 @@ def transaction_json(transaction: CoordinatedTransaction) -> JsonObject:
 
 
 def buffer_json(topic: PersistentTopic, *, low_watermarks: bool) -> JsonObject:
-    """``TransactionBufferStats``; there is no snapshot of a buffer: the topic's log has it all."""
+    """``TransactionBufferStats``, without snapshots: the topic's log holds the transactions."""
     end = topic.log.end
     buffer = None if topic.transactions is None else topic.transactions.buffer
     # It is read with the log, when the topic is loaded.
@@ -77,7 +77,7 @@ def buffer_json(topic: PersistentTopic, *, low_watermarks: bool) -> JsonObject:
 
 
 def in_buffer_json(topic: PersistentTopic, transaction: TransactionId) -> JsonObject:
-    """``TransactionInBufferStats``: where its messages begin while it is open here."""
+    """``TransactionInBufferStats``: where an open transaction's messages begin in this topic."""
     if topic.transactions is None:
         return {"aborted": False}
     buffer = topic.transactions.buffer
@@ -87,7 +87,7 @@ def in_buffer_json(topic: PersistentTopic, transaction: TransactionId) -> JsonOb
 
 
 def pending_acks_json(subscription: Subscription, *, low_watermarks: bool) -> JsonObject:
-    """``TransactionPendingAckStats``."""
+    """``TransactionPendingAckStats`` of a subscription."""
     of = subscription.transactions
     # What is pending is read with the cursor, when the subscription is opened.
     opened_ms = 0 if of is None else int(subscription.created * 1000)
@@ -101,7 +101,7 @@ def pending_acks_json(subscription: Subscription, *, low_watermarks: bool) -> Js
 
 
 def in_pending_acks_json(subscription: Subscription, transaction: TransactionId) -> JsonObject:
-    """``TransactionInPendingAckStats``: up to where it acknowledges cumulatively, if it does."""
+    """``TransactionInPendingAckStats``: up to where it acknowledges cumulatively, if at all."""
     if subscription.transactions is None:
         return {}
     cumulative = subscription.transactions.pending.of(transaction).cumulative
@@ -119,9 +119,9 @@ def in_pending_acks_json(subscription: Subscription, transaction: TransactionId)
 def pending_state(
     subscription: Subscription, position: tuple[int, int], batch_index: int | None
 ) -> str:
-    """What an open transaction has to do with a message (``PositionInPendingAckStats.State``).
+    """Whether an open transaction acknowledges a message (``PositionInPendingAckStats.State``).
 
-    ``batch_index``: of a message within its batch; None: the whole entry.
+    ``batch_index``: the message's index within its batch; None: the whole entry.
     """
     if subscription.transactions is None:
         return "PendingAckNotReady"

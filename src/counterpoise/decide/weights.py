@@ -50,7 +50,7 @@ class ResourceWeights:
 
     @property
     def inbound(self) -> float:
-        """The inbound weight in force.
+        """The weight of inbound bandwidth.
 
         Quirk kept from ``ServiceConfiguration``: an explicit 1.0 under the right spelling cannot
         override another value under the wrong one.
@@ -59,7 +59,7 @@ class ResourceWeights:
 
     @property
     def outbound(self) -> float:
-        """The outbound weight in force; see `inbound` for the quirk."""
+        """The weight of outbound bandwidth, with the same quirk as `inbound`."""
         return self.bandwidth_out if self.bandwidth_out != 1.0 else self.legacy_bandwidth_out
 
     @cached_property

@@ -16,7 +16,7 @@ _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
-    """Every sample of a broker, the most general first.
+    """All metric samples of a broker, the most general first.
 
     The broker goes on serving in between, but samples of one subject are taken at the same moment.
     """

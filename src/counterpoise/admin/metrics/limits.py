@@ -15,8 +15,8 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """The samples of rate limits: how often each delayed someone, and how many wait now. Limits
-    that never delayed anyone are left out.
+    """The samples of rate limits: how often each delayed a client, and how many wait now. Limits
+    that never delayed any are left out.
     """
     cluster, limits = cluster_of(broker), broker.limits()
     yield from _connections(broker, limits)

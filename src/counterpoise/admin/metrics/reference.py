@@ -15,7 +15,7 @@ from counterpoise.broker.face import LATENCIES_MS
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """The series of one subject, all with the same labels."""
+    """The metrics of one subject, which all have the same labels, with their meanings."""
 
     title: str
     labels: tuple[str, ...]

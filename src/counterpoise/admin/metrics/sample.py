@@ -12,7 +12,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """A series' name, its labels in Pulsar's order, its value."""
+    """One sample: a metric's name, its labels in Pulsar's order, its value."""
 
     name: str
     labels: Labels
@@ -36,7 +36,7 @@ def by_label(
 
 
 def cluster_of(broker: BrokerFace) -> Labels:
-    """The label that every series has."""
+    """The label that every metric has: the cluster's name."""
     return (("cluster", broker.config.cluster_name),)
 
 

@@ -32,7 +32,7 @@ _REASONS = {
 def pieces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
     """The samples by topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
 
-    Each piece is consistent in itself; the broker may serve clients between two of them.
+    Each piece is consistent in itself; the broker may serve clients between two pieces.
     """
     exposed = broker.config.metrics
     if exposed.topics:

@@ -21,7 +21,7 @@ _CLASSES = (*map(str, LATENCIES_MS), "overflow")
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """Of each coordinator that is open here."""
+    """The samples of each transaction coordinator that is open on this broker."""
     for number, coordinator in sorted(broker.transactions.open.items()):
         of = coordinator.figures
         yield from samples_of(
@@ -43,7 +43,7 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
 
 
 def topic_figures(topic: PersistentTopic) -> list[tuple[str, float]]:
-    """Of a topic that has had transactions; otherwise none."""
+    """The names and values of a topic's transaction metrics; empty if it never had transactions."""
     if topic.transactions is None:
         return []
     buffer = topic.transactions.buffer
@@ -55,7 +55,7 @@ def topic_figures(topic: PersistentTopic) -> list[tuple[str, float]]:
 
 
 def of_subscription(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
-    """Of a subscription on which transactions have acknowledged; otherwise none."""
+    """The samples of a subscription on which transactions have acknowledged; otherwise none."""
     if subscription.transactions is not None:
         ended = subscription.transactions.ended_by
         yield from samples_of(

@@ -12,5 +12,5 @@ routes = route.Routes()
 
 @routes.get("/status.html", access.ANYBODY)
 async def status(request: web.Request) -> web.Response:
-    """``OK`` while the broker serves."""
+    """``OK`` while the broker serves; for load balancers that probe it."""
     return plain("OK")

@@ -155,7 +155,7 @@ async def require_namespace(request: web.Request, namespace: NamespaceName) -> d
 
 
 async def all_topics(request: web.Request, namespace: NamespaceName) -> list[str]:
-    """The names of all topics of a namespace, with each partition as a topic of its own."""
+    """The names of all topics of a namespace; each partition is listed as a topic."""
     found: list[str] = await ask(request, "GET", f"{BASE}/{namespace}/topics?mode=ALL")
     return found
 

@@ -24,7 +24,7 @@ BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_a
 
 
 class PolicyHolder(ABC):
-    """The kind of thing that has policies: namespaces, or topics."""
+    """What policies belong to: base class of namespaces' and topics' policy routes."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ routes = route.Routes()
 
 @routes.get(f"{BASE}/coordinators", access.KNOWN)
 async def coordinators(request: web.Request) -> web.Response:
-    """``TransactionCoordinatorInfo`` of each: which broker has it."""
+    """``TransactionCoordinatorInfo`` of each coordinator: which broker runs it."""
     _require_enabled(request)
     partitions = [_ASSIGNMENT.partition(number) for number in range(await _count(request))]
     # Through lookups, which go on to the broker that decides.
@@ -91,7 +91,7 @@ async def metadata(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/slowTransactions/{{timeout}}", access.SUPER_USER, _OF_ONE)
 async def slow(request: web.Request) -> web.Response:
-    """``TransactionMetadata`` by id of those that may be open for longer than ``timeout`` ms."""
+    """``TransactionMetadata`` by id, of transactions with a time-out above ``timeout`` ms."""
     _require_enabled(request)
     timeout_ms, number = number_of(request, "timeout"), _wanted(request)
     if number is None:
@@ -117,7 +117,7 @@ async def abort(request: web.Request) -> None:
 
 @routes.post(f"{BASE}/transactionCoordinator/replicas", access.SUPER_USER, Shape(whole()))
 async def scale(request: web.Request) -> None:
-    """Have so many coordinators; never fewer than before."""
+    """Set the number of coordinators; it can only grow."""
     _require_enabled(request)
     wanted = body_of(request)
 
@@ -166,7 +166,7 @@ async def pending_ack_stats(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/pendingAckInternalStats/{_SUBSCRIPTION}", access.KNOWN, _METADATA)
 async def pending_ack_log(request: web.Request) -> web.Response:
-    """405: what is pending is kept with the subscription's cursor, and has no log of its own."""
+    """Always 405: pending acknowledgements have no log; the cursor stores them."""
     if (await _subscription(request)).transactions is None:
         raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, "Pending ack have not init success!")
     raise not_allowed("Pending ack handle don't use managedLedger!")

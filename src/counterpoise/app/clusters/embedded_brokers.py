@@ -183,7 +183,7 @@ class EmbeddedBrokers:
         return self.find(successor)
 
     async def place(self, topic: str, broker: EmbeddedBroker) -> None:
-        """Make a broker the owner of a topic's bundle, whoever owns it now."""
+        """Make a broker the owner of a topic's bundle, whether or not another one owns it."""
         bundle = await self.bundle(topic)
         if await self.owner(topic) is None:
             # It takes the bundle, as if the leader had chosen it.

@@ -13,7 +13,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """The steps of a plan that are still to do, and the objections to carrying them out."""
+    """The comparison of an approved plan with the cluster: steps still to do, and objections."""
 
     to_do: tuple[PlanStep, ...]
     done: tuple[PlanStep, ...]
@@ -25,7 +25,10 @@ class PlanCheck:
 
 
 def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanCheck:
-    """Compare a plan with the cluster as it is now, at the view's time."""
+    """Compare an approved plan with a snapshot of the cluster, at the snapshot's time.
+
+    A plan older than `valid_for_ms` is among the objections.
+    """
     owners: dict[str, list[str]] = {}
     for broker in sorted(now.owned):
         for bundle in now.owned[broker]:

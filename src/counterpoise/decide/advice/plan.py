@@ -85,7 +85,7 @@ class WhyNot:
 
 @dataclass(frozen=True, slots=True)
 class TopicShare:
-    """A topic, and its part of its bundle's bytes/s (or messages/s, where there are no bytes)."""
+    """A topic, and its fraction of its bundle's bytes/s (messages/s if there are no bytes)."""
 
     topic: str
     share: float
@@ -93,7 +93,7 @@ class TopicShare:
 
 @dataclass(frozen=True, slots=True)
 class SplitAdvice:
-    """Whether to split a bundle. A split cannot be undone."""
+    """A recommendation whether to split a bundle, with reasons. A split cannot be undone."""
 
     bundle: str
     broker: str
@@ -110,11 +110,11 @@ class SplitAdvice:
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """For how many seconds of what consumers are sent a move sends it to them again.
+    """How much a move delivers again, as seconds of the consumers' message rate (least and most).
 
-    What was sent and not acknowledged when the bundle was unloaded is sent again. Where no move has
-    shown how much that is, it is a rule of thumb: from a tenth of a second, for which Pulsar's
-    clients batch acknowledgements, to a second.
+    Messages that were sent and not acknowledged when a bundle is unloaded are sent again. Without
+    recorded moves it is a rule of thumb: from a tenth of a second, for which Pulsar's clients batch
+    acknowledgements, to a second.
     """
 
     least_s: float = 0.1
@@ -122,7 +122,7 @@ class Redelivery:
     basis: str = "a rule of thumb, as no move of this cluster is recorded that shows it"
 
     def sentence(self, messages_out_per_s: float) -> str:
-        """How many messages are delivered again when bundles with this rate are moved."""
+        """How many messages a move redelivers at this rate of delivery, as a sentence."""
         ends = f"{self.least_s:.2g}", f"{self.most_s:.2g}"
         messages = [f"{each * messages_out_per_s:,.0f}" for each in (self.least_s, self.most_s)]
         return (
@@ -134,7 +134,7 @@ class Redelivery:
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """How long a move takes, how much it delivers again, and where those figures come from."""
+    """How many seconds a move takes, what it delivers again, and where these figures come from."""
 
     seconds: float
     slowest_s: float
@@ -173,7 +173,7 @@ class AdvisedPlan:
 
     @property
     def cost(self) -> Cost:
-        """The cost of all steps. Seconds are those of steps that run side by side."""
+        """The total cost of all steps; its seconds allow for steps that run concurrently."""
         return Cost(
             sum(step.cost.topics for step in self.steps),
             sum(step.cost.connections for step in self.steps),
@@ -183,7 +183,7 @@ class AdvisedPlan:
         )
 
     def sealed(self) -> "AdvisedPlan":
-        """The plan with the id that is derived from its content."""
+        """The plan with its id, a digest of its content, so that later edits are noticed."""
         # As it will be read: 1 and 1.0 are the same figure.
         written = to_json(replace(self, id=""))
         return replace(self, id=_digest(to_json(from_json(AdvisedPlan, written, "plan"))))

@@ -59,10 +59,10 @@ def advise(
     options: AdviceOptions | None = None,
     notes: tuple[str, ...] = (),
 ) -> AdvisedPlan:
-    """The plan for a snapshot; the same for the same arguments.
+    """Make a plan for a snapshot; equal arguments give equal plans.
 
-    Each round is decided on the picture that the moves before it would leave, if the load stays as
-    it is. A further round is part of the plan only if it leaves the brokers more even.
+    Each round is decided on the load that the moves before it would leave, if traffic stays as it
+    is. A further round becomes part of the plan only if it makes the brokers more even.
     """
     options = options or AdviceOptions()
     draft = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
@@ -232,7 +232,7 @@ class _PlanDraft:
 
 
 def gain_lacks(view: ClusterView, move: Move) -> str:
-    """Why a move gains nothing; empty when it leaves its two brokers more even."""
+    """Why a move is not worth making, as a sentence; empty if it evens out its two brokers."""
     source, target = view.broker_index(move.source), view.broker_index(move.destination)
     loads = view.broker.traffic.throughput()
     mean, carried = float(loads.mean()) if len(loads) else 0.0, view.carried(move.bundle)
@@ -253,7 +253,10 @@ def gain_lacks(view: ClusterView, move: Move) -> str:
 
 
 def swap_of(after: ClusterView, move: Move) -> str:
-    """How a move made its destination the fuller of the two brokers; empty when it did not."""
+    """A sentence if a move makes its destination carry more than its source; otherwise empty.
+
+    ``after`` is the cluster once the move is made.
+    """
     source, target = after.broker_index(move.source), after.broker_index(move.destination)
     if source is None or target is None:
         return ""
@@ -292,7 +295,7 @@ def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep
 
 
 def picture(view: ClusterView) -> Picture:
-    """The brokers of a view as a plan shows them."""
+    """Each broker's load, and the imbalance, as a plan shows them."""
     broker = view.broker
     usage = view.weighted_usage(DEFAULT_WEIGHTS.modular)
     return Picture(
@@ -313,7 +316,10 @@ def picture(view: ClusterView) -> Picture:
 
 
 def with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
-    """The later view, in which brokers of one host keep reporting that host's usage."""
+    """The view ``after`` moves, with the usage from ``before`` for brokers that share a host.
+
+    They all report their host's usage, which a move between them does not change.
+    """
     hosts = [name.rpartition(":")[0] for name in after.brokers]
     shared = np.array([hosts.count(host) > 1 for host in hosts], np.bool_)
     usage = np.where(shared[:, None], before.broker.usage, after.broker.usage)

@@ -37,7 +37,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SplitEvidence:
-    """What split advice rests on beside the loads."""
+    """The loads, topics and bundle counts from which split advice is made."""
 
     view: ClusterView
     connections: Mapping[str, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class SplitEvidence:
 
 
 def hot_bundles(evidence: SplitEvidence, options: SplitOptions) -> dict[str, str]:
-    """The bundles to consider for a split, the hottest first, each with the reason."""
+    """The bundles to consider for a split, the hottest first, each with a sentence why."""
     view = evidence.view
     hot: dict[str, str] = {}
     loads = _loads(evidence)
@@ -69,7 +69,7 @@ def hot_bundles(evidence: SplitEvidence, options: SplitOptions) -> dict[str, str
 
 
 def advise_splits(evidence: SplitEvidence, options: SplitOptions) -> tuple[SplitAdvice, ...]:
-    """What to do with each hot bundle."""
+    """A recommendation for each hot bundle: split it or not, and why."""
     return tuple(
         _advice(bundle, why, evidence, options)
         for bundle, why in hot_bundles(evidence, options).items()

@@ -30,7 +30,7 @@ class ApprovalRules:
 
 
 class PastMove(NamedTuple):
-    """A move that was carried out."""
+    """A move that was carried out, as the limits per hour count it."""
 
     at_ms: int
     part: float
@@ -42,7 +42,7 @@ class PastMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A move that is not carried out, and the rule that forbids it."""
+    """A move that a rule forbids now, and the reason as a sentence."""
 
     move: Move
     reason: str
@@ -51,9 +51,10 @@ class Withheld:
 def approve(
     moves: Sequence[Move], before: Collection[PastMove], now_ms: int, rules: ApprovalRules
 ) -> tuple[list[Move], list[Withheld]]:
-    """Split a round's moves into those that the rules allow, in order, and those withheld.
+    """Split moves into those that the operator's rules allow, in order, and those withheld.
 
-    `before` is what was moved earlier. A move that is too large does not block a smaller one.
+    `before` are earlier moves, which count for limits per hour. A move that is too large does not
+    block a smaller one.
     """
     approved: list[Move] = []
     withheld: list[Withheld] = []
@@ -135,13 +136,13 @@ def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -
 
 
 def window_text(window: tuple[int, int]) -> str:
-    """Describe a time window as the end of a sentence."""
+    """A time window (minutes of the day) as text: ``between 22:00 and 06:00 UTC only``."""
     first, last = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in window)
     return f"between {first} and {last} UTC only (--window)"
 
 
 def in_window(now_ms: int, window: tuple[int, int]) -> bool:
-    """Whether a time is between two minutes of the day, the first included."""
+    """Whether a time (ms since 1970) is between two minutes of the UTC day, the first included."""
     minute = now_ms // 60_000 % DAY_MINUTES
     first, last = window
     return first <= minute < last if first <= last else minute >= first or minute < last

@@ -43,8 +43,9 @@ def select_as_leader(
 ) -> Selection[Any]:
     """The destination that Pulsar's leader would choose for a bundle that is shed.
 
-    ``placement.admissible`` lists every broker that its random choice could have returned.
-    ``given`` counts the bundles of the namespace that brokers got and have not reported yet.
+    ``placement.admissible`` of the result lists every broker that its random choice could have
+    returned. ``given`` counts, by broker, bundles of the namespace that were placed there and are
+    not reported yet.
     """
     view = chooser.view
     reported = _bundles_of(view, namespace_of(decision.bundle))
@@ -59,7 +60,7 @@ def select_as_leader(
 
 
 def stays(decision: Decision, chosen: Selection[Any]) -> Rejection | None:
-    """Why a shed bundle stays where it is; None when it moves."""
+    """Why a shed bundle stays on its broker (no other was chosen); None when it moves."""
     if chosen.broker is None:
         why = chosen.placement.reason
     elif chosen.broker == decision.source:

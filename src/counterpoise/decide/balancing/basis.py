@@ -22,7 +22,7 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MoveBasis(JsonObject):
-    """The figures behind one move when it was decided."""
+    """The measured figures on which a move was decided."""
 
     average: float
     """Bytes/s in and out of the bundle, by its short average."""

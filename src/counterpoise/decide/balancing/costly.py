@@ -28,7 +28,7 @@ LEFT_FOR_COST: Final = Rule(
 
 
 class MoveCost(NamedTuple):
-    """A move that hurt."""
+    """A move that disturbed its bundle's clients: when, and how, as a sentence."""
 
     at_ms: int
     why: str
@@ -36,7 +36,7 @@ class MoveCost(NamedTuple):
 
 
 class EndedMove(NamedTuple):
-    """A move that the cluster carried out."""
+    """A move that was carried out, with its duration, failure, and what it slowed down."""
 
     bundle: str
     at_ms: int
@@ -54,10 +54,10 @@ Costs = Mapping[str, tuple[MoveCost, ...]]
 def with_costs(
     before: Costs, took_s: tuple[float, ...], ended: Iterable[EndedMove]
 ) -> tuple[dict[str, tuple[MoveCost, ...]], tuple[float, ...]]:
-    """The costs with these moves, and how long the last moves took; both of no more than needed.
+    """Add moves that ended to the costs of bundles, and to the durations of the latest moves.
 
-    A move that did not hurt ends a bundle's row of those that did; one that failed at once, before
-    its clients noticed, says nothing.
+    A move that disturbed no clients clears its bundle's costs; one that failed says nothing about
+    them. Both results keep only as many as are needed.
     """
     after, known = dict(before), took_s
     for move in ended:
@@ -80,7 +80,11 @@ def _hurt(move: EndedMove, known: Collection[float]) -> str:
 
 
 def left_for_cost(now_ms: int, costs: Costs, span_ms: int) -> dict[str, Rejection]:
-    """The bundles to leave alone, and why; none when `span_ms` is 0."""
+    """The bundles whose last moves all disturbed their clients, each with the rejection of further
+    ones.
+
+    They are left alone for ``span_ms`` after the last of them; 0 turns this off.
+    """
     left = {}
     for bundle, moves in sorted(recent_costs(now_ms, costs, span_ms).items()):
         if len(moves) >= IN_A_ROW:
@@ -96,5 +100,5 @@ def left_for_cost(now_ms: int, costs: Costs, span_ms: int) -> dict[str, Rejectio
 
 
 def recent_costs(now_ms: int, costs: Costs, span_ms: int) -> Costs:
-    """The costs of bundles that are or may soon be left alone."""
+    """The costs of bundles whose last disturbing move was within ``span_ms``."""
     return {bundle: moves for bundle, moves in costs.items() if moves[-1].at_ms + span_ms > now_ms}

@@ -28,10 +28,7 @@ _NOT_THERE = Rule(
 
 
 class Destinations:
-    """Chooses a destination for each bundle of a round. Each choice counts as load for the next.
-
-    What many bundles share, such as the list of candidates, is computed once.
-    """
+    """Chooses destinations for a round's bundles; each choice counts as load for the next."""
 
     def __init__(
         self, view: ClusterView, answering: Collection[str], policies: PlacementPolicies | None
@@ -52,8 +49,8 @@ class Destinations:
     ) -> Placement[Any]:
         """The destination of a decision: the one that it names, or any other broker that qualifies.
 
-        Pulsar's leader lets the bundle's own broker compete and skips the bundle if that one wins.
-        Since the fullest broker soon has the fewest bundles, nothing would move any more.
+        The bundle's own broker is no candidate. In Pulsar it is, and the bundle stays if it wins;
+        since the fullest broker soon has the fewest bundles, nothing would move any more.
         """
         if self._policies is not None:
             return self._policies.destination(decision, chooser, memory, left_lately)
@@ -63,7 +60,7 @@ class Destinations:
         return chooser.place(decision.bundle, self._but(decision.source, left_lately), memory)
 
     def enter(self, decision: Decision) -> None:
-        """Count a decision, which has a destination, as carried out."""
+        """Count a decision, which has a destination, as carried out when the next one is chosen."""
         if self._policies is not None:
             self._policies.enter(decision)
 

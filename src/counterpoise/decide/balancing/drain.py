@@ -49,9 +49,10 @@ class DrainRules:
 
 @dataclass(frozen=True, slots=True)
 class EmptyBroker:
-    """Places every bundle of a broker elsewhere. A rejection names a bundle that cannot leave.
+    """The goal of a drain: place every bundle of a broker elsewhere.
 
-    Without randomness: ties between brokers are broken by value, then by name.
+    A bundle that cannot leave is among the round's rejections. Without randomness: ties between
+    brokers are broken by value, then by name.
     """
 
     broker: str
@@ -59,12 +60,12 @@ class EmptyBroker:
 
     @property
     def name(self) -> str:
-        """What the history calls a round of this goal."""
+        """The name under which the history records a round of this goal."""
         return f"drain {self.broker}"
 
     @property
     def placed_by(self) -> str:
-        """The name of the placement strategy, or of what replaces it."""
+        """The name of the placement strategy."""
         return self.rules.placement.name
 
     def refusal(self, snapshot: ClusterSnapshot) -> str:
@@ -82,10 +83,10 @@ class EmptyBroker:
         return ""
 
     def bound(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """Bundles that a drain leaves alone: they end with the broker or move by themselves.
+        """The broker's bundles that a drain leaves alone, sorted by name.
 
-        The former are those of its own namespaces, such as heartbeats; the latter are those of
-        `pulsar/system`, which the cluster gives to another broker when this one stops.
+        They are those of its own namespaces, such as heartbeats, which end with it, and those of
+        `pulsar/system`, which the cluster moves when the broker stops.
         """
         mine = snapshot.owned.get(self.broker, ())
         return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
@@ -151,7 +152,7 @@ def known_load(view: ClusterView, bundle: str) -> float:
 
 
 def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
-    """The snapshot's policies, with the owners that the brokers themselves list."""
+    """The snapshot's placement policies, with owners as the brokers themselves list them."""
     read = snapshot.policies or PlacementPolicies({})
     return replace(
         read,

@@ -15,7 +15,11 @@ UNREPORTED_MOST = 0.1
 
 
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
-    """What else a round waits for when its interval is over, as a sentence; empty if nothing."""
+    """A sentence that says what keeps a round from being made, apart from its interval; empty if
+    nothing.
+
+    Such as settings that are off, or reports that are missing or older than the last moves.
+    """
     for name, wanted in (
         ("loadBalancerEnabled", options.enabled),
         ("loadBalancerSheddingEnabled", options.shedding_enabled),
@@ -45,7 +49,7 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
 
 
 def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether a round is due by the clock: it is, unless `waits_for` has a reason against it."""
+    """Whether the interval since the last round is over, and moves are reflected in reports."""
     waited = now_ms - memory.decided_at_ms
     return (
         may_decide(now_ms, memory, options) and waited > 0
@@ -54,7 +58,7 @@ def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
 
 
 def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether rounds are enabled, and reports already show the effect of the last moves."""
+    """Whether rounds are enabled, and reports already cover only the time after the last moves."""
     settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
     return options.enabled and options.shedding_enabled and settled
 
@@ -76,14 +80,14 @@ def is_incomplete(state: FoldState, options: BalanceOptions) -> bool:
 
 
 def traffic(state: FoldState) -> dict[str, float]:
-    """Messages/s plus bytes/s by broker. A sum that changed shows that a new report arrived."""
+    """Messages/s plus bytes/s by broker: when this number changes, a new report has arrived."""
     brokers = state.brokers
     figures = np.sum([brokers[name] for name in RATES], axis=0)
     return dict(zip(brokers["broker"].tolist(), figures.tolist(), strict=True))
 
 
 def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
-    """The total of messages/s and bytes/s of these bundles, by their short averages."""
+    """Messages/s plus bytes/s of each of these bundles, by their short averages."""
     averages = state.averages
     rows = np.flatnonzero(np.isin(averages["bundle"], np.array([*bundles], dtype=object)))
     figures = np.sum([averages[f"short_{name}"][rows] for name in RATES], axis=0)
@@ -93,10 +97,10 @@ def carried(state: FoldState, bundles: Collection[str]) -> dict[str, float]:
 def unmeasured(
     now_ms: int, now: Mapping[str, float], memory: RoundMemory, options: BalanceOptions
 ) -> list[str]:
-    """The brokers that gained or lost a bundle and whose report is still the one from before.
+    """The brokers that gained or lost a bundle and have not reported a new measurement since.
 
     Pulsar's brokers measure rates once a minute and repeat the old ones until then. Deciding on
-    those again would move the same load twice. ``now`` is today's result of `traffic`.
+    those again would move the same load twice. ``now`` is the current result of `traffic`.
     """
     if now_ms >= memory.settled_at_ms + options.measured_again_ms:
         return []

@@ -16,7 +16,7 @@ class Goal(Protocol):
 
     @property
     def name(self) -> str:
-        """What the history calls a round of this goal."""
+        """The name under which the history records a round of this goal."""
         ...
 
     @property

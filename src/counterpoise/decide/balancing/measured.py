@@ -20,7 +20,7 @@ def with_basis(made: Round, state: FoldState) -> Round:
 
 
 def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
-    """The bundle's average, its newest measurement, and the latest load of both brokers.
+    """The bundle's average and newest measurement, and the latest load of both brokers.
 
     None for a bundle that was never reported.
     """
@@ -44,7 +44,10 @@ def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
 
 
 def with_basis_in_view(made: Round, view: object) -> Round:
-    """`with_basis` from a view. A view without reports (PIP-192's load stores) changes nothing."""
+    """The round with the figures behind each move, from a view instead of folded reports.
+
+    A round on another kind of view (PIP-192's load stores) is returned unchanged.
+    """
     if not isinstance(view, ClusterView):
         return made
     moves = tuple(replace(move, basis=basis_in_view(move, view)) for move in made.moves)
@@ -52,7 +55,7 @@ def with_basis_in_view(made: Round, view: object) -> Round:
 
 
 def basis_in_view(move: Move, view: ClusterView) -> MoveBasis | None:
-    """`basis_of` from a view, which knows no ages. None for a bundle that is not in it."""
+    """`basis_of` from a view, without the ages of measurements. None if it lacks the bundle."""
     row = view.bundle_index(move.bundle)
     if row is None:
         return None

@@ -46,7 +46,7 @@ class Move:
 
     @property
     def source(self) -> str:
-        """The broker that has it."""
+        """The broker that owns the bundle."""
         return self.decision.source
 
     @property
@@ -55,13 +55,13 @@ class Move:
         return self.decision.destination or ""
 
     def done(self, ended_at_ms: int) -> "MoveOutcome":
-        """The outcome of a move whose bundle the destination owns."""
+        """The outcome of a successful move: the destination owns the bundle."""
         return self.ended(MoveStatus.MOVED, self.destination, self.poll_id, ended_at_ms)
 
     def ended(
         self, status: "MoveStatus", owner: str, began_ms: int, ended_ms: int, error: str = ""
     ) -> "MoveOutcome":
-        """The outcome of an attempt."""
+        """The outcome of an attempt at this move."""
         return MoveOutcome(
             self.id, self.poll_id, self.bundle, self.source, self.destination,
             status, owner, began_ms, ended_ms, error,
@@ -69,7 +69,7 @@ class Move:
 
 
 def move_id(poll_id: int, bundle: str) -> str:
-    """An id that every replay of the same poll gives this decision, and no other decision."""
+    """The id of a move, derived from its poll and bundle: every replay of the poll gives it."""
     return f"{poll_id}-{zlib.crc32(bundle.encode()):08x}"
 
 
@@ -97,7 +97,7 @@ class MoveStatus(StrEnum):
 
     @property
     def words(self) -> str:
-        """The status as a person reads it behind a number of moves."""
+        """The status as it follows a number of moves in a sentence."""
         return _WORDS.get(self, self.value)
 
 
@@ -111,7 +111,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class MoveOutcome:
-    """How a move ended. Times are milliseconds since 1970."""
+    """How an attempt to move a bundle ended. Times are milliseconds since 1970."""
 
     id: str
     poll_id: int
@@ -131,7 +131,7 @@ class MoveOutcome:
 
     @property
     def carried_out(self) -> bool:
-        """Whether the cluster was asked to move the bundle, with success or not."""
+        """Whether the cluster was asked to unload the bundle, with success or not."""
         return self.status in (
             MoveStatus.MOVED,
             MoveStatus.ELSEWHERE,
@@ -141,9 +141,9 @@ class MoveOutcome:
 
     @property
     def astray(self) -> str:
-        """Where a bundle went that was unloaded and did not reach its destination, as a sentence.
+        """A sentence on where the bundle went if it was unloaded and did not reach its destination.
 
-        Empty for every other end.
+        Empty for every other outcome.
         """
         wanted = self.destination or "any broker"
         match self.status:
@@ -162,11 +162,11 @@ class MoveOutcome:
 
     @property
     def seconds(self) -> float:
-        """From the first question about the bundle to its new owner, or to its giving up."""
+        """The time from the first request about the bundle to its new owner, or to giving up."""
         return (self.ended_at_ms - self.started_at_ms) / 1000
 
     def slowed_by(self, rise: LatencyRise | None) -> str:
-        """What became slow when this bundle had moved; empty where nothing of its brokers did."""
+        """The rise of publish latency as text if it is at one of the move's brokers, else empty."""
         return rise.figures if rise and rise.broker in (self.source, self.owner) else ""
 
     @property
@@ -178,13 +178,13 @@ class MoveOutcome:
 
     @property
     def settles(self) -> bool:
-        """Whether the bundle's grace period begins."""
+        """Whether the bundle's grace period begins with this outcome."""
         return self.status not in (MoveStatus.FAILED, MoveStatus.STALE, MoveStatus.WITHHELD)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundMemory(JsonObject):
-    """What one round passes to the next, as JSON, so that it survives a change of leader.
+    """What the balancer remembers from one round to the next; JSON, to survive a change of leader.
 
     `shedder` and `placement` are the strategies' own memories as JSON.
     """
@@ -210,7 +210,7 @@ class RoundMemory(JsonObject):
     """How long the last moves took."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
-        """The memory with moves that the balancer did not make; they start a grace period, too."""
+        """The memory with operators' moves, by bundle; they start a grace period, too."""
         later = {
             bundle: hop.at_ms
             for bundle, hop in hops.items()
@@ -228,12 +228,13 @@ class RoundMemory(JsonObject):
         carried: Mapping[str, float] = _NONE,
         rise: LatencyRise | None = None,
     ) -> "RoundMemory":
-        """The memory once the moves of its round have ended as these outcomes say.
+        """The memory after the moves of its round have ended with these outcomes.
 
-        Trails go back for ``span_ms``, None for ever. ``traffic`` is what each broker reported when
-        the round was decided, and ``carried`` what each bundle did: a broker whose load changed is
-        waited for until it reports something else. A bundle's grace period begins when its move
-        ends. ``rise`` is what stopped the moves: those from and to that broker hurt.
+        Trails (each bundle's past moves) are kept for ``span_ms``, None for ever. ``traffic`` is
+        what each broker reported when the round was decided, ``carried`` what each bundle did: the
+        next round waits until brokers whose load changed report something else. A bundle's grace
+        period begins when its move ends. ``rise`` is the latency rise that stopped the moves; those
+        from and to that broker count as costly.
         """
         ended = list(outcomes)
         moved = [one for one in ended if one.status is MoveStatus.MOVED]
@@ -286,7 +287,7 @@ class RoundMemory(JsonObject):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round: its moves, the reasons for leaving other bundles, and the memory after it."""
+    """One round of balancing: its moves, why other bundles stay, and the memory after it."""
 
     poll_id: int
     strategy: str

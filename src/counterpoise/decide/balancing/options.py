@@ -7,7 +7,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class BalanceOptions:
-    """The settings around the strategy (`ModularLoadManagerImpl.doLoadShedding`)."""
+    """When rounds are made, and which bundles stay (`ModularLoadManagerImpl.doLoadShedding`)."""
 
     enabled: bool = option(True, "loadBalancerEnabled")
     """Off, nothing is balanced at all."""

@@ -43,11 +43,14 @@ class MovePace:
 
     @staticmethod
     def of(most: int, failed_most: int = FAILED_MOST) -> MovePace:
-        """The pace before the first move."""
+        """The pace before the first move: ``most`` at a time.
+
+        No further move begins when ``failed_most`` of the last moves failed; 0 turns that off.
+        """
         return MovePace(most, 1, failed_most)
 
     def after(self, *, failed: bool, seconds: float = 0.0) -> MovePace:
-        """The pace when one more move has ended, which took so long."""
+        """The pace after one more move has ended, successfully or not, in so many seconds."""
         was_alone = self.at_once == 1
         was_slow = not was_alone and seconds >= max(SLOW_S, SLOW_TIMES * self.alone_s)
         fewer, more = max(1, self.at_once // 2), min(self.most, self.at_once + 1)
@@ -60,7 +63,7 @@ class MovePace:
 
     @property
     def stop(self) -> str:
-        """Why no further move may begin; empty where one may."""
+        """Why no further move may begin; empty if one may."""
         if self.stopped or not self.failed_most or sum(self.failed) < self.failed_most:
             return self.stopped
         return (

@@ -43,7 +43,7 @@ def count_namespaces(
 
 @dataclass(frozen=True, slots=True)
 class PlacementPolicies:
-    """The brokers, and the policies of the namespaces whose bundles are to be placed."""
+    """What placement filters decide by: the brokers, and the policies of the namespaces."""
 
     facts: Mapping[str, BrokerFacts]
     """Every broker that is there."""
@@ -78,7 +78,10 @@ class PlacementPolicies:
         draining: Collection[str] = (),
         barred: Mapping[str, str] = _NONE,
     ) -> Surroundings:
-        """What the filters need to know to place one bundle of a namespace."""
+        """What placement filters need for one bundle of a namespace.
+
+        ``draining`` brokers are left out; ``barred`` ones for the reasons given.
+        """
         return Surroundings(
             brokers=list(self.facts),
             facts=self.facts,
@@ -93,13 +96,13 @@ class PlacementPolicies:
         )
 
     def served(self, namespace: str) -> Mapping[str, int] | None:
-        """How many bundles of the namespace's group each broker has; None without a group."""
+        """How often each broker serves the namespace's anti-affinity group; None without one."""
         group = self.groups.get(namespace)
         return None if group is None else self.count(group, self.held, self.groups)
 
 
 class PlacementDraft:
-    """The policies while bundles are placed one by one. Each placement counts for the next."""
+    """The placement policies while a round is planned: each placement counts for the next."""
 
     def __init__(self, policies: PlacementPolicies) -> None:
         self._facts = dict(policies.facts)
@@ -123,7 +126,7 @@ class PlacementDraft:
 def bundle_rules(
     policies: PlacementPolicies, bundles: Iterable[str], owners: Mapping[str, str | None]
 ) -> BundleRules:
-    """What the extensible manager's shedder must know of these bundles and their owners."""
+    """Which of these bundles may leave their owners, and where to, for TransferShedder."""
     every = frozenset(policies.facts)
     passing: dict[str, frozenset[str]] = {}
     held, allowed = set(), {}

@@ -17,12 +17,12 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The view as it will be once the moves so far have happened."""
+    """A view to which moves are applied, as load will be once they have happened."""
 
     view: ClusterView
 
     def after(self, decision: Decision) -> "Projection":
-        """The view with one more move applied."""
+        """The projection with one more move applied."""
         view = self.view
         source = view.broker_index(decision.source)
         target = view.broker_index(decision.destination or "")
@@ -61,7 +61,7 @@ class Projection:
 
 
 def with_owners(view: ClusterView, owners: Mapping[str, str]) -> ClusterView:
-    """The view in which these bundles are reported by other brokers; figures stay as they are."""
+    """The view with other owners of these bundles (broker by bundle); figures stay as they are."""
     reporter = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))
     for bundle, broker in owners.items():
         row, to = view.bundle_index(bundle), view.broker_index(broker)

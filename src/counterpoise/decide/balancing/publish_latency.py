@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 
 class PublishCounts(NamedTuple):
-    """What a broker has published since it started."""
+    """How many messages a broker has published since it started, and their total latency."""
 
     messages: float
     latency_ms: float
@@ -28,7 +28,7 @@ LatencyLook = Mapping[str, PublishCounts]
 
 @dataclass(frozen=True, slots=True)
 class LatencyLimit:
-    """When publish latency stops moves."""
+    """How far publish latency may rise before moves are stopped."""
 
     times: float = 2.0
     """The mean has risen to so many times what it was before the moves, …"""
@@ -43,7 +43,7 @@ class LatencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRise:
-    """The broker whose publish latency rose most."""
+    """The broker whose publish latency rose most during moves, with the latency before and now."""
 
     broker: str
     before_ms: float
@@ -52,7 +52,7 @@ class LatencyRise:
 
     @property
     def figures(self) -> str:
-        """What rose, from what to what."""
+        """The latency before and now, as text."""
         return (
             f"publish latency of {self.broker} rose from {self.before_ms:.1f} ms to "
             f"{self.now_ms:.1f} ms"
@@ -60,7 +60,7 @@ class LatencyRise:
 
     @property
     def sentence(self) -> str:
-        """Why no further move begins, for a person."""
+        """A sentence that says why no further move begins."""
         return (
             f"{self.figures} while bundles moved: no further move is begun "
             f"(--stop-at-latency x{self.limit.times:g})"
@@ -70,11 +70,11 @@ class LatencyRise:
 def latency_rise(
     before: Sequence[LatencyLook], since: Sequence[LatencyLook], limit: LatencyLimit
 ) -> LatencyRise | None:
-    """The worst rise that stops moves; None where moves may go on.
+    """The worst rise of publish latency beyond the limit; None if moves may continue.
 
-    `before` are the looks before the moves, `since` those after they began, each the oldest first.
-    A broker that published nothing before is measured against the slowest of the others, and one
-    that published a few messages is not.
+    `before` are the measurements before the moves, `since` those after they began, each oldest
+    first. A broker that published nothing before is compared with the slowest of the others; one
+    that published only a few messages is ignored.
     """
     if len(since) <= limit.looks:
         return None

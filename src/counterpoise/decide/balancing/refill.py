@@ -28,10 +28,11 @@ ENOUGH = 0.98
 
 @dataclass(frozen=True, slots=True)
 class FillBrokers:
-    """Fills brokers up to the mean, without randomness.
+    """The goal of a refill: move bundles to some brokers until they carry the mean.
 
-    Respects isolation policies, anti-affinity groups, failure domains, topic caps and versions.
-    Ignores how evenly a namespace's bundles are spread, since load is what counts here.
+    Without randomness. Respects isolation policies, anti-affinity groups, failure domains, topic
+    caps and versions. Ignores how evenly a namespace's bundles are spread, since load is what
+    counts here.
     """
 
     targets: Collection[str]
@@ -41,12 +42,12 @@ class FillBrokers:
 
     @property
     def name(self) -> str:
-        """What the history calls a round of this goal."""
+        """The name under which the history records a round of this goal."""
         return "refill"
 
     @property
     def placed_by(self) -> str:
-        """The name of the placement strategy, or of what replaces it."""
+        """What the history records in place of a placement strategy."""
         return "the brokers that were named"
 
     def refusal(self, snapshot: ClusterSnapshot) -> str:

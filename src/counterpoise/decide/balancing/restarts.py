@@ -18,7 +18,7 @@ MOVES_MOST: Final = 2
 
 
 class RestartStage(StrEnum):
-    """How far the restart of one broker is."""
+    """How far a rolling restart is with one broker."""
 
     WAITING = "waiting"
     """Nothing was done to it."""
@@ -33,9 +33,10 @@ class RestartStage(StrEnum):
 def restart_order(
     brokers: Collection[str], domains: Mapping[str, str], leader: str
 ) -> tuple[str, ...]:
-    """One failure domain after the other. The leader comes last, so that it changes only once.
+    """The order of a rolling restart: one failure domain after the other, the leader last.
 
-    `domains` is the failure domain by broker. Brokers without one form a domain of their own.
+    Thus the leader changes only once. `domains` is the failure domain by broker; brokers without
+    one form a domain of their own.
     """
     last = domains.get(leader, "")
     return tuple(
@@ -52,9 +53,10 @@ def restart_order(
 
 
 def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) -> RestartStage:
-    """The stage at which an interrupted rolling restart continues for a broker.
+    """The stage at which an interrupted rolling restart continues with a broker.
 
-    A drained broker that answers and has not restarted may have got bundles since.
+    One that was drained, answers and has not restarted is drained again: it may have got bundles
+    since.
     """
     if stage in (RestartStage.DRAINING, RestartStage.RESTARTING):
         if has_restarted or not answers:
@@ -64,6 +66,6 @@ def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) ->
 
 
 def moved_enough(bundles_moved: Iterable[str]) -> frozenset[str]:
-    """The bundles that a rolling restart may not move again. `bundles_moved` lists each move."""
+    """The bundles that a rolling restart may not move again, given each move's bundle so far."""
     counts = Counter(bundles_moved)
     return frozenset(bundle for bundle, count in counts.items() if count >= MOVES_MOST)

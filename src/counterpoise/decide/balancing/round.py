@@ -53,12 +53,12 @@ class Strategy:
 
     @property
     def name(self) -> str:
-        """What the history calls a round of this goal."""
+        """The name under which the history records a round of this goal."""
         return self.shedder.name
 
     @property
     def placed_by(self) -> str:
-        """The name of the placement strategy, or of what replaces it."""
+        """The name of the placement strategy, or what is recorded in its place."""
         return self.placement.name
 
     @property
@@ -161,7 +161,7 @@ def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """The bundles that a shedder takes from brokers, before they have a destination."""
+    """What a shedder decided: bundles to take from brokers, before they have a destination."""
 
     view: View
     decisions: tuple[Decision, ...]
@@ -187,13 +187,13 @@ def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strateg
 
 
 def store_weights(strategy: Strategy) -> Floats:
-    """The weight of each resource in the usage that load stores hold."""
+    """The weight of each resource in the usage that brokers publish in load stores (PIP-192)."""
     own = strategy.placement_options
     return (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights.extensible
 
 
 def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
-    """The first half of a round: ask the shedder."""
+    """The first half of a round: ask the shedder which bundles should leave their brokers."""
     shedder, rng = strategy.shedder, Random(view.now_ms)
     remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
     decisions: tuple[Decision, ...] = ()
@@ -211,10 +211,10 @@ def placed(
     strategy: Strategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
-    """The second half of a round: give each decision a destination.
+    """The second half of a round: give each of the shedder's decisions a destination.
 
-    With ``policies`` the filters have a say, as whenever a broker places a bundle. A decision that
-    was read from load stores has its destination by then, or goes where its owner places it.
+    With ``policies`` placement filters apply, as whenever a broker places a bundle. A decision read
+    from load stores (PIP-192) keeps the destination that it has, or its owner places the bundle.
     """
     view, now_ms = made.view, made.view.now_ms
     if isinstance(view, ClusterView):

@@ -18,7 +18,8 @@ from counterpoise.load.view import ClusterView
 class ClusterSnapshot:
     """Loads, owners and placement policies of a cluster at one moment.
 
-    Bundles within their grace period are marked by the goal, which knows the memory.
+    Which bundles are within their grace period is not part of it: the goal knows that from its
+    memory.
     """
 
     view: ClusterView
@@ -68,14 +69,14 @@ def newest_poll(state: FoldState) -> int:
 
 
 def answering_brokers(state: FoldState) -> frozenset[str]:
-    """The brokers whose report was read at the newest poll. Only they receive bundles."""
+    """The brokers whose report was read at the newest poll. Only they may receive bundles."""
     brokers = state.brokers
     current = brokers["poll_id"] == newest_poll(state)
     return frozenset(brokers["broker"][current])
 
 
 def part_of(view: ClusterView, bundle: str) -> float:
-    """A bundle's part of the cluster's bytes/s, by its short average; 0 where unknown.
+    """A bundle's fraction of the cluster's bytes/s, by its short average; 0 where unknown.
 
     Brokers whose figure is NaN are left out of the total.
     """

@@ -25,7 +25,7 @@ _GOING_BACK = Rule(
 
 
 class Hop(NamedTuple):
-    """One move of a bundle."""
+    """One past move of a bundle, from source to destination."""
 
     at_ms: int
     source: str
@@ -58,7 +58,7 @@ def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]
 
 
 def left_lately(now_ms: int, trails: Trails, span_ms: int) -> dict[str, frozenset[str]]:
-    """By bundle: the brokers that it left within the span, and may not return to."""
+    """By bundle: the brokers that it left within ``span_ms``, to which it may not return."""
     found = {
         bundle: frozenset(hop.source for hop in hops if hop.at_ms > now_ms - span_ms)
         for bundle, hops in trails.items()
@@ -67,7 +67,7 @@ def left_lately(now_ms: int, trails: Trails, span_ms: int) -> dict[str, frozense
 
 
 def going_back(bundle: str, brokers: Collection[str], span_ms: int) -> Rejection:
-    """The rejection of a bundle whose only destination would be a broker that it left."""
+    """The rejection of a move whose only destinations are brokers that the bundle just left."""
     left = " and ".join(sorted(brokers))
     return _GOING_BACK.refuses(bundle, brokers=left, span=span_ms / 60_000)
 

@@ -69,11 +69,12 @@ def spread(
     counts: Mapping[str, int] | None,
     domains: Mapping[str, str] | None = None,
 ) -> FilterOutcome:
-    """Keep the brokers that serve the group least; with ``domains``, of the domains that do.
+    """Keep the brokers that serve an anti-affinity group least; with ``domains``, those in the
+    domains that do.
 
-    ``counts`` is None when the namespace is in no group. Parity:
-    ``LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`` of 4.0.7: a domain's count is the sum
-    over the candidates in it, and a broker of no known domain is in "default".
+    ``counts`` is how often each broker serves the group, None when the namespace is in none.
+    Parity: ``LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`` of 4.0.7: a domain's count is
+    the sum over the candidates in it, and a broker of no known domain is in "default".
     """
     if counts is None:
         return unchanged(

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """What one broker says in its load report or registration, and which bundles were just
-    assigned to it.
-    """
+    """What filters know of one broker: load manager, version, topic kinds and topic counts."""
 
     load_manager_class: str | None = None
     version: str | None = None

@@ -56,7 +56,7 @@ class IsolationPolicy:
         )
 
     def governs(self, namespace: str) -> bool:
-        """Whether this policy is about the namespace."""
+        """Whether the policy applies to the namespace."""
         return matches(self.namespaces, namespace)
 
 
@@ -68,7 +68,7 @@ def matches(patterns: Sequence[str], text: str) -> bool:
 def governing_policy(
     namespace: str, policies: Mapping[str, IsolationPolicy]
 ) -> tuple[str, IsolationPolicy] | None:
-    """The first policy about this namespace, by name (in Pulsar: by the order of its hash map)."""
+    """The first policy that applies to a namespace, by name (in Pulsar: by hash order)."""
     for name in sorted(policies):
         if policies[name].governs(namespace):
             return name, policies[name]

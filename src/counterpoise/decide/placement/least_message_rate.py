@@ -21,7 +21,7 @@ _OVERLOADED = Rule(
 
 
 class LeastLongTermMessageRate(Memoryless):
-    """The default of Pulsar 4.0's modular manager; remembers nothing.
+    """The broker with the lowest long-term messages/s: the default of Pulsar 4.0's modular manager.
 
     A broker's score is its long-term messages/s, in and out, with the bundles it was just given;
     infinite above ``loadBalancerBrokerOverloadedThresholdPercentage``. The lowest score wins; when

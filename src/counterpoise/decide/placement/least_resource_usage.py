@@ -27,19 +27,19 @@ _MARGIN = "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
 
 @dataclass(frozen=True, slots=True)
 class UsageMemory(JsonMapping):
-    """The smoothed usage of each broker that is kept from call to call, as a fraction (0.85, not
-    85).
-    """
+    """The smoothed usage of each broker, as a fraction (0.85, not 85)."""
 
     usage: Mapping[str, float] = field(default_factory=dict)
 
 
 class LeastResourceUsageWithWeight(Remembering[UsageMemory]):
-    """The modular manager's: below the average by ``…AverageResourceUsageDifferenceThreshold…``.
+    """A random broker whose smoothed usage is clearly below the average, as under the modular
+    manager.
 
-    Usage is smoothed: ``loadBalancerHistoryResourcePercentage`` of what is remembered stays, unless
-    the broker has no bundles or no messages. Every call smooths every candidate once more. When
-    no broker is that far below the average, all candidates are equally good, overloaded ones too.
+    Clearly is ``loadBalancerAverageResourceUsageDifferenceThresholdPercentage``. In smoothing,
+    ``loadBalancerHistoryResourcePercentage`` of what is remembered stays, unless the broker has no
+    bundles or no messages. Every call smooths every candidate once more. When no broker is that far
+    below the average, all candidates are equally good, overloaded ones too.
 
     Parity: ``LeastResourceUsageWithWeight`` of 4.0.7. The average is summed in the order of the
     candidates (Java: of its hash set), which can decide when usage lies exactly on the limit.
@@ -87,11 +87,12 @@ def place_by_store_usage(
     options: PlacementOptions,
     rng: Random | None = None,
 ) -> Placement[NoMemory]:
-    """The extensible manager's: the same rule over the smoothed usage that brokers publish.
+    """A random broker clearly below the average of the usage that brokers publish, as under the
+    extensible manager.
 
     ``candidates`` are named once each; ``usage_ema`` is each broker's ``weightedMaxEMA``. Brokers
-    that have none count neither in the average nor among the preferred, but are admissible when
-    no broker is preferred.
+    that have none count neither in the average nor among the preferred, but are admissible when no
+    broker is preferred.
 
     Parity: ``extensions.strategy.LeastResourceUsageWithWeight`` of 4.0.7.
     """

@@ -23,13 +23,14 @@ from counterpoise.names.units import bytes_text
 
 
 class LeastUsage(Memoryless):
-    """The broker with the least weighted usage, as long as the move makes the hottest cooler.
+    """The broker with the least weighted usage, if it stays less used than the bundle's source.
 
-    One of our own. Ties go by bytes/s, then by name. A bundle that would make its destination
-    as hot as its source is stays where it is: moving it would only move the problem.
+    Pulsar has no such strategy. Ties are broken by bytes/s, then by name. A bundle that would make
+    its destination as hot as its source is stays where it is: moving it would only move the
+    problem.
 
-    Brokers that share a host measure the same machine, whichever of them keeps it busy: among
-    them usage says nothing, and bytes/s decide.
+    Brokers that share a host measure the same machine, whichever of them keeps it busy: among them
+    usage says nothing, and bytes/s decide.
     """
 
     name = "LeastUsage"

@@ -15,7 +15,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class PlannedTargets(JsonMapping):
-    """The destinations that were planned or chosen, by `load_key` of the bundle."""
+    """The destinations that AvgShedder planned or chose, by `load_key` of the bundle."""
 
     targets: Mapping[str, str] = field(default_factory=dict)
 
@@ -47,10 +47,11 @@ def load_key(view: ClusterView, bundle: str) -> str:
 
 
 class AvgShedderPlacement(Remembering[PlannedTargets]):
-    """The planned target while it is a candidate; otherwise any candidate, remembered from then on.
+    """The destination that AvgShedder planned, if it is a candidate; else any candidate, which is
+    remembered.
 
     Shares its memory with the AvgShedder that shed the bundle (PIP-364). Parity: ``AvgShedder`` of
-    4.0.7, but no candidates are an answer here and an ArithmeticException there.
+    4.0.7, but without candidates the result is empty, where Pulsar throws an ArithmeticException.
     """
 
     name = "AvgShedder"

@@ -16,7 +16,7 @@ from counterpoise.names.options import INT32_MAX
 
 @dataclass(frozen=True, slots=True)
 class RotationMemory(JsonObject):
-    """Which broker is next: a running count, and the brokers it counts through."""
+    """Which broker is next in turn: a running count, and the brokers that it indexes."""
 
     count: int = 0
     order: tuple[str, ...] = ()

@@ -38,9 +38,7 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Everything besides load that the placement of a bundle depends on, as the deciding broker
-    knows it.
-    """
+    """What placement filters know when one bundle is placed: everything besides load."""
 
     brokers: Sequence[str]
     """Every available broker, once each, in any order that is the same each time."""
@@ -75,7 +73,7 @@ class Selection(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The brokers that pass the filters for the bundles of a namespace."""
+    """The result of the modular manager's filters for the bundles of a namespace."""
 
     left: Sequence[str]
     """The candidates."""

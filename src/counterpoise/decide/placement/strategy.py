@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Placement(NamedTuple, Generic[M]):
-    """Which broker gets the bundle, who else could have, and why.
+    """The result of a placement strategy: the chosen broker, equally good ones, and why.
 
     ``broker`` is None when there is none to choose. ``admissible`` holds every broker that the
     strategy finds equally good: Pulsar picks one of them at random. ``rule`` is a short label,
@@ -45,7 +45,7 @@ class PlacementStrategy(Protocol[M, C]):
 
     @property
     def name(self) -> str:
-        """The name by which the command line and ``broker.conf`` know it."""
+        """The name by which the command line and ``broker.conf`` select it."""
 
     @property
     def options(self) -> type[C]:

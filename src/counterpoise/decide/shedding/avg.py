@@ -20,12 +20,12 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class AvgMemory(JsonObject):
-    """How often each broker was in an uneven pair, and where bundles were promised to go.
+    """How often each broker was in an uneven pair, and the destinations planned for moved bundles.
 
-    ``destinations`` is what the placement half of the strategy heeds: the broker that a moved
-    bundle was taken away for, by :func:`~counterpoise.decide.placement.planned.load_key`. As in
-    Pulsar that is the bundle's *statistics* rather than its name, so an entry is not found again
-    after the next sample, and bundles with equal statistics share one.
+    ``destinations`` is read by the placement half of the strategy, by
+    :func:`~counterpoise.decide.placement.planned.load_key`. As in Pulsar that is the bundle's
+    *statistics* rather than its name, so an entry is not found again after the next sample, and
+    bundles with equal statistics share one.
     """
 
     low_hits: Mapping[str, int] = field(default_factory=dict)

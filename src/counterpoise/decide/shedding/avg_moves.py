@@ -61,7 +61,7 @@ _TOO_FEW_BYTES = Rule("below-minimum", _WORTH, _MIN_THROUGHPUT)
 
 
 class Quota(NamedTuple):
-    """How much a pair should move, in messages/s or in bytes/s, and whether that is worth it."""
+    """How much a pair of brokers should move, in messages/s or bytes/s, and whether it suffices."""
 
     amount: float
     by_rate: bool
@@ -75,7 +75,7 @@ class Quota(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """Computes what pairs of brokers move in one cluster."""
+    """Computes which bundles move between the pairs of brokers of one cluster."""
 
     view: ClusterView
     scores: Floats
@@ -85,7 +85,7 @@ class Moves:
 
     @staticmethod
     def of(view: ClusterView, scores: Floats, options: AvgOptions) -> "Moves":
-        """Make it for a cluster's view."""
+        """Make it for a cluster's view and its brokers' scores."""
         traffic = view.broker.traffic
         return Moves(view, scores, options, traffic.rate(), traffic.throughput())
 
@@ -155,17 +155,17 @@ class Counts(Protocol):
 
     @property
     def low_hits(self) -> Mapping[str, int]:
-        """Calls beyond the low threshold."""
+        """By broker: calls in a row beyond the low threshold."""
 
     @property
     def high_hits(self) -> Mapping[str, int]:
-        """Calls beyond the high threshold."""
+        """By broker: calls in a row beyond the high threshold."""
 
 
 def reasons(
     moves: Moves, pairs: list[Pair], ripe: list[Pair], after: Counts, moved: frozenset[str]
 ) -> Iterable[Rejection]:
-    """Why each of the pairs without a move has none."""
+    """The reasons why pairs of brokers have no move, or why there are no pairs."""
     names, options = moves.view.brokers, moves.options
     if not names:
         yield no_broker()

@@ -52,7 +52,10 @@ def by_throughput(view: ClusterView, brokers: Indices, movable: Masks | None = N
 
 
 def by_rate(view: ClusterView, brokers: Indices, movable: Masks | None = None) -> "Ranking":
-    """Each broker's candidates by short-term messages/s in plus out; ties by name (see above)."""
+    """Each broker's candidates by short-term messages/s in plus out; ties by name.
+
+    Java's order among equals is that of a hash table, so any is admissible.
+    """
     rows, bounds = view.candidates(brokers, movable)
     return Ranking(rows, view.bundle.short.rate(rows), bounds)
 

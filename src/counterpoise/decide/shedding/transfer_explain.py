@@ -86,7 +86,7 @@ class Uneven(NamedTuple):
 
 
 def because_moved(cause: Cause) -> str:
-    """The template of the reason why a bundle leaves the busier broker of a pair."""
+    """The template of the sentence that says why a bundle leaves the busier broker of a pair."""
     return (
         "{source} is at {load:.1%} and {other} at {otherLoad:.1%}; "
         + _CAUSES[cause]
@@ -131,7 +131,7 @@ def _holding(held: Mapping[str, int]) -> tuple[str, str]:
 
 
 def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
-    """Why no pair was looked at although the cluster is uneven; Java counts this as HitCount."""
+    """Why no pair of brokers was considered although the cluster is uneven (Java: HitCount)."""
     cap = options.max_brokers_per_cycle
     if cap <= 0:
         return _NO_TURN.refuses("cluster", 0.0, float(cap))
@@ -139,7 +139,7 @@ def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
 
 
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
-    """Why nothing moves while the cluster is even enough, or not uneven for enough calls."""
+    """Why nothing moves: the cluster is even enough, or not uneven for enough calls in a row."""
     if not uneven.hits and not uneven.std > 0:
         setting, whose = "", "of all brokers"
         if uneven.stale:

@@ -14,7 +14,7 @@ from counterpoise.load.view import Masks
 
 
 class Cause(NamedTuple):
-    """Why a pair of brokers should be evened out: Pulsar's label, and the rule."""
+    """Why a pair of brokers should be evened out: Pulsar's label, and a short label of ours."""
 
     label: str
     rule: str
@@ -34,7 +34,7 @@ _ORDINARY: Final = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a call ends before it looks at pairs: Pulsar's label, and the figures behind it."""
+    """Why a call ends before any pair of brokers is considered: Pulsar's label, and figures."""
 
     reason: str
     subject: str = "cluster"
@@ -52,10 +52,10 @@ class FreshLoads:
 
 
 def measure(view: LoadStoreView, options: TransferOptions) -> FreshLoads:
-    """The recent loads in order of name, or why the call must end.
+    """The recent loads by broker, in order of name, or why the call must end.
 
-    Java goes through its hash table in another order, so when a broker is cooling down, which
-    others are found to have cooled before the call ends may differ.
+    Java iterates over a hash table, so when a broker is cooling down, which others are found to
+    have cooled before the call ends may differ.
     """
     if not view.brokers:
         return FreshLoads(view.load, stop=Stop("NoBrokers", "cluster", 0.0, 1.0))

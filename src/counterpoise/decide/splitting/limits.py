@@ -25,7 +25,7 @@ _NO_FIGURE = "no bundle is above {limit:.0f} ({setting}): none reports a figure 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitLimit:
-    """One limit that every bundle is compared with; ``reason`` is Pulsar's label."""
+    """One limit for splits, with each bundle's value; ``reason`` is Pulsar's label."""
 
     reason: str
     values: npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ class SplitLimit:
 
 
 def limits_of(loads: BundleLoads, options: SplitOptions) -> tuple[SplitLimit, ...]:
-    """The limits, in the order in which Pulsar checks them."""
+    """The limits with the bundles' values, in the order in which Pulsar checks them."""
     prefix = "loadBalancerNamespaceBundleMax"
     return (
         SplitLimit(

@@ -8,9 +8,9 @@ from counterpoise.names.bundle import format_boundary
 
 
 def range_equally_divide(request: SplitRequest, options: SplitOptions) -> SplitPoints:
-    """One boundary at lower + (upper - lower) div 2.
+    """One boundary in the middle of the range: lower + (upper - lower) div 2.
 
-    Parity: ``RangeEquallyDivideBundleSplitAlgorithm``. Topics are not looked at.
+    Parity: ``RangeEquallyDivideBundleSplitAlgorithm``. Topics are ignored.
     """
     del options
     lower, upper = request.bundle.lower, request.bundle.upper

@@ -7,7 +7,7 @@ from counterpoise.decide.watchdog.observation import WatchdogFinding
 
 
 def by_cause(findings: Iterable[WatchdogFinding]) -> tuple[WatchdogFinding, ...]:
-    """Merge findings with the same key into one that counts the bundles concerned."""
+    """Merge findings of the same cause into one, which counts the bundles concerned."""
     groups: dict[str, list[WatchdogFinding]] = {}
     for each in findings:
         groups.setdefault(each.key, []).append(each)

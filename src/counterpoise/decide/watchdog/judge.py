@@ -33,8 +33,10 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 def judge(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
-    """The findings that have lasted longer than the patience, merged by cause, and the memory
-    for the next look.
+    """Judge one observation of a cluster: returns the faults, and the memory for the next
+    observation.
+
+    Only faults that have lasted longer than the options' patience are returned, merged by cause.
     """
     now = remember(cluster, before, options)
     suspects = {each.subject_key: each for each in _suspects(cluster, now, options)}
@@ -64,7 +66,7 @@ def _is_of_channel(finding: WatchdogFinding) -> bool:
 def remember(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> WatchdogMemory:
-    """The memory after this look."""
+    """The memory after this observation."""
     oldest = cluster.now_ms - options.idle_after_ms
     busy = {bundle: load for bundle, load in cluster.carried.items() if load > 0}
     at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, cluster.now_ms)}
@@ -92,8 +94,11 @@ def remember(
 def slow_looks(
     answered_s: Mapping[str, float], before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """In how many looks in a row each broker was slow, this one included; and in how many since
-    then one that is found slow was not. It is over after as many as it took to find it.
+    """For each broker, in how many observations in a row it was slow; and, if it is found slow, in
+    how many since it was not.
+
+    It counts as recovered after as many quick ones as it took slow ones to find it. `answered_s` is
+    each broker's response time now.
     """
     slow, quick = {}, {}
     for broker, seconds in answered_s.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class OwnedBundle:
-    """A bundle as its owner describes it."""
+    """Whether a bundle is active, as its owner reports it."""
 
     active: bool = True
     """False while the broker is opening or closing it."""
@@ -25,7 +25,7 @@ class ChannelRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservation:
-    """One look at a cluster."""
+    """What the watchdog reads of a cluster at one poll."""
 
     now_ms: int
     brokers: tuple[str, ...]
@@ -55,7 +55,7 @@ class ClusterObservation:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogMemory:
-    """What one look passes on to the next."""
+    """What the watchdog remembers from one observation to the next."""
 
     since_ms: Mapping[str, int] = field(default_factory=dict)
     """When each thing that looks wrong was first seen, by its key."""
@@ -77,7 +77,7 @@ class WatchdogMemory:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogOptions:
-    """How long the watchdog waits before it reports. Independent of the brokers' settings."""
+    """How long the watchdog waits before it reports a fault. Brokers' settings do not count."""
 
     patience_ms: int = 30_000
     """How long something has to look wrong: a bundle on its way looks so for a moment."""
@@ -122,10 +122,10 @@ class WatchdogFinding:
 
     @property
     def key(self) -> str:
-        """Identifies the cause; does not change from one look to the next."""
+        """Identifies the fault's cause; the same in every observation while the fault lasts."""
         return f"{self.kind}:{self.cause or self.subject}"
 
     @property
     def subject_key(self) -> str:
-        """Identifies the subject; does not change from one look to the next."""
+        """Identifies the fault's subject; the same in every observation while the fault lasts."""
         return f"{self.kind}:{self.subject}"

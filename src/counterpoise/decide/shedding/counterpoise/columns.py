@@ -27,8 +27,9 @@ _FEWEST, _MOST_OF_THEM = 4, 0.75
 
 @dataclass(frozen=True, eq=False)
 class LoadColumns:
-    """The input of the search, as arrays. A span is a part of the forecast's time
-    (`forecast.spans`).
+    """The input of the search for moves, as arrays by bundle, broker, and span.
+
+    A span is one of the two parts of the forecast's time (`forecast.spans`).
     """
 
     load: Floats32 | Floats
@@ -73,8 +74,7 @@ class LoadColumns:
 
     @cached_property
     def least(self) -> Floats:
-        """By span and broker: the utilisation below which the objective counts what the broker
-        lacks.
+        """By span and broker: the utilisation below which a broker counts as too empty.
 
         For a broker that is to be filled it is ``full``. For others it is at most their present
         one: without that, a bundle larger than a broker's share would move from one empty broker to

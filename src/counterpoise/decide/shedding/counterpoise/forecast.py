@@ -53,7 +53,7 @@ LARGEST: Final = 1e15
 
 
 def followed(view: ClusterView, memory: CounterpoiseMemory) -> Tracks:
-    """The remembered tracks in the order of the view's bundles; empty ones for new bundles."""
+    """The remembered tracks (load histories) in the order of the view's bundles."""
     if memory.bundles == view.bundles:
         return memory.tracks
     if not memory.bundles:
@@ -82,7 +82,7 @@ def advance(
     times_ms: tuple[int, int],
     held: Masks,
 ) -> Tracks:
-    """The tracks after one more report; owners stay as they are.
+    """The tracks (load histories of bundles) after one more report; owners stay as they are.
 
     ``average`` is the reported mean of ``averaged`` samples, and ``sample`` the newest sample,
     derived from it. The first report of a bundle counts as ``averaged`` samples. ``times_ms`` are

@@ -23,7 +23,7 @@ _MOVE = (
 def explained(
     view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought
 ) -> Iterator[Decision]:
-    """The moves as decisions, each with what it gains and what it costs."""
+    """The moves to make as decisions, each with its gain and price as the reason."""
     use = cluster.use.copy()
     before: Found | Step = found
     for step in bought.steps:
@@ -55,7 +55,7 @@ def explained(
 def why_nothing(
     view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought, ill: Collection[str]
 ) -> Iterator[Rejection]:
-    """The reasons why nothing moves, or why a broker receives nothing."""
+    """Why nothing, or no more, moves, and why a broker suspected to be ill receives nothing."""
     for broker in sorted(ill):
         yield Rejection(
             broker,

@@ -26,7 +26,7 @@ HOUR_MINUTES: Final = 60.0
 
 
 class Bought(NamedTuple):
-    """The moves of a round, and what the others would have gained."""
+    """The moves of a round, chosen by gain and price, and what further ones would have gained."""
 
     steps: tuple[Step, ...]
     best: int

@@ -95,7 +95,7 @@ class Asked:
 
     @property
     def verb(self) -> str:
-        """Whether the request reads or writes a policy (Pulsar's ``PolicyOperation``)."""
+        """``READ`` or ``WRITE``: what it does to a policy (Pulsar's ``PolicyOperation``)."""
         return "READ" if self.method == "GET" else "WRITE"
 
     @property

@@ -30,12 +30,12 @@ def client_argv(args: argparse.Namespace) -> list[str]:
 
 
 def client_session(args: argparse.Namespace) -> aiohttp.ClientSession:
-    """A session for the admin API of the cluster that a verb was given; raises ``ConfigError``."""
+    """A session for the admin API with a command's credentials; raises ``ConfigError``."""
     return http_session(client_security(args), args.timeout or ANSWER_WITHIN_S)
 
 
 def client_security(args: argparse.Namespace) -> ClientSecurity:
-    """The credentials from a verb's options, or from ``brokerClient…`` of its ``--conf``.
+    """The credentials from a command's options, or from ``brokerClient…`` settings of ``--conf``.
 
     Raises ``ConfigError``.
     """

@@ -43,7 +43,7 @@ def read_conf(
 
 
 def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
-    """The same as `read_conf`, without checking the names of settings."""
+    """The settings of a broker.conf, overridden by ``--set``; names are not checked."""
     properties = parse_properties(_read(path)) if path else Properties()
     overrides = {}
     for text in settings:

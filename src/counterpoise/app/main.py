@@ -105,7 +105,9 @@ Each verb has its own --help with examples.
 
 
 class ArgumentsModule(Protocol):
-    """The interface of a module in `counterpoise.app.arguments`."""
+    """The interface of a module that declares a command's options
+    (`counterpoise.app.arguments`).
+    """
 
     DESCRIPTION: str
     EPILOG: str
@@ -115,7 +117,7 @@ class ArgumentsModule(Protocol):
 
 
 class VerbModule(Protocol):
-    """The interface of a module in `counterpoise.app.verbs`."""
+    """The interface of a module that runs a command, in `counterpoise.app.verbs`."""
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the command and return the exit status."""
@@ -125,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``counterpoise``; returns the exit status.
 
     0 is success, 1 a failure of the program, 2 something that the user can correct, 130 Ctrl-C. A
-    verb may return others, which its ``--help`` names.
+    command may return others, which its ``--help`` names.
     """
     with plain_output():
         return _run(list(sys.argv[1:] if argv is None else argv))

@@ -19,10 +19,10 @@ class AnswerListener(Protocol):
     """Is notified of responses to requests, on the event loop."""
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """The bookie responded, perhaps with an error."""
+        """Take the bookie's response, which may be an error."""
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """The bookie did not respond and will not; it may have done what was asked."""
+        """Note that the bookie will not respond; it may have done what was asked."""
 
 
 class _InFlight:
@@ -37,7 +37,7 @@ class _InFlight:
 
 
 class BookieConnection(asyncio.Protocol):
-    """Sends any number of concurrent requests, and matches responses to their listeners.
+    """A connection to one bookie: sends concurrent requests and matches responses to them.
 
     The protocol has no request numbers: a response names operation, ledger and entry. Equal
     requests are matched in order. If a bookie does not respond within ``timeout_s``, the connection
@@ -88,7 +88,7 @@ class BookieConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came from the bookie: pass each complete answer on."""
+        """Take bytes from the bookie, and pass each complete response to its listener."""
         try:
             for answer in self._decoder.receive(data):
                 self._settle(answer)
@@ -96,7 +96,7 @@ class BookieConnection(asyncio.Protocol):
             self.close(f"it sent {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The bookie is disconnected: requests without an answer get none."""
+        """The bookie is disconnected: fail all requests in flight."""
         self._failure = self._failure or (
             f"the connection was lost: {exc}" if exc else "it hung up"
         )

@@ -52,7 +52,7 @@ _REASONS: Final = {
 
 
 class BadFrame(ValueError):
-    """Bytes that no bookie sends; the connection cannot go on."""
+    """The received bytes are not a bookie's response; the connection cannot be used any more."""
 
 
 class BookieRequest(NamedTuple):

@@ -18,7 +18,7 @@ _PORT_MAX: Final = 65535
 
 
 class BookieState(enum.Enum):
-    """The state of a bookie."""
+    """Whether a bookie is registered, accepts writes, or is gone."""
 
     READ_WRITE = "read-write"
     READ_ONLY = "read-only"
@@ -28,7 +28,7 @@ class BookieState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookie:
-    """A bookie with a session. Port 0: its node does not say where it listens."""
+    """A bookie with a metadata session. Port 0: its node does not say where it listens."""
 
     bookie: str
     state: BookieState
@@ -72,7 +72,7 @@ async def read_registry(store: MetadataReader, root: str) -> BookieRegistry:
 
 
 def address(bookie: str, value: bytes) -> tuple[str, int]:
-    """Host and port from a bookie's node, or from its id if an old bookie left the node empty."""
+    """A bookie's host and port, from its node's value, or from its id where that is empty."""
     try:
         info = BookieServiceInfoFormat.FromString(value)
     except DecodeError:

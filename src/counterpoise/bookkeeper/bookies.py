@@ -22,7 +22,7 @@ from counterpoise.bookkeeper.errors import BookieError, MissingEntry
 
 @dataclass(frozen=True, slots=True)
 class BookieReadOptions:
-    """Limits on requests to bookies."""
+    """Limits and time-outs of requests to bookies."""
 
     speculative_s: float = 2.0
     """After so long without an answer the next bookie is asked as well."""
@@ -46,18 +46,18 @@ class _AwaitedAnswer:
         self.future: asyncio.Future[BookieAnswer] = loop.create_future()
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """The bookie responded, perhaps with an error."""
+        """Called when the bookie responded, perhaps with an error."""
         if not self.future.done():
             self.future.set_result(answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """The bookie did not respond and will not; it may have done what was asked."""
+        """Called when the bookie will not respond; it may have done what was asked."""
         if not self.future.done():
             self.future.set_exception(error)
 
 
 class Bookies:
-    """Sends requests to registered bookies. Close it at the end."""
+    """Sends requests to registered bookies, over one connection to each. Close it at the end."""
 
     def __init__(
         self, registered: Mapping[str, RegisteredBookie], options: BookieReadOptions

@@ -10,7 +10,7 @@ METADATA_BEGIN: Final = len(_MARK) + 4
 
 
 def entry_begin(payload: bytes) -> int:
-    """Where the producer's entry begins: 0 without broker metadata.
+    """The offset of the producer's entry in a payload: 0 without broker metadata before it.
 
     Beyond the end of the payload if the metadata is cut off.
     """

@@ -29,10 +29,10 @@ class LedgerListener(Protocol):
     """Is notified by a ledger's writer, on its event loop."""
 
     def confirmed(self, last: int) -> None:
-        """Every entry up to and including ``last`` is on an ack quorum of bookies."""
+        """Called when every entry up to and including ``last`` is on an ack quorum of bookies."""
 
     def ended(self, error: BookKeeperError) -> None:
-        """No entry after the last confirmed one will be acknowledged. Called at most once.
+        """Called at most once: no entry after the last confirmed one will be acknowledged.
 
         Not called for the owner's own `LedgerWriter.close`. Some of the entries may be on bookies
         all the same: the ledger's recovery decides.

@@ -16,7 +16,7 @@ _CODECS: Final[Mapping[str, str]] = {"LZ4": "lz4_raw", "ZSTD": "zstd", "SNAPPY":
 def unpack(kind: str, packed: bytes, size: int) -> bytes:
     """Decompress bytes of the compression ``kind`` (Pulsar's name); raises ValueError.
 
-    ``size`` is from their header; a result of another size is an error.
+    ``size`` is the uncompressed size by their header; a result of another size is an error.
     """
     if not 0 <= size <= UNPACKED_MAX:
         raise ValueError(f"{size} bytes of compressed data, at most {UNPACKED_MAX} are unpacked")

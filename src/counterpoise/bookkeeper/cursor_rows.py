@@ -24,7 +24,7 @@ from counterpoise.bookkeeper.managed_ledgers import ListedLedger, ManagedLedger
 
 @dataclass(frozen=True, slots=True)
 class CursorRow:
-    """One subscription, as it was last stored."""
+    """One subscription as a row of ``counterpoise storage``, as it was last stored."""
 
     cursor: str
     mark_delete: str
@@ -41,7 +41,7 @@ class CursorRow:
 
 
 async def entry_count(cluster: LedgerCluster, listed: Sequence[ListedLedger]) -> EntryCount:
-    """Number the entries of a topic, those of the ledger that is written included."""
+    """Number the entries of a topic's listed ledgers, including the one being written."""
     counts = [(each.ledger, each.entries) for each in listed]
     open_at = [at for at, each in enumerate(listed) if not each.closed_ms]
     for at in open_at:

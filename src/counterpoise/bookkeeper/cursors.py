@@ -48,7 +48,10 @@ class CursorPositions:
 
     @property
     def acknowledged(self) -> tuple[tuple[Position, Position], ...]:
-        """`ranges` and `bits` in order, both ends of each included."""
+        """The acknowledged ranges after the mark-delete position, in order, both ends included.
+
+        Merges the two forms in which Pulsar stores them, `ranges` and `bits`.
+        """
         found = [(before._replace(entry_id=before.entry_id + 1), to) for before, to in self.ranges]
         for ledger, words in self.bits:
             found += _runs(ledger, bits_of(words))
@@ -78,7 +81,7 @@ class CursorNode:
 
 @dataclass(frozen=True, slots=True)
 class CursorReading:
-    """A cursor's last stored state; a broker stores it within a minute."""
+    """A cursor's last stored state; brokers store each change within a minute."""
 
     node: CursorNode
     positions: CursorPositions
@@ -121,7 +124,7 @@ def parse_cursor_node(path: str, value: bytes) -> CursorNode:
 
 
 def parse_positions(where: str, payload: bytes) -> CursorPositions:
-    """Parse an entry of a cursor's ledger; raises `UnreadableNode`."""
+    """Parse an entry of a cursor's ledger; ``where`` names it in the `UnreadableNode` raised."""
     try:
         found = parsed(pb.PositionInfo, payload)
     except (ValueError, DecodeError) as error:
@@ -136,7 +139,7 @@ def parse_positions(where: str, payload: bytes) -> CursorPositions:
 
 
 def write_positions(positions: CursorPositions) -> bytes:
-    """An entry of a cursor's ledger."""
+    """The bytes of an entry of a cursor's ledger."""
     mark = positions.mark_delete
     made = pb.PositionInfo(ledgerId=mark.ledger_id, entryId=mark.entry_id)
     _write_into(made, positions)

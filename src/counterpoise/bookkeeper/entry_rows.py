@@ -25,7 +25,7 @@ AHEAD = 16
 
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One message, or one entry without any that can be shown."""
+    """One message as a row, or one entry whose messages cannot be shown."""
 
     ledger: int
     entry: int
@@ -51,7 +51,7 @@ class EntryRow:
 
 @dataclass(frozen=True, slots=True)
 class EntryChoice:
-    """Which entries to show."""
+    """Where to begin to show entries, and whether with their payload."""
 
     begin: Position = NO_POSITION
     with_payload: bool = False
@@ -60,9 +60,10 @@ class EntryChoice:
 async def entry_rows(
     cluster: LedgerCluster, ledgers: Sequence[int], choice: EntryChoice
 ) -> AsyncIterator[list[EntryRow]]:
-    """The messages of some ledgers in order, from a position on, those of `AHEAD` entries at once.
+    """The messages of some ledgers in order, from a position on; `AHEAD` entries are read
+    concurrently.
 
-    An entry that cannot be read has a row of its own that says why, and so has a ledger.
+    A ledger or an entry that cannot be read has a row of its own that says why.
     """
     for number in ledgers:
         if number < choice.begin.ledger_id:

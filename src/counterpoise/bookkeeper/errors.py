@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class BookKeeperError(Exception):
-    """The base of this room's errors."""
+    """Base of the errors of this package's access to BookKeeper."""
 
 
 class UnreadableNode(BookKeeperError):
@@ -19,7 +19,7 @@ class UnreadableNode(BookKeeperError):
 
 
 class NotThisCluster(BookKeeperError):
-    """The metadata store has no BookKeeper or no Pulsar at this place."""
+    """The metadata store has no BookKeeper cluster, or no Pulsar cluster, at this place."""
 
 
 class NoSuchLedger(BookKeeperError):
@@ -42,7 +42,7 @@ class MissingEntry(BookieError):
 
 
 class BadStoredEntry(BookKeeperError):
-    """Bytes of an entry that are too short, belong elsewhere, or fail their digest."""
+    """A stored entry is too short, belongs to another ledger or id, or fails its digest."""
 
 
 class EntryUnreadable(BookKeeperError):

@@ -35,7 +35,7 @@ class LedgerState(enum.Enum):
 
 
 class DigestType(enum.Enum):
-    """How a ledger's entries are checked."""
+    """The kind of checksum of a ledger's entries."""
 
     CRC32 = LedgerMetadataFormat.CRC32
     HMAC = LedgerMetadataFormat.HMAC
@@ -45,7 +45,7 @@ class DigestType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerSegment:
-    """From ``first`` on, and up to the next segment, entries are on bookies of this ensemble."""
+    """The ensemble of bookies of a ledger's entries from ``first`` up to the next segment."""
 
     first: int
     ensemble: tuple[str, ...]
@@ -53,7 +53,7 @@ class LedgerSegment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """One ledger. ``length`` and ``last_entry`` count only if it is closed."""
+    """The metadata of one ledger. ``length`` and ``last_entry`` are valid only if it is closed."""
 
     ledger: int
     state: LedgerState
@@ -91,7 +91,7 @@ class LedgerMetadata:
         return tuple(ensemble[(entry + step) % len(ensemble)] for step in range(self.write_quorum))
 
     def bookies(self) -> tuple[str, ...]:
-        """Every bookie that has a segment of the ledger, sorted."""
+        """Every bookie in the ensemble of any segment, sorted."""
         return tuple(sorted({each for segment in self.segments for each in segment.ensemble}))
 
     def spans(self, last_entry: int) -> Iterator[tuple[LedgerSegment, int]]:

@@ -21,7 +21,7 @@ NO_APPLICATION: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class LedgerOwner:
-    """A ledger's owner, as far as its metadata says."""
+    """Which topic or cursor a ledger belongs to, according to its custom metadata."""
 
     application: str
     kind: str
@@ -53,7 +53,7 @@ def ledger_owner(custom: Mapping[str, bytes]) -> LedgerOwner:
 
 
 def schema_topic(schema: str) -> str:
-    """The topic of a schema's id ``tenant/namespace/topic``."""
+    """The topic's full name for a schema's id ``tenant/namespace/topic``."""
     return f"persistent://{schema}" if schema.count("/") >= 2 else schema
 
 

@@ -21,7 +21,7 @@ _LEAF: Final = re.compile(r"L\d{4}")
 
 
 def ledger_path(root: str, ledger: int) -> str:
-    """The node of a ledger: ``/ledgers/00/0000/L0001`` for ledger 1."""
+    """The path of a ledger's metadata node: ``/ledgers/00/0000/L0001`` for ledger 1."""
     if ledger < 0:
         raise ValueError(f"ledger ids are not negative: {ledger}")
     if ledger < SHORT_IDS:
@@ -32,7 +32,7 @@ def ledger_path(root: str, ledger: int) -> str:
 
 
 def ledger_at(root: str, path: str) -> int | None:
-    """The ledger of a node; None for other nodes."""
+    """The id of the ledger whose node has this path; None for other paths."""
     below = path.removeprefix(f"{root}/")
     found = _SHORT.fullmatch(below) or _LONG.fullmatch(below)
     if found is None:
@@ -42,7 +42,7 @@ def ledger_at(root: str, path: str) -> int | None:
 
 
 async def check_layout(store: MetadataReader, root: str) -> None:
-    """Raise `NotThisCluster` unless ledgers lie below ``root`` as this room reads them."""
+    """Raise `NotThisCluster` unless ledgers below ``root`` are laid out as is read here."""
     names = await store.children(root)
     if not names:
         raise NotThisCluster(

@@ -19,7 +19,7 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """How far a ledger goes. Entry -1: it has none."""
+    """The last entries of a ledger that are stored, and confirmed; -1 if it has none."""
 
     last_stored: int
     """The last entry that a bookie has."""

@@ -83,14 +83,14 @@ class LedgerCluster:
         return read_ledger_metadata(ledger, path, node.value, node.created_ms)
 
     async def readable(self, ledger: int) -> LedgerMetadata | UnreadableNode | None:
-        """As `metadata`, with the error as a value."""
+        """A ledger's metadata, an `UnreadableNode` (returned, not raised), or None for neither."""
         try:
             return await self.metadata(ledger)
         except UnreadableNode as error:
             return error
 
     async def end_of(self, ledger: LedgerMetadata) -> LedgerEnd | str:
-        """The end of a ledger, or why it is unknown."""
+        """The end of a ledger; or why it is unknown, or ``open`` if bookies are not to be asked."""
         if not (ledger.closed or self.ask_bookies):
             return "open"
         try:
@@ -133,13 +133,13 @@ async def _row(cluster: LedgerCluster, found: LedgerMetadata | UnreadableNode) -
 
 
 def number_of(cluster: LedgerCluster, damaged: UnreadableNode) -> int:
-    """The ledger whose node cannot be understood."""
+    """The id of the ledger whose node cannot be parsed; -1 if the node is no ledger's."""
     found = ledger_at(cluster.root, damaged.path)
     return -1 if found is None else found
 
 
 def ledger_row(ledger: LedgerMetadata, end: LedgerEnd | str, note: str = "") -> LedgerRow:
-    """The row of a ledger whose metadata can be read; ``end`` as `LedgerCluster.end_of` has it."""
+    """The row of a ledger with readable metadata; ``end`` is its end, or why that is unknown."""
     owner = ledger_owner(ledger.custom)
     entries = size = stored = -1
     unconfirmed = 0

@@ -148,7 +148,7 @@ def parse_node(kind: type[M], path: str, value: bytes) -> M:
 
 
 def parsed(kind: type[M], value: bytes) -> M:
-    """A message with all required fields; raises ValueError or `DecodeError`."""
+    """Parse a protobuf message with all required fields; raises ValueError or `DecodeError`."""
     found = kind.FromString(value)
     if not found.IsInitialized():
         raise ValueError("a field that each has is missing")

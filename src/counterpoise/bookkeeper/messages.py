@@ -24,7 +24,7 @@ NOT_BATCHED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """One message of an entry."""
+    """One message decoded from an entry."""
 
     batch_index: int
     """`NOT_BATCHED` where the entry holds one message and no batch."""

@@ -38,7 +38,7 @@ _COMPACTION_GRACE_MS: Final = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class OrphanRow:
-    """One orphan ledger."""
+    """One ledger that nothing refers to, as a row."""
 
     ledger: int
     verdict: str
@@ -60,7 +60,7 @@ class OrphanRow:
 
 @dataclass(slots=True)
 class UnreferencedCounts:
-    """The number of unreferenced ledgers, and why some are not judged."""
+    """The number of ledgers that nothing refers to, and why some ledgers are not judged."""
 
     pulsar: int = 0
     referenced: int = 0

@@ -32,7 +32,7 @@ AT_ONCE: Final = 128
 
 
 class LedgerReferences:
-    """Referenced ledgers, eight bytes for each; and what could not be read.
+    """The ids of all referenced ledgers, eight bytes each; and what could not be read.
 
     A topic in `unknown` may refer to any ledger that names it.
     """

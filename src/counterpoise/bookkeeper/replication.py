@@ -23,7 +23,7 @@ _MARK: Final = "urL"
 
 @dataclass(frozen=True, slots=True)
 class BookieRow:
-    """One bookie."""
+    """One bookie as a row, with sums over its ledgers."""
 
     bookie: str
     state: str
@@ -40,7 +40,7 @@ class BookieRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRow:
-    """One ledger with fewer copies than it should have."""
+    """One ledger with fewer copies than it should have, as a row."""
 
     ledger: int
     topic: str
@@ -61,7 +61,7 @@ class ReplicationRow:
 
 @dataclass(slots=True)
 class BookieSums:
-    """The sums for one bookie."""
+    """The numbers of ledgers on one bookie, and their bytes."""
 
     ledgers: int = 0
     open_ledgers: int = 0
@@ -71,7 +71,7 @@ class BookieSums:
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicationMark:
-    """The auditor's mark on a ledger."""
+    """The mark by which BookKeeper's auditor lists a ledger as underreplicated."""
 
     since_ms: int
     missing_on: tuple[str, ...]
@@ -117,7 +117,8 @@ def _bookie_row(registry: BookieRegistry, bookie: str, sums: BookieSums) -> Book
 
 
 async def replication_rows(cluster: LedgerCluster) -> AsyncIterator[Sequence[ReplicationRow]]:
-    """A row for each ledger that is marked, or has a segment on a bookie that is gone.
+    """A row for each ledger that the auditor has marked, or with a segment on a bookie that is
+    gone.
 
     Ledgers whose metadata cannot be read have a row, too.
     """

@@ -26,7 +26,7 @@ async def schema_ledgers(store: MetadataReader, schema: str) -> set[int]:
 
 
 async def schema_names(store: MetadataReader) -> AsyncIterator[list[str]]:
-    """All schemas, those of one namespace at a time."""
+    """All schema ids (``tenant/namespace/topic``), those of one namespace at a time."""
     for tenant in await store.children(SCHEMAS):
         for namespace in await store.children(f"{SCHEMAS}/{tenant}"):
             parent = f"{tenant}/{namespace}"

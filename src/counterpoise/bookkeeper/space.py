@@ -43,7 +43,7 @@ class SpaceSums:
         self.size = self.stored = self.unknown = 0
 
     def add(self, ledger: LedgerMetadata, end: LedgerEnd | str) -> None:
-        """Add a ledger."""
+        """Add a ledger; ``end`` is its last entry, or why that is unknown."""
         self.ledgers += 1
         self.open_ledgers += not ledger.closed
         if isinstance(end, str):

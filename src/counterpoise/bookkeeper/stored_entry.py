@@ -29,7 +29,7 @@ _DIGEST_SIZES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """One entry whose digest is correct."""
+    """One entry as read from a bookie, whose digest was checked."""
 
     ledger: int
     entry: int
@@ -50,7 +50,7 @@ def master_key(password: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class EntryDigest:
-    """The digest of one ledger's entries."""
+    """Computes and checks the digests of one ledger's entries."""
 
     kind: DigestType
     password: bytes = b""

@@ -32,7 +32,7 @@ STALE_AFTER_S = 300.0
 
 
 class ActionState(StrEnum):
-    """How far an action is."""
+    """Whether an action runs, is done, has failed or was stopped."""
 
     RUNNING = "running"
     DONE = "done"
@@ -42,7 +42,7 @@ class ActionState(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Activity:
-    """One action, running or ended; only `Actions` changes it."""
+    """One action by an operator, running or ended; only `Actions` changes it."""
 
     number: int
     title: str
@@ -64,7 +64,7 @@ class BusyError(RuntimeError):
 
 
 class Actions:
-    """All actions of this console, from all of its pages."""
+    """Carries out the actions that operators start on all pages of this console."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Actions:
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
 
     def split(self, plan: ActionPlan, operator: Operator, address: str) -> Activity:
-        """Carry out a split by the broker at an address; raises `BusyError`."""
+        """Start a split, requested of the broker at an address; raises `BusyError`."""
         name = BundleName.parse(plan.bundle)
         url = f"{address}/admin/v2/namespaces/{name.namespace}"
 
@@ -157,7 +157,7 @@ class Actions:
     def drain(
         self, plan: ActionPlan, operator: Operator, drain_with: DrainWith, drain_plan: Round
     ) -> Activity:
-        """Drain a broker as planned; raises `BusyError`."""
+        """Start draining a broker as planned; raises `BusyError`."""
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             drain = drain_with(session, lambda sentence: self._log(activity, sentence))
@@ -175,7 +175,7 @@ class Actions:
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
 
     def stop(self, activity: Activity) -> None:
-        """Start nothing more of it; what has begun ends by itself."""
+        """Begin no further move of an action; moves that have begun are completed."""
         if activity.task is not None and activity.state is ActionState.RUNNING:
             activity.task.cancel()
 

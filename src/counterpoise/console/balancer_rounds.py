@@ -36,7 +36,7 @@ class RoundReader(Protocol):
 
 
 class BalancerRounds:
-    """Polls a balancer's history, and passes an operator's orders on."""
+    """Polls a balancer's history for its rounds, and passes operators' orders on to it."""
 
     def __init__(self, reader: RoundReader | None, clock_ms: MillisecondClock) -> None:
         self._reader = reader
@@ -58,7 +58,7 @@ class BalancerRounds:
         return self._reader is not None
 
     async def recorded(self, what: TileKind, key: str, span_ms: int) -> RecordedLoad:
-        """What was recorded of a bundle or a broker; raises OSError or ValueError."""
+        """The load recorded in the last `span_ms` ms; raises OSError or ValueError."""
         if self._reader is None:
             return RecordedLoad()
         return await asyncio.to_thread(self._reader.recorded, what, key, self._clock_ms() - span_ms)
@@ -78,7 +78,7 @@ class BalancerRounds:
         }[wish]
 
     async def run(self) -> None:
-        """Read until cancelled."""
+        """Poll the history until cancelled."""
         while self._reader is not None:
             began = time.monotonic()
             try:

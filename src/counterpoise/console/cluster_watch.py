@@ -46,7 +46,7 @@ NOTHING: Mapping[str, CompletedMove] = MappingProxyType({})
 
 
 class ClusterWatch:
-    """Polls the cluster, and keeps the last result for the pages."""
+    """Polls the cluster, and provides the latest result to all pages."""
 
     def __init__(
         self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: MillisecondClock
@@ -88,7 +88,7 @@ class ClusterWatch:
             await asyncio.sleep(self.options.watch.every_s)
 
     async def look(self) -> None:
-        """Poll the cluster once."""
+        """Poll the cluster once, and update what the pages show."""
         rows = await self._collector.poll()
         asked = self.moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
@@ -110,7 +110,7 @@ class ClusterWatch:
         self.throttled = await self._throttling.look(self.address, answering)
 
     def move_completed(self, outcome: MoveOutcome) -> None:
-        """Note a move that was carried out, before brokers report it."""
+        """Show a move that was carried out, before brokers report it."""
         row = self.picture.view.bundle_index(outcome.bundle)
         if outcome.status is MoveStatus.MOVED and outcome.owner and row is not None:
             source = bundle_line(self.picture, row).owner
@@ -174,7 +174,10 @@ def seen(
     rows: ReportRows,
     moved: Mapping[str, CompletedMove] = NOTHING,
 ) -> tuple[FoldState, ObservedHistory, ClusterPicture]:
-    """The state after a poll; `moved` are moves that were carried out from here."""
+    """The averages, history and picture of the cluster after one more poll.
+
+    `moved` are moves that this console carried out, by bundle.
+    """
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     reported = rows["kind"] == BROKER

@@ -19,14 +19,14 @@ class Text(TextElement):
 
 
 def attributes(element: ui.element, **given: str) -> ui.element:
-    """Set attributes to any values; ``_`` in a name stands for ``-``."""
+    """Set HTML attributes of an element, which is returned; ``_`` in a name stands for ``-``."""
     for name, value in given.items():
         element.props[name.replace("_", "-")] = value
     return element
 
 
 def section(label: str, classes: str = "") -> ui.element:
-    """A landmark region of the page."""
+    """An HTML section with this label for screen readers."""
     made = ui.element("section").classes(classes)
     attributes(made, aria_label=label)
     return made
@@ -57,7 +57,7 @@ class Grid:
     """A table whose cells change in place, so that a screen reader keeps its position.
 
     `columns` are headings; those that end with ``>`` hold numbers, with ``.`` sentences. With
-    `choose`, the first cell of each row is a button that passes the row's key on.
+    `choose`, the first cell of each row is a button, which calls it with the row's key.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Grid:
         self._empty = Text("p", empty, "quiet")
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show these rows."""
+        """Show these rows in place of the former ones."""
         self._empty.set_visibility(not rows)
         while len(self._rows) < len(rows):
             with self._body:
@@ -132,7 +132,7 @@ class Lines:
         self._empty = Text("p", empty, "quiet")
 
     def show(self, sentences: Sequence[str]) -> None:
-        """Show these."""
+        """Show these sentences in place of the former ones."""
         self._list.set_visibility(bool(sentences))
         self._empty.set_visibility(not sentences)
         while len(self._items) < len(sentences):

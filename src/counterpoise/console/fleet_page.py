@@ -41,7 +41,7 @@ class FleetPageOptions:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The part of the fleet's page that shows one cluster."""
+    """What the fleet's page shows of one cluster."""
 
     name: str
     console: str
@@ -72,7 +72,7 @@ def card(state: ClusterState, now_ms: int) -> Card:
 
 
 def page(watch: FleetWatch, options: FleetPageOptions, now_ms: int) -> str:
-    """The page as HTML."""
+    """The fleet's page as HTML."""
     return render(
         HERE / "fleet_page.html",
         title="Counterpoise: fleet",
@@ -90,7 +90,9 @@ async def serve_fleet(
     ready: Notify,
     stop: asyncio.Event,
 ) -> None:
-    """Serve on a bound socket until `stop` is set; `ready` is called when pages are served."""
+    """Serve the fleet's page on a bound socket until `stop` is set; `ready` is called when pages
+    are served.
+    """
     async with watching_fleet(fleet, clock_ms, options.within_s) as watch:
 
         async def show(_: Request) -> Response:

@@ -24,7 +24,7 @@ HEADERS = {
 
 
 class OwnSite:
-    """Middleware that admits requests of the console's own page and of programs; 403 for others."""
+    """Middleware that refuses, with 403, requests that a browser makes for other web sites."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
         """``names``: those under which the console may be asked for, besides addresses."""

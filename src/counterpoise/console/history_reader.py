@@ -27,7 +27,7 @@ LOADS = ["poll_id", "broker", *RATES]
 
 
 class HistoryReader:
-    """Reads what is new in a history since the last call."""
+    """Reads a balancer's rounds and recorded loads from its history."""
 
     def __init__(self, reader: TablesReader) -> None:
         self._reader = reader
@@ -38,9 +38,7 @@ class HistoryReader:
         """Rounds whose moves are not all over, so that they are read again."""
 
     def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
-        """The rounds decided after a moment, and a sentence of what the balancer does now;
-        raises `ValueError`.
-        """
+        """The rounds decided after a time, and a sentence on the balancer; raises `ValueError`."""
         try:
             self._read_new(after_ms)
             control = read_control(self._location)
@@ -73,7 +71,7 @@ class HistoryReader:
         return of_broker(of["poll_id"], flows, messages)
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
-        """Ask the balancer to pause, go on or stop, and write down why; raises `ValueError`."""
+        """Order the balancer to ``go``, ``pause`` or ``stop``, and why; raises `ValueError`."""
         try:
             write_control(self._location, Control(Wish(wish), now_ms, why))
         except HistoryFaultError as error:

@@ -15,7 +15,7 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a cluster is polled."""
+    """How often the console polls a cluster, and for how long it waits."""
 
     addresses: Sequence[str]
     """Admin URLs, tried in turn."""

@@ -19,7 +19,7 @@ from counterpoise.picture.treemap import Area, Tile, TileKind, treemap
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The data sources that all open pages share."""
+    """The data that all open pages share: polls, actions, rounds, backtests."""
 
     watch: ClusterWatch
     actions: Actions
@@ -53,7 +53,7 @@ class PageSession:
         return self.sources.watch.picture
 
     def choose(self, what: TileKind | None, key: str = "") -> None:
-        """Select a broker or bundle."""
+        """Select a broker or bundle by its name; None: nothing."""
         self.what, self.key = what, key
         for each in self.on_choice:
             each()
@@ -61,5 +61,5 @@ class PageSession:
 
 @lru_cache(maxsize=8)
 def drawn(picture: ClusterPicture, area: Area, only: str) -> tuple[Tile, ...]:
-    """The tiles of a picture, computed once for all pages that show it."""
+    """The treemap of a picture, computed once for all pages that show it."""
     return treemap(picture, area, only)

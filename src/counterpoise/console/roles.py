@@ -27,7 +27,7 @@ SHOWN: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The role in which a page uses the cluster."""
+    """The identity with which a page accesses the cluster."""
 
     security: ClientSecurity = ANONYMOUS
     """The credentials to present, and the authorities to trust."""
@@ -36,7 +36,7 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """The role's name, for a person."""
+        """The operator's name, for a person."""
         method = self.security.method
         if method not in SHOWN:
             return "anonymous (no credential is presented to the cluster)"
@@ -55,7 +55,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The permissions that a cluster gives an operator."""
+    """What a cluster permits an operator."""
 
     may: bool | None
     """None: the cluster did not answer the question."""
@@ -63,7 +63,7 @@ class Standing:
 
 
 async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
-    """Whether the operator may move and split bundles, as the first responding broker says."""
+    """Ask the first broker that responds whether the operator may move and split bundles."""
     heard = ""
     async with operator.session() as session:
         admin = Admin(session, AdminOptions(timeout_s=PATIENCE_S))

@@ -40,7 +40,8 @@ async def serve(
     ready: Notify,
     stop: asyncio.Event,
 ) -> None:
-    """Serve on a bound socket until `stop` is set; `ready` is called when pages are served.
+    """Serve the console on a bound socket until `stop` is set; `ready` is called when pages are
+    served.
 
     `reader` gives the rounds of a balancer that runs elsewhere, if there is one.
     """

@@ -17,7 +17,7 @@ _COUNTER = re.compile(
 
 
 class Throttling:
-    """Remembers how to read each broker, and its last counters."""
+    """Finds the publish limits at which producers wait; remembers brokers' counters for that."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -27,7 +27,7 @@ class Throttling:
     async def look(
         self, address: Callable[[str], str], brokers: Iterable[str]
     ) -> tuple[ReachedLimit, ...]:
-        """Every limit at which producers wait, of the brokers that respond."""
+        """The limits at which producers wait now, at the brokers that respond."""
         found = await asyncio.gather(*(self._ask(address(each), each) for each in brokers))
         return tuple(limit for each in found for limit in each)
 
@@ -48,7 +48,7 @@ class Throttling:
 
 
 def counters(body: bytes) -> dict[str, float]:
-    """How often each topic's publishing was limited, from the text of `/metrics`."""
+    """By topic, how often its publishing was limited, from the text of a broker's `/metrics`."""
     found: dict[str, float] = {}
     for topic, value in _COUNTER.findall(body):
         name = topic.decode(errors="replace")

@@ -14,7 +14,7 @@ from counterpoise.pipeline.backtest.report import best_trades, ranked
 
 
 class TradeFiles:
-    """Reads each file again when it has changed."""
+    """Reads the results of backtests from files, again whenever a file has changed."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = [Path(each) for each in paths]
@@ -35,7 +35,10 @@ class TradeFiles:
 
 
 def trades_of(text: bytes) -> tuple[Trade, ...]:
-    """The results in a file's text, best score first; raises ValueError, TypeError, KeyError."""
+    """The backtest results in a file's text, best score first.
+
+    Raises ValueError, TypeError or KeyError for other content.
+    """
     names = [each.name for each in fields(BacktestResult)]
     # A file that an earlier version wrote has fewer figures.
     rows = [{name: row[name] for name in names if name in row} for row in orjson.loads(text)]

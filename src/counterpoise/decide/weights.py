@@ -59,7 +59,10 @@ class ResourceWeights:
 
     @property
     def outbound(self) -> float:
-        """The weight of outbound bandwidth, with the same quirk as `inbound`."""
+        """The weight of outbound bandwidth.
+
+        Quirk kept: an explicit 1.0 cannot override another value under the wrong spelling.
+        """
         return self.bandwidth_out if self.bandwidth_out != 1.0 else self.legacy_bandwidth_out
 
     @cached_property

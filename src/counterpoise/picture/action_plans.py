@@ -30,7 +30,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a broker carries before and after, bytes/s and ÷ the mean."""
+    """What a plan changes for one broker: its bytes/s before and after, also ÷ the mean."""
 
     broker: str
     before: float
@@ -40,7 +40,7 @@ class Effect:
 
     @property
     def sentence(self) -> str:
-        """The same for a person."""
+        """The effect as a sentence."""
         return (
             f"{self.broker}: {bytes_per_s(self.before)} ({times(self.ratio_before)} the mean) "
             f"becomes {bytes_per_s(self.after)} ({times(self.ratio_after)})"
@@ -69,7 +69,7 @@ class ActionPlan:
 
 
 def plan_transfer(picture: ClusterPicture, bundle: str, destination: str) -> ActionPlan:
-    """Move a bundle to a named broker."""
+    """The plan to move a bundle to a named broker."""
     title = f"Transfer {bundle} to {destination}"
     source, refused = _owner(picture, bundle)
     if not refused and destination == source:
@@ -89,7 +89,7 @@ def plan_transfer(picture: ClusterPicture, bundle: str, destination: str) -> Act
 
 
 def plan_unload(picture: ClusterPicture, bundle: str) -> ActionPlan:
-    """Unload a bundle; the cluster's own placement chooses another broker."""
+    """The plan to unload a bundle; the cluster's own placement chooses another broker."""
     title = f"Unload {bundle}"
     source, refused = _owner(picture, bundle)
     if refused:
@@ -103,7 +103,7 @@ def plan_unload(picture: ClusterPicture, bundle: str) -> ActionPlan:
 
 
 def plan_split(picture: ClusterPicture, bundle: str) -> ActionPlan:
-    """Split a bundle into two halves of its range; both stay with its owner."""
+    """The plan to split a bundle into two halves of its range; both stay with its owner."""
     title = f"Split {bundle}"
     source, refused = _owner(picture, bundle)
     if refused:
@@ -151,7 +151,7 @@ def of_moves(
 
 
 def projected(view: ClusterView, moves: Sequence[Move]) -> ClusterView:
-    """The view after these moves."""
+    """The view as load will be after these moves."""
     projection = Projection(view)
     for move in moves:
         projection = projection.after(move.decision)

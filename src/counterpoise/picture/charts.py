@@ -24,7 +24,7 @@ _TO_THE_LEFT: Options = {"position": [-2, -8], "align": "right"}
 
 
 def treemap_options(tiles: Sequence[Tile]) -> Options:
-    """The treemap's options."""
+    """The options of a treemap chart with these tiles, for ECharts."""
     return {
         "aria": {"enabled": False},  # the page describes it, and has the same as a table
         "animationDurationUpdate": 400,
@@ -80,7 +80,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
 
 
 def treemap_series(tiles: Sequence[Tile]) -> Options:
-    """The part of the treemap's options that changes with every poll."""
+    """The part of a treemap's options that changes with every poll."""
     whole = sum(tile.value for tile in tiles)
     return {
         "type": "treemap",
@@ -91,7 +91,7 @@ def treemap_series(tiles: Sequence[Tile]) -> Options:
 
 
 def line_options(curve: LoadCurve, name: str) -> Options:
-    """The chart options of one load over time."""
+    """The options of a line chart of one load over time, for ECharts."""
     scale, unit = byte_scale(max((flow for flow in curve.bytes_per_s if flow), default=0.0))
     points = [
         [at, None if value is None else round(value / scale, 3)]
@@ -125,7 +125,7 @@ def line_options(curve: LoadCurve, name: str) -> Options:
 
 
 def trade_options(trades: Sequence[Trade]) -> Options:
-    """Backtests as points: load moved against imbalance."""
+    """The options of a chart of backtest results: load moved against imbalance."""
     best = sorted((each for each in trades if each.best), key=lambda each: each.moved)
     most = max((each.moved for each in trades), default=0.0)
     return {

@@ -18,7 +18,7 @@ NO_OWNER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class CompletedMove:
-    """A move that has ended, and may not be in load reports yet.
+    """A move that has ended, but that load reports may not show yet.
 
     Apache's brokers report when their load changed a good deal, or after a quarter of an hour.
     """
@@ -28,13 +28,16 @@ class CompletedMove:
     at_ms: int
 
     def is_news(self, reported_ms: Mapping[str, int]) -> bool:
-        """Whether one of the move's brokers has not reported since."""
+        """Whether one of the move's brokers has not reported since the move.
+
+        `reported_ms`: the time of each broker's last report.
+        """
         return any(reported_ms.get(each, 0) <= self.at_ms for each in (self.source, self.owner))
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterPicture:
-    """A frozen snapshot of a cluster, with moves that reports do not show yet."""
+    """A snapshot of a cluster to be shown, with moves that load reports do not show yet."""
 
     at_ms: int
     """When, milliseconds since 1970."""
@@ -70,7 +73,7 @@ class ClusterPicture:
 
     @cached_property
     def twice(self) -> Mapping[str, tuple[str, ...]]:
-        """Bundles that several brokers report, because they are changing hands."""
+        """Bundles that several brokers report, because they are being moved, with these brokers."""
         members, view = self.view.members, self.view
         if len(members) == len(view.bundles):
             return {}
@@ -91,19 +94,19 @@ class ClusterPicture:
         return np.nan_to_num(self.view.bundle.short.rate(), posinf=0.0, neginf=0.0)
 
     def per_broker(self, of_bundles: Floats) -> Floats:
-        """A figure of bundles, summed by owner."""
+        """The sum of a figure of bundles over each broker's bundles."""
         owned = self.owners != NO_OWNER
         count = len(self.view.brokers)
         return np.bincount(self.owners[owned], of_bundles[owned], minlength=count).astype(float)
 
     @cached_property
     def ratios(self) -> Floats:
-        """Each broker's bytes/s ÷ the mean; all are 1 when nothing flows."""
+        """Each broker's bytes/s ÷ the mean; all are 1 when there is no traffic."""
         loads = self.per_broker(self.bundle_bytes)
         mean = loads.mean() if len(loads) else 0.0
         return loads / mean if mean > 0 else np.ones(len(loads))
 
     @cached_property
     def imbalance(self) -> float:
-        """The largest broker ÷ the mean - 1: 0 is perfectly even."""
+        """The largest broker's bytes/s ÷ the mean - 1: 0 is perfectly even."""
         return float(self.ratios.max() - 1) if len(self.ratios) else 0.0

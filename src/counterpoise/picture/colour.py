@@ -26,16 +26,17 @@ _UNKNOWN: Final = (108, 114, 120)
 
 
 class Paint(NamedTuple):
-    """A background and the text on it, as ``#rrggbb``."""
+    """A background colour and the colour of text on it, as ``#rrggbb``."""
 
     fill: str
     text: str
 
 
 def of_load(ratio: float | None, prominence: float = 1.0) -> Paint:
-    """The paint of a load ÷ the mean; None if unknown.
+    """The colours for a load ÷ the mean (None: unknown).
 
-    ``prominence`` from 0 to 1: how large this one is among those of the same broker.
+    ``prominence`` from 0 to 1 is the size among the bundles of the same broker: small ones are
+    lighter.
     """
     base = _UNKNOWN if ratio is None else _mixed(ratio)
     lift = _LIGHTER * (1 - min(1.0, max(0.0, prominence)))

@@ -10,7 +10,7 @@ from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, tim
 
 
 class KeyFigure(NamedTuple):
-    """A figure, its label, and whether it needs attention."""
+    """A key figure as text, its label, and whether it needs attention."""
 
     label: str
     value: str
@@ -24,7 +24,7 @@ UNEVEN = 0.25
 def key_figures(
     picture: ClusterPicture, past: ObservedHistory, throttled: Sequence[ReachedLimit]
 ) -> tuple[KeyFigure, ...]:
-    """The figures that an operator looks at first."""
+    """The figures that the console shows at the top."""
     silent = len(picture.silent)
     brokers = len(picture.view.brokers)
     answering = f"{brokers:,}" if not silent else f"{brokers:,}, {silent} silent"
@@ -41,7 +41,7 @@ def key_figures(
 
 
 def in_words(picture: ClusterPicture) -> str:
-    """The picture in a sentence."""
+    """The cluster's state in a sentence, for screen readers."""
     if not picture.view.brokers:
         return "No broker has reported its load yet."
     loads = picture.per_broker(picture.bundle_bytes)

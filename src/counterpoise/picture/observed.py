@@ -52,7 +52,7 @@ class OwnerChange:
 
     @property
     def sentence(self) -> str:
-        """The same for a person."""
+        """The change as a sentence."""
         match self.fate:
             case ChangeKind.MOVED:
                 return f"moved from {self.source or 'no broker'} to {self.destination}"
@@ -66,7 +66,7 @@ class OwnerChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadSample:
-    """The loads of all bundles at one moment."""
+    """The loads of all bundles and brokers at one moment."""
 
     at_ms: int
     names: tuple[str, ...]
@@ -78,7 +78,7 @@ class LoadSample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedHistory:
-    """The loads and ownership changes that the console has seen since it started."""
+    """The loads and ownership changes that the console has observed since it started."""
 
     samples: tuple[LoadSample, ...] = ()
     changes: tuple[OwnerChange, ...] = ()
@@ -88,7 +88,7 @@ class ObservedHistory:
     last: ClusterPicture | None = None
 
     def after(self, picture: ClusterPicture) -> "ObservedHistory":
-        """The history with one more picture; if the cluster did not respond, it is unchanged."""
+        """The history extended by a picture; unchanged if the cluster did not respond."""
         if picture.trouble or not picture.at_ms:
             return self
         changes, away = self._changed(picture)

@@ -16,14 +16,14 @@ EMPTY: Final = LoadCurve((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoad:
-    """What a history knows in addition to what a page has seen itself."""
+    """A load over time and ownership changes from a balancer's history."""
 
     curve: LoadCurve = EMPTY
     changes: tuple[OwnerChange, ...] = ()
     """The latest last."""
 
     def with_seen(self, seen: LoadCurve) -> LoadCurve:
-        """The recorded curve, continued by what the console has seen since."""
+        """The recorded curve, continued by `seen`, which the console observed later."""
         last = self.curve.times_ms[-1] if self.curve.times_ms else -1
         first = next((i for i, at in enumerate(seen.times_ms) if at > last), len(seen.times_ms))
         return LoadCurve(
@@ -46,7 +46,7 @@ def of_bundle(
 
 
 def of_broker(times_ms: Indices, flows: Floats, messages: Floats) -> RecordedLoad:
-    """A broker's, from its reports in the order of time."""
+    """The recorded load of a broker, from its reports in order of time."""
     return RecordedLoad(_thinned(times_ms, flows, messages))
 
 

@@ -16,7 +16,7 @@ REASONS_MOST: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One action or non-action, with its reason."""
+    """Why one bundle or broker was acted on or left as it is, as a sentence."""
 
     subject: str
     sentence: str
@@ -35,7 +35,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class RoundSummary:
-    """One round for a person; consecutive rounds that say the same are one."""
+    """One round as shown to a person; consecutive rounds with the same content are merged."""
 
     at_ms: int
     until_ms: int
@@ -66,7 +66,7 @@ class RoundSummary:
 def summarize_round(
     made: Round, outcomes: Mapping[str, MoveOutcome], view: ClusterView | None = None
 ) -> RoundSummary:
-    """A round for a person; with the view it was decided on, also its expected effect."""
+    """Summarise a round; with the view it was decided on, also its expected effect."""
     moves = tuple(
         Explanation(
             move.bundle,
@@ -97,7 +97,10 @@ def summarize_round(
 
 
 def round_summary_of_json(published: Mapping[str, Any]) -> RoundSummary:
-    """A round that a leader publishes (`Round.to_json`); raises KeyError or TypeError."""
+    """Summarise a round that a leader publishes as JSON (`Round.to_json`).
+
+    Raises KeyError or TypeError for other content.
+    """
     moves = tuple(
         Explanation(
             str(each["bundle"]),
@@ -121,7 +124,7 @@ def _moved(source: str, destination: str | None, sentence: str, placement: str) 
 
 
 def with_round(known: tuple[RoundSummary, ...], new: RoundSummary) -> tuple[RoundSummary, ...]:
-    """The rounds with one more at the end; if it says the same, only the figures are updated."""
+    """The rounds with one more at the end, merged with the last if it has the same content."""
     if known and _same(known[-1], new):
         merged = replace(new, at_ms=known[-1].at_ms, rounds=known[-1].rounds + 1)
         return (*known[:-1], merged)
@@ -131,7 +134,7 @@ def with_round(known: tuple[RoundSummary, ...], new: RoundSummary) -> tuple[Roun
 def about(
     rounds: Iterable[RoundSummary], subject: str
 ) -> tuple[tuple[RoundSummary, Explanation], ...]:
-    """What was said of one bundle or broker, latest first."""
+    """The explanations of one bundle or broker, each with its round, latest first."""
     return tuple(
         (each, explanation)
         for each in reversed(tuple(rounds))

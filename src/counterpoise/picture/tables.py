@@ -14,7 +14,7 @@ PAGE_ROWS = 20
 
 @dataclass(frozen=True, slots=True)
 class BrokerLine:
-    """A broker's line."""
+    """A broker as a line of the console's table."""
 
     broker: str
     bytes_per_s: float
@@ -62,7 +62,7 @@ def broker_lines(picture: ClusterPicture) -> tuple[BrokerLine, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ListedPage(Generic[T]):
-    """Some of what was looked for, and how many there are in all."""
+    """One page of the rows that match a search, and the number of all matches."""
 
     rows: tuple[T, ...]
     count: int
@@ -73,7 +73,10 @@ class ListedPage(Generic[T]):
 def broker_page(
     picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
 ) -> ListedPage[BrokerLine]:
-    """The most loaded brokers whose name holds `wanted`, or that are silent if it is that word."""
+    """A page of the brokers whose name contains all words of `wanted`, most loaded first.
+
+    The word ``silent`` finds brokers that do not respond.
+    """
     words = wanted.lower().split()
     found = [
         row
@@ -86,7 +89,7 @@ def broker_page(
 
 @dataclass(frozen=True, slots=True)
 class BundleLine:
-    """A bundle's line."""
+    """A bundle as a line of the console's table."""
 
     bundle: str
     owner: str
@@ -99,7 +102,7 @@ class BundleLine:
 def bundle_page(
     picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
 ) -> ListedPage[BundleLine]:
-    """The largest bundles whose name, or whose owner's, holds `wanted`; a page of them."""
+    """A page of the bundles whose name or owner contains all words of `wanted`, largest first."""
     view, words = picture.view, wanted.lower().split()
     chosen = np.arange(len(view.bundles))
     if words:
@@ -115,7 +118,7 @@ def bundle_page(
 
 
 def bundle_line(picture: ClusterPicture, row: int) -> BundleLine:
-    """One bundle's line, by its place in the view."""
+    """One bundle's line, by its row in the view."""
     owner = int(picture.owners[row])
     return BundleLine(
         picture.view.bundles[row],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """The result of one strategy."""
+    """The backtest result of one strategy: imbalance against load moved."""
 
     label: str
     moved: float
@@ -20,7 +20,7 @@ class Trade:
 
     @property
     def sentence(self) -> str:
-        """The same for a person."""
+        """The result as a sentence."""
         star = "; nothing beats it in both" if self.best else ""
         return (
             f"{self.label}: largest broker {self.imbalance:.2f} times the mean, "

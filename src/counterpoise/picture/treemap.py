@@ -29,7 +29,7 @@ CROWD: Final = 60
 
 
 class Area(StrEnum):
-    """The kind of thing that an area of the treemap stands for."""
+    """What the size of the treemap's areas shows."""
 
     BYTES = "bytes/s"
     MESSAGES = "messages/s"
@@ -37,7 +37,7 @@ class Area(StrEnum):
 
 
 class TileKind(StrEnum):
-    """The kind of a tile."""
+    """What a tile of the treemap stands for."""
 
     BROKER = "broker"
     BUNDLE = "bundle"
@@ -47,7 +47,7 @@ class TileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One area; `key` identifies its subject, and `label` is the text that fits onto it."""
+    """One tile of the treemap; `key` identifies its subject, `label` is the text that fits."""
 
     what: TileKind
     key: str
@@ -60,7 +60,10 @@ class Tile:
 
 
 def treemap(picture: ClusterPicture, area: Area = Area.BYTES, only: str = "") -> tuple[Tile, ...]:
-    """A tile for each broker, largest first, or for `only` one, with its largest bundles inside."""
+    """A tile for each broker, largest first, with its largest bundles inside.
+
+    With `only`, just that broker.
+    """
     measure, formatted = MEASURES[area]
     values, view = measure(picture), picture.view
     chosen = [i for i, name in enumerate(view.brokers) if not only or name == only]

@@ -6,27 +6,27 @@ _TIMES = (("d", 86_400), ("h", 3600), ("min", 60))
 
 
 def bytes_per_s(value: float) -> str:
-    """A throughput, such as ``12.3 MB/s``."""
+    """A throughput as text, such as ``12.3 MB/s``."""
     return _scaled(value, _SIZES, " ") + "/s"
 
 
 def messages_per_s(value: float) -> str:
-    """A rate, such as ``4.5k msg/s``."""
+    """A message rate as text, such as ``4.5k msg/s``."""
     return _scaled(value, _COUNTS, "") + " msg/s"
 
 
 def times(ratio: float) -> str:
-    """A load against the mean, such as ``1.8`` times it."""
+    """A load ÷ the mean as text, such as 1.8 with the multiplication sign."""
     return f"{ratio:.1f}\N{MULTIPLICATION SIGN}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """``1 broker``, ``12,000 bundles``."""
+    """A number with its noun, such as ``1 broker`` or ``12,000 bundles``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def lasted(seconds: float) -> str:
-    """A span of time by its largest unit, such as ``5 min``."""
+    """A duration as text in its largest unit, such as ``5 min``."""
     for unit, size in _TIMES:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}"

@@ -297,7 +297,7 @@ class _MoveTurns:
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[str]:
-        """Wait for a place; yields why nothing may begin any more, empty if it may."""
+        """Wait until a move may begin; yields why none may any more, empty if it may."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._under_way < self.pace.at_once)
             self._under_way += 1

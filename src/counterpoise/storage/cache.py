@@ -34,7 +34,9 @@ class EntryCache:
                 oldest.evict()
 
     def extended(self, cache: LogCache, size: int) -> bool:
-        """Count bytes added to a log's last chunk; False if it is not the newest of all."""
+        """Count bytes added to the newest chunk of a log; returns False if the chunk is not the
+        newest of all logs.
+        """
         newest, before = self._order[-1] if self._order else (None, 0)
         if newest is not cache:
             return False
@@ -65,10 +67,10 @@ class LogCache:
         self.closed = False
 
     def add(self, group: EntryGroup[Any]) -> None:
-        """Cache a committed group; its lists become the chunk's, and later groups are appended to
-        them.
+        """Cache a committed group of entries.
 
-        So a chunk that was read earlier may have grown at its end.
+        Its lists become the newest chunk's, to which later groups are appended: a chunk that was
+        read earlier may have grown at its end.
         """
         size = group.size + _OVERHEAD * len(group.entries)
         self.size += size

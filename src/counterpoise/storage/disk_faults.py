@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class DiskFaults:
-    """The faults of one broker's disk: it refuses writes, or delays them."""
+    """The injected faults of one broker's disk: it refuses writes, or delays them."""
 
     is_full: bool = False
     delay_s: float = 0.0

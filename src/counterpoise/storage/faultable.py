@@ -8,7 +8,7 @@ from counterpoise.storage.port import C, LedgerIds, LedgerStore, Log, LogListene
 
 
 class FaultableLedgers:
-    """Wraps a store; faults are injected into the logs that it opens."""
+    """Wraps a ledger store, so that tests can inject disk faults into the logs that it opens."""
 
     def __init__(self, store: LedgerStore) -> None:
         self.disk = DiskFaults()

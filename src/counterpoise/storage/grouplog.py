@@ -32,7 +32,7 @@ CLOSE_SECONDS = 20.0
 
 
 class GroupLog(ABC, Generic[C]):
-    """A log with few groups in flight; appends meanwhile form the next group.
+    """Base of logs that commit appended entries in groups, few of which are in flight.
 
     Everything appended in one turn of the event loop shares a commit, and so does everything
     appended while the maximal number of groups is in flight: the slower the disk, the larger the

@@ -21,10 +21,7 @@ class IndexedLedger:
 
 
 class LedgerIndex:
-    """The ledgers of one log, and the running number (index) of each entry over all of them.
-
-    The last ledger grows, and the first ones are trimmed.
-    """
+    """The ledgers of one log, and the index of each entry, which counts over all of them."""
 
     __slots__ = ("_all", "_bases", "_ids", "last")
 
@@ -109,5 +106,5 @@ class LedgerIndex:
         del self._all[:count], self._ids[:count], self._bases[:count]
 
     def infos(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers as shown to a person."""
+        """Id, entries and bytes of each ledger, in order."""
         return tuple(LedgerInfo(s.ledger_id, s.entries, s.size, s is self.last) for s in self._all)

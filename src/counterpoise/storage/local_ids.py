@@ -6,7 +6,7 @@ import threading
 
 
 class LocalLedgerIds:
-    """Ids in ascending order from 0, unique within this object."""
+    """Ledger ids in ascending order from 0, unique within this object."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -20,4 +20,4 @@ class LocalLedgerIds:
             return taken
 
     async def fetch(self, above: int) -> None:
-        """Returns at once."""
+        """Does nothing: ids never run out."""

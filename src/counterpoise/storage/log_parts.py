@@ -11,7 +11,10 @@ _READ_BYTES: Final = 1 << 20
 
 
 async def parts_from(log: Log[Any], index: int) -> AsyncIterator[tuple[int, Sequence[bytes]]]:
-    """Consecutive entries with the first one's index, up to the end; raises `StorageError`."""
+    """A log's entries from ``index`` to its end, in parts, each with its first entry's index.
+
+    Raises `StorageError`.
+    """
     while index < log.end:
         chunk = log.cached(index) or await log.read(index, _READ_BYTES)
         entries = chunk.entries[index - chunk.first :]

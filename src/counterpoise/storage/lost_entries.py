@@ -13,7 +13,7 @@ _LOST_AT_ONCE = 10_000
 
 
 def merged(lost: Iterable[Lost]) -> tuple[Lost, ...]:
-    """The same positions, sorted and without duplicates."""
+    """Ranges of lost entries, sorted and without duplicates."""
     made: list[Lost] = []
     for each in sorted(lost):
         if made and made[-1].ledger_id == each.ledger_id and each.first <= made[-1].last + 1:

@@ -44,7 +44,7 @@ class ManagedLedgerOptions:
 
     @property
     def persistence(self) -> Persistence:
-        """Of logs without a policy; raises `ValueError` if the quorums contradict each other."""
+        """The quorums of logs without a policy; raises `ValueError` for contradictory ones."""
         quorums = Quorums(self.ensemble, self.write_quorum, self.ack_quorum)
         return Persistence(quorums, self.mark_deletes_per_s)
 

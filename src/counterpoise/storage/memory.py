@@ -147,7 +147,7 @@ class _MemoryLog(GroupLog[C]):
         return Chunk(ledger.base, entries, messages)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """As `cached`."""
+        """The whole ledger that contains ``index``, like `cached`."""
         chunk = self.cached(index)
         return chunk if chunk is not None else Chunk(index, (), ())
 

@@ -16,7 +16,7 @@ from counterpoise.storage.port import LedgerStore, StorageError
 
 
 class InvalidLedgerUrl(StorageError, ValueError):
-    """Not the URL of a ledger store."""
+    """The text is not the URL of a ledger store."""
 
     def __init__(self, url: str, problem: str) -> None:
         super().__init__(

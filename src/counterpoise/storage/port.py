@@ -77,7 +77,9 @@ class CursorState:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """How a log is kept on bookies (Java's ``PersistencePolicies``)."""
+    """On which quorums of bookies a log is stored, and how often cursors are (Java's
+    ``PersistencePolicies``).
+    """
 
     quorums: Quorums
     """Of the ledgers with messages; those of cursors have the store's."""
@@ -138,20 +140,21 @@ class LogListener(Protocol[C]):
     """Is notified of a log's appends, on the event loop that opened it."""
 
     def committed(self, group: EntryGroup[C]) -> None:
-        """Every entry of ``group`` is stored. Groups arrive in order of appending."""
+        """Called when every entry of ``group`` is stored. Groups arrive in order of appending."""
 
     def refused(self, error: StorageError, contexts: Sequence[C]) -> None:
-        """Entries of ``contexts`` were appended and are not stored. The log goes on.
+        """Called when the entries of ``contexts`` were appended but are not stored; the log goes
+        on.
 
         They are everything that was waiting, in order: what is appended from now on comes after
         them.
         """
 
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
-        """The log can take no more. Entries of ``contexts`` were never acknowledged."""
+        """Called when the log can take no more. Entries of ``contexts`` were never acknowledged."""
 
     def lost(self, lost: Lost) -> None:
-        """A read found lost entries; called once for each range. See `Log.lost`."""
+        """Called once for each range of lost entries that a read found. See `Log.lost`."""
 
 
 class Log(Protocol[C_contra]):

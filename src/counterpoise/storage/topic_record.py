@@ -33,7 +33,7 @@ _PLAIN = TopicRecord()
 
 
 class JsonTopics:
-    """Topics as JSON, for stores that keep nothing else in a topic's node."""
+    """The `TopicCodec` that writes JSON, for stores that keep nothing else in a topic's node."""
 
     def read(self, value: bytes) -> TopicRecord:
         """Parse a value that `write` made; a node without the last position says only that the

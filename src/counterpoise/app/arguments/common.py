@@ -94,7 +94,7 @@ def add_interval(parser: argparse.ArgumentParser, default_s: float = 5.0) -> Non
 def add_thrash_span(
     parser: argparse.ArgumentParser, default_s: float, note: str = "0: never"
 ) -> None:
-    """Add ``--thrash-span``; `note` explains in its help a special value."""
+    """Add ``--thrash-span``; `note` says in its help what 0 means."""
     default = f"{default_s / 3600:g}h" if default_s else "0"
     parser.add_argument(
         "--thrash-span",

@@ -10,7 +10,7 @@ from counterpoise.app.clusters.processes import ChildSpec
 
 
 def balancer_spec(admin_url: str, history: Path, options: Iterable[str]) -> ChildSpec:
-    """How to start ``counterpoise balance --execute``, with its history and log in a directory."""
+    """How to start ``counterpoise balance --execute``; its log is in the history's directory."""
     return ChildSpec(
         name="balancer",
         argv=[

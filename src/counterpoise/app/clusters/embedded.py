@@ -249,7 +249,7 @@ class Cluster(ClusterWithFaults):
         self.do(self._brokers.end(self._brokers.find(broker), kill=False))
 
     def add_broker(self) -> EmbeddedBroker:
-        """Start another broker."""
+        """Start another broker, and return it."""
         return self.do(self._brokers.add())
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:

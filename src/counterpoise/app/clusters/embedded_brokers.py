@@ -78,7 +78,7 @@ class EmbeddedBrokers:
         raise LookupError(f"no broker {wanted!r} in this cluster: there are {self.all}")
 
     async def start(self, count: int) -> None:
-        """Start ``count`` brokers."""
+        """Start ``count`` brokers, the first of which becomes the leader."""
         # A cluster that is started again begins with its first ports, and brokers of its own.
         self.all, self._watches, self._numbers = [], {}, itertools.count()
         self.watcher = None
@@ -91,7 +91,7 @@ class EmbeddedBrokers:
         await asyncio.gather(*(self.add() for _ in range(count - 1)))
 
     async def add(self) -> EmbeddedBroker:
-        """Start another broker."""
+        """Start another broker, and return it."""
         # In files each broker opens the directory for itself, in memory they share one store.
         ledgers = FaultableLedgers(self._memory or await open_ledgers(self.config.storage))
         number, config = next(self._numbers), self.config

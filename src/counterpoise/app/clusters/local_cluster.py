@@ -138,7 +138,7 @@ class LocalCluster:
             self._stack = undo.pop_all()
 
     def add_broker(self) -> BrokerProcess:
-        """Start another broker."""
+        """Start another broker, and return it."""
         child = self._launch(len(self.brokers), self._stack)
         added = _described(child)
         self.brokers.append(added)

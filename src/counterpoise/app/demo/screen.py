@@ -105,7 +105,7 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """A table that is redrawn, with the last sentences under it."""
+    """A screen for terminals: a table that is redrawn, with the last sentences under it."""
 
     def __init__(self, live: Live) -> None:
         self._sentences: list[str] = []

@@ -47,7 +47,7 @@ class Moment:
 
     @property
     def imbalance(self) -> float:
-        """Largest ÷ mean - 1, of bytes/s."""
+        """The largest broker's bytes/s ÷ the mean - 1."""
         return imbalance([load.throughput for load in self.loads.values()])
 
 
@@ -83,14 +83,14 @@ class DemoRecord:
 
     @property
     def before(self) -> float:
-        """The median imbalance (largest ÷ mean - 1) under full load before the first move."""
+        """The median imbalance (largest broker ÷ mean - 1) at full load before the first move."""
         first = min(self.moved_at_s.values(), default=float("inf"))
         values = [value for at, value in self._smooth() if RAMP_S <= at <= first]
         return median(values) if values else 0.0
 
     @property
     def now(self) -> float:
-        """The latest imbalance (largest ÷ mean - 1), smoothed over a few samples."""
+        """The latest imbalance (largest broker ÷ mean - 1), smoothed over a few samples."""
         smooth = self._smooth()
         return smooth[-1][1] if smooth else 0.0
 

@@ -192,7 +192,7 @@ class ClusterClock:
     def advance(self, seconds: float) -> None:
         """Advance the clock; returns when what expired is acknowledged.
 
-        Messages expire by ``messageTTL``, delayed ones are delivered, and backlogs are held to
-        quotas of age. Rates, time-outs of clients and connections go by their own clocks.
+        Messages expire by ``messageTTL``, delayed ones are delivered, and quotas of a backlog's age
+        are enforced. Rates, time-outs of clients and connections go by their own clocks.
         """
         self._cluster.do(self._cluster.watch().advance(seconds))

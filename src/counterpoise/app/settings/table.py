@@ -72,7 +72,7 @@ def read_by_balancer(name: str) -> bool:
 def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[str]:
     """A sentence for each of these ``NAME=VALUE`` that has no effect on a balancer.
 
-    ``own``: the options of an operator's own strategy, which do.
+    Options of the classes ``own``, an operator's own strategies, have an effect.
     """
     mine = {each.conf for cls in (ClientOptions, *own) for each in all_options(cls)}
     names = dict.fromkeys(text.partition("=")[0].strip() for text in settings)

@@ -50,7 +50,7 @@ class Side:
 
 
 def sides_of(args: argparse.Namespace) -> tuple[Side, Side]:
-    """The configurations of ``--compare``, now and then; --set and --conf override defaults."""
+    """The two configurations that ``--compare`` names; --set and --conf override their defaults."""
     now, then = (
         Side(f"{word}: {name}", _conf(name, args))
         for word, name in zip(("now", "then"), args.compare, strict=True)

@@ -11,7 +11,7 @@ from counterpoise.metadata.port import MetadataStore
 
 
 class BackgroundDeletes:
-    """Deletes nodes while its caller goes on; one that stays does no harm."""
+    """Deletes metadata nodes in the background; one that cannot be deleted does no harm."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -25,7 +25,10 @@ class NotEnoughBookies(BookKeeperError):
 
 
 class BookieDirectory:
-    """Reads the list again after a notification of change. Call `close` at the end."""
+    """The list of registered bookies, read again after a notification of change.
+
+    Call `close` at the end.
+    """
 
     def __init__(self, store: MetadataStore, root: str, rng: Random) -> None:
         self.registered: dict[str, RegisteredBookie] = {}
@@ -58,7 +61,8 @@ class BookieDirectory:
             )
 
     async def refresh(self) -> None:
-        """Read the list if it may have changed; while the store is away the known list is used.
+        """Read the list if it may have changed; while the metadata store is away the known list is
+        used.
 
         Raises `MetadataError` if none is known.
         """

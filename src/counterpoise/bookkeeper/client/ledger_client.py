@@ -37,7 +37,7 @@ _QUORUMS = Quorums()
 
 @dataclass(frozen=True, slots=True)
 class LedgerClientOptions:
-    """How ledgers are created and bookies asked; the defaults are Pulsar's."""
+    """How ledgers are created, and bookies requested; the defaults are Pulsar's."""
 
     root: str = DEFAULT_ROOT
     quorums: Quorums = _QUORUMS

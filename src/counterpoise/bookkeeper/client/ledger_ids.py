@@ -21,7 +21,7 @@ _ID: Final = "ID-"
 
 
 class LedgerIdGenerator:
-    """Takes ids in the cluster whose ledgers are below ``root``."""
+    """Generates ledger ids, unique in the cluster whose ledgers are below ``root``."""
 
     def __init__(self, store: MetadataStore, root: str) -> None:
         self._store = store

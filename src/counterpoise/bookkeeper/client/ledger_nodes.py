@@ -43,7 +43,7 @@ answer."""
 
 
 class LedgerNodes:
-    """The metadata of the ledgers below ``root``."""
+    """Reads and changes the metadata of the ledgers below ``root``."""
 
     def __init__(
         self, store: MetadataStore, root: str, rng: Random, *, unavailable_s: float
@@ -157,5 +157,5 @@ class LedgerNodes:
 
 
 def as_bookkeeper_error(error: MetadataError) -> BookKeeperError:
-    """A metadata error as a `BookKeeperError`."""
+    """The `BookKeeperError` to raise in place of a metadata error."""
     return BookKeeperError(str(error))

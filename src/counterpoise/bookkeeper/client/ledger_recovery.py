@@ -59,10 +59,10 @@ class LedgerRecoveryActions(Protocol):
         """Find bookies to replace failed ones, then call `LedgerRecovery.replaced`."""
 
     def recovered(self, end: RecoveredEnd) -> None:
-        """The ledger's end is known; its metadata has to be closed there."""
+        """Called when the ledger's end is known, at which its metadata has to be closed."""
 
     def failed(self, error: RecoveryFailed) -> None:
-        """Nothing could be decided."""
+        """Called when nothing could be decided."""
 
 
 class _Phase(enum.Enum):
@@ -75,7 +75,9 @@ class _Phase(enum.Enum):
 
 
 class LedgerRecovery:
-    """The recovery of one ledger, whose metadata says that it is in recovery."""
+    """The recovery of one ledger as a state machine without I/O; its metadata must say that it
+    is in recovery.
+    """
 
     def __init__(self, found: LedgerMetadata, actions: LedgerRecoveryActions) -> None:
         self._metadata = found
@@ -110,7 +112,7 @@ class LedgerRecovery:
             self._actions.send(bookie, request)
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """A bookie responded."""
+        """Take a bookie's response to a request of this recovery."""
         if not self._waits_for(answer.operation, answer.entry):
             return
         if answer.code == UNAUTHORISED:
@@ -121,12 +123,12 @@ class LedgerRecovery:
             self._on_read(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, why: str) -> None:
-        """A bookie did not respond and will not."""
+        """Note that a bookie did not respond to a request and will not."""
         if self._waits_for(request.operation, request.entry):
             self._without(bookie, why)
 
     def replaced(self, ensemble: Sequence[str]) -> None:
-        """Entries go to these bookies from now on; failed ones stay if they cannot be replaced."""
+        """Continue with these bookies for further entries; failed ones may still be among them."""
         if self._phase is not _Phase.WRITE or self._written is None:
             return
         before, self._target = self._target, LedgerSegment(self._entry, tuple(ensemble))

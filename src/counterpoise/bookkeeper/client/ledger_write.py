@@ -31,7 +31,7 @@ class LedgerWriteActions(Protocol):
         """Send an entry to a bookie. Its response follows, or `LedgerWrite.bookie_failed`."""
 
     def confirmed(self, last: int) -> None:
-        """Entries up to this one are acknowledged."""
+        """Called when entries up to ``last`` are acknowledged."""
 
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
         """Write a segment from ``first`` on, without the failed bookies, into the metadata.
@@ -40,7 +40,7 @@ class LedgerWriteActions(Protocol):
         """
 
     def ended(self, error: LedgerOver) -> None:
-        """The writer has ended: no further entry is acknowledged."""
+        """Called when the writer has ended: no further entry is acknowledged."""
 
 
 class _PendingAdd:
@@ -57,7 +57,7 @@ class _PendingAdd:
 
 
 class LedgerWrite:
-    """The writer of one ledger that has just been created."""
+    """The writer of one new ledger as a state machine without I/O."""
 
     def __init__(self, created: LedgerMetadata, actions: LedgerWriteActions) -> None:
         self.ledger = created.ledger
@@ -101,7 +101,7 @@ class LedgerWrite:
         return entry
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """A bookie responded to an entry."""
+        """Take a bookie's response to an entry."""
         if self._over:
             return
         if answer.code == OK:
@@ -112,7 +112,7 @@ class LedgerWrite:
             self.bookie_failed(bookie)
 
     def bookie_failed(self, bookie: str) -> None:
-        """A bookie refused an entry, or did not respond; it may have the entry all the same."""
+        """Note that a bookie refused an entry or did not respond; it may have it all the same."""
         if self._over or bookie not in self._places:
             return
         self._failed.add(bookie)
@@ -120,7 +120,9 @@ class LedgerWrite:
             self._replace_failed()
 
     def ensemble_changed(self, segment: LedgerSegment) -> None:
-        """The metadata has this segment now. What failed bookies had no longer counts."""
+        """Continue with this segment, which is in the metadata now. What failed bookies had no
+        longer counts.
+        """
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}
@@ -144,7 +146,7 @@ class LedgerWrite:
             self._actions.ended(LedgerOver(why))
 
     def stop(self, why: str) -> None:
-        """As `end`, without notification."""
+        """Acknowledge nothing more, without notification; ``why`` is a sentence."""
         self._over = self._over or why
         self._pending.clear()
 

@@ -25,9 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class BookieLedgerWriter:
-    """The only writer of an open ledger: carries out what `LedgerWrite` asks for, and gives it
-    the bookies' answers.
-    """
+    """The only writer of an open ledger: does the I/O for the state machine `LedgerWrite`."""
 
     def __init__(
         self,
@@ -99,9 +97,7 @@ class BookieLedgerWriter:
         self._bookies.send(bookie, request, self)
 
     def confirmed(self, last: int) -> None:
-        """Entries up to this one are acknowledged; called once for all answers that came
-        together.
-        """
+        """Notify the owner, once per turn of the event loop, that entries are acknowledged."""
         if not self._notifying:
             self._notifying = True
             self._loop.call_soon(self._notify)
@@ -112,20 +108,20 @@ class BookieLedgerWriter:
         self._changing = self._loop.create_task(work)
 
     def ended(self, error: LedgerOver) -> None:
-        """The writer has ended: no further entry is acknowledged."""
+        """Notify the owner that no further entry is acknowledged."""
         self._notify()
         self._listener.ended(error)
 
     # Answers of bookies.
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """The bookie responded, perhaps with an error."""
+        """Take a bookie's response, which may be an error."""
         if answer.code != OK:
             self._bookies.avoid(bookie)
         self._write.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """The bookie did not respond and will not; it may have done what was asked."""
+        """Note that a bookie will not respond; it may have done what was asked."""
         self._bookies.avoid(bookie)
         self._write.bookie_failed(bookie)
 

@@ -25,7 +25,7 @@ class VersionedMetadata:
 
 
 class MetadataChange(Protocol):
-    """One change of a ledger's metadata."""
+    """One kind of change of a ledger's metadata, made by compare-and-set."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
         """The metadata to write; None if nothing has to change. Raises `BookKeeperError`."""
@@ -55,7 +55,7 @@ def change_metadata(
 
 @dataclass(frozen=True, slots=True)
 class EnsembleChange:
-    """A writer's next segment: other bookies from an entry on."""
+    """The change to other bookies from an entry on, made by the ledger's writer."""
 
     before: LedgerSegment
     """The last segment as the writer knows it."""
@@ -75,7 +75,7 @@ class EnsembleChange:
 
 @dataclass(frozen=True, slots=True)
 class WriterClose:
-    """The close of a ledger by its writer."""
+    """The change that closes a ledger, made by its writer."""
 
     last_entry: int
     length: int
@@ -96,7 +96,7 @@ class WriterClose:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryStart:
-    """The start of a recovery: a writer cannot change the ledger's bookies any more."""
+    """The change that starts a recovery: a writer cannot change the ledger's bookies any more."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
         """The metadata to write; None if nothing has to change."""
@@ -107,7 +107,7 @@ class RecoveryStart:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryClose:
-    """The close of a ledger by its recovery. What another recovery decided before stands."""
+    """The change that closes a ledger after its recovery. An earlier recovery's result is kept."""
 
     before: LedgerSegment
     """The last segment that the recovery knew."""
@@ -129,13 +129,13 @@ class RecoveryClose:
 
 
 def closed(found: LedgerMetadata, last_entry: int, length: int) -> LedgerMetadata:
-    """The metadata, closed."""
+    """The metadata of a ledger, changed to closed at this last entry and length in bytes."""
     return replace(found, state=LedgerState.CLOSED, last_entry=last_entry, length=length)
 
 
 def with_segments(
     segments: Sequence[LedgerSegment], more: Sequence[LedgerSegment]
 ) -> tuple[LedgerSegment, ...]:
-    """Segments with later ones, which replace one that begins at the same entry."""
+    """Add segments to a ledger's, in order; one replaces another that begins at the same entry."""
     by_first = {each.first: each for each in (*segments, *more)}
     return tuple(by_first[first] for first in sorted(by_first))

@@ -71,23 +71,23 @@ class _Recovering:
         self._replacing = asyncio.get_running_loop().create_task(work)
 
     def recovered(self, end: RecoveredEnd) -> None:
-        """The ledger's end is known; its metadata has to be closed there."""
+        """Called when the ledger's end is known, at which its metadata has to be closed."""
         if not self._end.done():
             self._end.set_result(end)
 
     def failed(self, error: RecoveryFailed) -> None:
-        """The recovery failed: the ledger's end could not be decided."""
+        """Called when the recovery failed: the ledger's end could not be decided."""
         if not self._end.done():
             self._end.set_exception(error)
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """The bookie responded, perhaps with an error."""
+        """Called when a bookie responded, perhaps with an error."""
         if answer.operation == ADD and answer.code != OK:
             self._bookies.avoid(bookie)
         self._recovery.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """The bookie did not respond and will not; it may have done what was asked."""
+        """Called when a bookie will not respond; it may have done what was asked."""
         self._bookies.avoid(bookie)
         self._recovery.unanswered(bookie, request, str(error))
 

@@ -30,7 +30,7 @@ from counterpoise.pipeline.policies import CannotSeeError
 
 
 class ActionButtons:
-    """The buttons for the current selection."""
+    """The buttons for actions on the selected broker or bundle."""
 
     def __init__(self, session: PageSession, zoom: Callable[[str], None]) -> None:
         self._session = session
@@ -44,7 +44,7 @@ class ActionButtons:
             button("Show it alone", lambda: zoom(session.key))
 
     def show(self) -> None:
-        """Show the buttons that fit."""
+        """Show the buttons that apply to the selection."""
         self._for_bundles.set_visibility(self._session.what is TileKind.BUNDLE)
         self._for_brokers.set_visibility(self._session.what is TileKind.BROKER)
 

@@ -37,7 +37,7 @@ def scrolled(label: str) -> ui.element:
 
 
 class RoundList:
-    """Rounds, latest first; each unfolds into its moves and reasons."""
+    """A list of rounds, latest first; each unfolds into its moves and reasons."""
 
     def __init__(self, session: PageSession, label: str, empty: str) -> None:
         self._session = session
@@ -100,13 +100,13 @@ class RoundList:
 
 
 def rounds_of(sources: Sources) -> tuple[RoundSummary, ...]:
-    """The rounds of a balancer beside the cluster, and of its own leader."""
+    """The rounds of an external balancer, and of the cluster's own leader, in order of time."""
     both = (*sources.rounds.summaries, *sources.watch.shed)
     return tuple(sorted(both, key=lambda made: made.at_ms))
 
 
 class Decisions:
-    """The balancer's rounds, and what the cluster's strategy would do."""
+    """The section with the balancer's rounds, and what the cluster's strategy would do."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -144,7 +144,7 @@ class Decisions:
 
 
 class Activities:
-    """Actions of this console, and every change of an owner that was seen."""
+    """The section with this console's actions, and observed changes of ownership."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -167,7 +167,7 @@ class Activities:
                 )
 
     def show(self) -> None:
-        """Show the operators' actions, running and ended."""
+        """Show the actions, running and ended, and the latest changes."""
         watch = self._session.sources.watch
         away = [
             f"{bundle}: no broker reports it since {clock(since)}; {source} had it"
@@ -214,7 +214,7 @@ class Activities:
 
 
 class ReachedLimits:
-    """The publish limits at which producers wait."""
+    """The section with the publish limits at which producers wait."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

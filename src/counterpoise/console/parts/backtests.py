@@ -15,7 +15,7 @@ HOW = (
 
 
 class Backtests:
-    """Shows the results of backtests, one file at a time."""
+    """The section with the results of backtests, one file at a time."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

@@ -20,7 +20,7 @@ PATIENCE_S = 15.0
 
 
 class ClusterMap:
-    """Draws a picture of the cluster; an area stays until it changes."""
+    """The treemap of the cluster's load; what an area stands for stays until it is changed."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -80,7 +80,7 @@ class ClusterMap:
             self.show(self._session.picture)
 
     def show_only(self, broker: str) -> None:
-        """Draw one broker alone, in detail."""
+        """Draw one broker alone, in detail; an empty name: all brokers."""
         self._only = broker
         self.show(self._session.picture)
 

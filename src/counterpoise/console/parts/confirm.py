@@ -23,7 +23,7 @@ SHEDS = (
 
 
 class Confirm:
-    """One dialog for every action. Nothing is done that it has not shown."""
+    """The dialog that shows an action's plan and carries it out when it is confirmed."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

@@ -25,7 +25,7 @@ Asked = tuple[TileKind | None, str, int]
 
 
 class Curve:
-    """The chart of the current selection."""
+    """The chart of the load of the selected bundle or broker over time."""
 
     def __init__(self, session: PageSession, changed: Notify) -> None:
         """`changed` is called when the history has responded."""
@@ -48,7 +48,7 @@ class Curve:
             self._chart = ui.echart(empty, renderer="svg").classes("spark")
 
     def look_back(self) -> None:
-        """Read the selection's load from the history, unless it was read last."""
+        """Start reading the selection's load from the history, unless that was read last."""
         session = self._session
         asked = (session.what, session.key, int(self._span.value or 0))
         if asked == self._asked:
@@ -69,7 +69,7 @@ class Curve:
             self._changed()
 
     def show(self, seen: LoadCurve, name: str) -> None:
-        """Draw what was recorded, and after its end what was seen."""
+        """Draw the load from the history, continued by `seen`, which the console polled itself."""
         curve = self.recorded.with_seen(seen)
         if curve == self._drawn:
             return

@@ -26,7 +26,7 @@ SHOWN = 12
 
 
 class Details:
-    """The panel beside the map."""
+    """The panel beside the map with details of the selected bundle or broker."""
 
     def __init__(self, session: PageSession, zoom: Callable[[str], None]) -> None:
         self._session = session
@@ -144,7 +144,7 @@ class Details:
 
 
 def holds(bundle: str, topic: str) -> bool:
-    """Whether a topic is one of a bundle; not for names that are none."""
+    """Whether a bundle contains a topic; False for texts that are no such names."""
     try:
         return TopicName.parse(topic) in BundleName.parse(bundle)
     except InvalidName:

@@ -20,7 +20,7 @@ BUNDLE_COLUMNS = ("Bundle", "Owner", "Load>", "Messages>", "Topics>")
 
 
 class Listing:
-    """A table that shows one page; every row in the browser makes each change slower."""
+    """A searchable table that shows one page of rows, since many rows slow the browser down."""
 
     what: TileKind
     title: str
@@ -62,7 +62,7 @@ class Listing:
         self._grid.show(found.rows)
 
     def look(self, wanted: str, page: int) -> ListedPage[Row]:
-        """A page of the rows that contain these words."""
+        """Page number ``page`` of the rows that contain the words of ``wanted``."""
         raise NotImplementedError
 
     def _first(self) -> None:
@@ -75,7 +75,7 @@ class Listing:
 
 
 class Brokers(Listing):
-    """The list of all brokers."""
+    """The searchable table of brokers."""
 
     what = TileKind.BROKER
     title = "Brokers"
@@ -85,7 +85,7 @@ class Brokers(Listing):
     empty = "No broker has been seen, or none is like that."
 
     def look(self, wanted: str, page: int) -> ListedPage[Row]:
-        """A page of the rows that contain these words."""
+        """Page number ``page`` of the brokers that contain the words of ``wanted``."""
         found = broker_page(self._session.picture, wanted, page)
         rows = [
             Row(
@@ -108,7 +108,7 @@ class Brokers(Listing):
 
 
 class Bundles(Listing):
-    """The bundles that match a search."""
+    """The searchable table of bundles."""
 
     what = TileKind.BUNDLE
     title = "Bundles"
@@ -118,7 +118,7 @@ class Bundles(Listing):
     empty = "No bundle is reported by any broker, or none is like that."
 
     def look(self, wanted: str, page: int) -> ListedPage[Row]:
-        """A page of the rows that contain these words."""
+        """Page number ``page`` of the bundles that contain the words of ``wanted``."""
         found = bundle_page(self._session.picture, wanted, page)
         rows = [
             Row(

@@ -10,7 +10,7 @@ from counterpoise.console.roles import Operator
 
 
 class SignIn:
-    """A button with the page's role, and a dialog to sign in with another token."""
+    """A button that names the page's operator, and a dialog to sign in with another token."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -66,7 +66,7 @@ class SignIn:
 
 
 def default_operator(session: PageSession) -> Operator:
-    """The role of a page at which no operator has signed in."""
+    """The operator of a page at which no person has signed in."""
     options = session.sources.options
     console = options.watch.security
     return Operator(console if options.acts else console.as_another())

@@ -10,7 +10,7 @@ from counterpoise.picture.figures import KeyFigure, key_figures
 
 
 class Summary:
-    """Figures that change in place."""
+    """The section with the cluster's key figures."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

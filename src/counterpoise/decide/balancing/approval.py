@@ -92,11 +92,13 @@ class _Away:
         self._usual_s = took[len(took) // 2] if took else 1.0
 
     def expect(self, move: Move) -> None:
-        """Count a move that begins."""
+        """Count a move that begins, with the usual duration of moves."""
         self._seconds[namespace_of(move.bundle)] += self._usual_s
 
     def refusal(self, move: Move, limit_s: float) -> str:
-        """Why a move may not begin; empty where it may."""
+        """Why a move may not begin, as its namespace's bundles would be unavailable for more
+        than `limit_s` seconds an hour; empty if it may.
+        """
         namespace = namespace_of(move.bundle)
         so_far = self._seconds[namespace]
         if not limit_s or so_far + self._usual_s <= limit_s:

@@ -84,7 +84,7 @@ class _Left:
 
     @cached_property
     def why_none(self) -> str:
-        """Why the filters ruled out every other broker, as far as they say."""
+        """The reasons why the filters ruled out every broker but the bundle's own."""
         return _reasons(self.passed, lambda subject: subject != self.source)
 
 

@@ -58,7 +58,7 @@ class PlacementPolicies:
     count: CountGroup = count_namespaces
 
     def as_reported(self, view: ClusterView) -> PlacementPolicies:
-        """The same policies with the owners and topic counts that a view reports."""
+        """A copy with the owners and topic counts that a view reports."""
         held = {
             broker: Counter(
                 bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()

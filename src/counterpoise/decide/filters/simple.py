@@ -67,7 +67,7 @@ def _too_many(broker: str, topics: int, limit: int, how: str) -> Rejection:
 def same_load_manager(
     brokers: Sequence[str], facts: Mapping[str, BrokerFacts], wanted: str
 ) -> FilterOutcome:
-    """Keep brokers that run the same load manager as this one; one that has not said which is kept.
+    """Keep brokers that run the load manager ``wanted``, or did not report which they run.
 
     Parity: both managers' ``BrokerLoadManagerClassFilter`` of 4.0.7.
     """

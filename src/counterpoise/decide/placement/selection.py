@@ -130,7 +130,7 @@ def select_modular(
 
 
 def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -> Passed:
-    """The first half of `select_modular`: apply the filters."""
+    """Apply the modular manager's filters for a namespace: first half of `select_modular`."""
     staying = not_draining(around.brokers, around.draining)
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
@@ -159,7 +159,7 @@ def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -
 
 
 def choose_modular(bundle: str, passed: Passed, chooser: Chooser[M], memory: M) -> Selection[M]:
-    """The second half of `select_modular`: let the strategy choose."""
+    """Let the strategy choose among brokers that passed: second half of `select_modular`."""
     notes = passed.notes
     placed = chooser.place(bundle, passed.left, memory)
     if chooser.overloaded(placed.broker):

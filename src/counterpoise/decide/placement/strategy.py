@@ -98,7 +98,9 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
 
     @staticmethod
     def among(names: Sequence[str], view: ClusterView) -> Sequence[str]:
-        """The same names, with rows if the view has load data of all of them."""
+        """These brokers as `Candidates` if the view has load data of all of them; else as they
+        are.
+        """
         known, rows, unknown = known_candidates(names, view)
         if unknown:
             return names

@@ -85,7 +85,7 @@ class Moves:
 
     @staticmethod
     def of(view: ClusterView, scores: Floats, options: AvgOptions) -> "Moves":
-        """Make it for a cluster's view and its brokers' scores."""
+        """Prepare the computation for a cluster's view and its brokers' scores."""
         traffic = view.broker.traffic
         return Moves(view, scores, options, traffic.rate(), traffic.throughput())
 
@@ -165,7 +165,11 @@ class Counts(Protocol):
 def reasons(
     moves: Moves, pairs: list[Pair], ripe: list[Pair], after: Counts, moved: frozenset[str]
 ) -> Iterable[Rejection]:
-    """The reasons why pairs of brokers have no move, or why there are no pairs."""
+    """Why pairs of brokers have no move, or why there are no pairs.
+
+    ``ripe`` pairs have reached their hit count, ``after`` is the counts now, ``moved`` the brokers
+    with moves.
+    """
     names, options = moves.view.brokers, moves.options
     if not names:
         yield no_broker()

@@ -69,7 +69,7 @@ _NONE_FAR_BELOW = Rule(
 
 @dataclass(frozen=True, slots=True)
 class ThresholdMemory(JsonObject):
-    """The smoothed usage of every broker seen so far, as a fraction."""
+    """The smoothed usage of each broker, as a fraction."""
 
     usage: Mapping[str, float] = field(default_factory=dict)
 

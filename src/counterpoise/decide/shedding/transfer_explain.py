@@ -97,8 +97,9 @@ def because_moved(cause: Cause) -> str:
 
 
 def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
-    """Why a call, or a pair of brokers, has no moves; ``held`` counts the reasons why bundles
-    stay.
+    """Why a call, or a pair of brokers, has no moves.
+
+    ``held`` counts, by reason, the bundles that must stay.
     """
     setting, template = _STOPS.get(stop.reason, ("", ""))
     value = stop.value

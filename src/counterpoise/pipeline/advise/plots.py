@@ -48,7 +48,7 @@ def brokers_plot(plan: AdvisedPlan) -> str:
 
 
 def steps_plot(plan: AdvisedPlan) -> str:
-    """An SVG of the imbalance (largest ÷ mean - 1) after each move of the plan."""
+    """An SVG of the imbalance (largest broker's bytes/s ÷ mean - 1) after each move of the plan."""
     figure, axes = new_figure(3.0)
     line = [plan.before.imbalance, *(step.imbalance_after for step in plan.steps)]
     axes.plot(range(len(line)), line, color=AFTER, marker="o" if len(line) < 60 else "")

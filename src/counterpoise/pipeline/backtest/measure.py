@@ -111,7 +111,7 @@ class Measure:
         self._highest: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
-        """Add one step: each bundle's load and owner, the brokers present, their size and usage."""
+        """Add one step: each bundle's bytes/s and owner, brokers present, their size and usage."""
         self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
         mean = carried.mean()

@@ -93,7 +93,7 @@ class RecordedTrace:
         return (moments - self.start_ms) // self.step_ms + 1
 
     def loads(self, step: int) -> Rates:
-        """The load of each bundle."""
+        """The load of each bundle at a step."""
         if step < self._step:
             self._step = -1
             self._now[:] = 0.0
@@ -106,17 +106,17 @@ class RecordedTrace:
         return Rates(*(self._now[:, i].copy() for i in range(4)))
 
     def up(self, step: int) -> Masks:
-        """The brokers that were listed."""
+        """The brokers that the cluster listed at a step, as a mask."""
         listed: Masks = self._table.up[step]
         return listed
 
     def measured(self, step: int) -> Masks:
-        """The brokers that had made a new measurement by the end of the step."""
+        """The brokers that had made a new measurement by the end of the step, as a mask."""
         found: Masks = self._table.measured[step]
         return found
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """The bundles that changed brokers in the recording: bundle, source, destination."""
+        """Recorded moves at a step: (bundle, source, destination), each as an index."""
         rows = slice(self._went[step], self._went[step + 1])
         moves = self.moves
         return [

@@ -29,7 +29,7 @@ class BundleReports:
     """When which broker measured, by the poll that read it first."""
 
     def sound(self) -> "BundleReports":
-        """The same without bundle reports that contain NaN."""
+        """A copy without the bundle reports that contain NaN."""
         kept = np.isfinite(self.rates).all(axis=1)
         return BundleReports(
             self.poll_ms[kept], self.broker[kept], self.bundle[kept], self.rates[kept],

@@ -111,7 +111,7 @@ def followed_steps(
 
 
 class PlayFailedError(RuntimeError):
-    """A play could not be finished; the message says why, in a sentence."""
+    """A simulated play could not be finished; the message says why, in a sentence."""
 
 
 class PlayLog(Protocol):

@@ -123,14 +123,14 @@ class _Simulation:
         self.measure = Measure(move_s)
 
     def follow(self, step: int) -> None:
-        """Play a step in which bundles move as they did in the recording."""
+        """Simulate a step in which bundles move as they did in the recording."""
         loads, _ = self._report(step)
         moved = self._follow(step, loads)
         if self._strategy is not None:
             self._memory = self._memory.after(moved, self._strategy.balance.thrash_span_ms)
 
     def begin(self, step: int, wait_ms: int) -> None:
-        """Count from this step on; the first round is due so long after it."""
+        """Start counting results at this step; the first round is due `wait_ms` ms later."""
         self.measure = Measure(self.measure.move_s)
         if self._strategy is not None:
             due_ms = self._trace.start_ms + step * self._trace.step_ms + wait_ms
@@ -138,7 +138,7 @@ class _Simulation:
             self._memory = replace(self._memory, decided_at_ms=decided_ms)
 
     def step(self, step: int) -> None:
-        """Play a step in which the strategy decides."""
+        """Simulate a step in which the strategy decides which bundles move."""
         trace, up = self._trace, self._trace.up(step)
         loads, now_ms = self._report(step)
         if self._as_recorded:

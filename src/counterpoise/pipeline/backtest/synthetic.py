@@ -202,9 +202,7 @@ class _Made:
         self.hottest = int(np.argsort(weight)[count // 2])
 
     def wandering(self, minute: float) -> Floats:
-        """By bundle: its load at a minute ÷ its mean load. Three slow waves of its own; 1 for
-        the bundles that dominate.
-        """
+        """Each bundle's load ÷ its mean at a minute: three slow waves; 1 for dominant bundles."""
         waves = np.sin(2 * np.pi * (minute / self.period + self.start)).sum(axis=0)
         found: Floats = np.exp(WANDERS * waves * self.small)
         rest = self.base[self.small]

@@ -103,7 +103,7 @@ class LoadTrace(Protocol):
         """The brokers that measure at the end of the step, as a mask; None: all, at each step."""
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """The bundles that changed brokers in the recording: bundle, source, destination."""
+        """Recorded moves at a step: (bundle, source, destination), each as an index."""
 
 
 class Source(Protocol):
@@ -132,15 +132,15 @@ class DerivedTrace:
         self.hosts = whole.hosts
 
     def loads(self, step: int) -> Rates:
-        """The load of each bundle."""
+        """The load of each bundle at a step."""
         return self._whole.loads(step)
 
     def up(self, step: int) -> Masks:
-        """The brokers that are present."""
+        """The brokers that are present at a step, as a mask."""
         return self._whole.up(step)
 
     def measured(self, step: int) -> Masks | None:
-        """The brokers that measure at the end of the step; None: all, at each step."""
+        """The brokers that measure at the end of the step, as a mask; None: all, at each step."""
         return self._whole.measured(step)
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:

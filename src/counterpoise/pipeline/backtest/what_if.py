@@ -107,7 +107,7 @@ class ChangedTrace(DerivedTrace):
         return Rates(*(getattr(loads, name) * self._load for name in _RATES))
 
     def up(self, step: int) -> Masks:
-        """The brokers that are present."""
+        """The brokers that are present at a step, as a mask."""
         up: Masks = self._spread(self._whole.up(step), others=True) & self._there
         return up
 

@@ -150,8 +150,9 @@ class _Turns:
 
     @asynccontextmanager
     async def one(self, late: Callable[[], object]) -> AsyncIterator[None]:
-        """Hold a place while the block runs; `late` is called if the place is freed before the
-        block ends.
+        """Hold one of the limited places during the block.
+
+        After ``turn_s`` seconds `late` is called, and the place is freed for another request.
         """
         await self._free.acquire()
         has = True

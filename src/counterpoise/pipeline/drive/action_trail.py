@@ -103,8 +103,9 @@ class OperatorAction:
 
 
 class ActionTrail:
-    """The operators' actions recorded in one history, a file for each; raises
-    `HistoryFaultError` if the place cannot be used.
+    """The operators' actions recorded in one history, a file for each.
+
+    Its methods raise `HistoryFaultError` if the place cannot be used.
     """
 
     def __init__(self, place: Location) -> None:

@@ -118,7 +118,7 @@ class ApprovedPlan:
         )
 
     async def carry_out(self) -> CarriedOut:
-        """Check the plan, and carry it out if `execute` was given.
+        """Check the plan, and carry it out if the options say `execute`.
 
         Raises `PlanRefusedError` before anything is moved, or `CannotSeeError`.
         """

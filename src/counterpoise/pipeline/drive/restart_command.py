@@ -19,7 +19,7 @@ class RestartFailedError(RuntimeError):
 
 
 class Restarter(Protocol):
-    """Restarts one broker, or has it restarted."""
+    """A way to restart a broker: by a program, or by asking the operator."""
 
     async def restart(self, broker: str) -> None:
         """Start a restart; raises `RestartFailedError`. The broker may be back later."""

@@ -84,7 +84,7 @@ class ClusterState:
     def findings(self) -> tuple[str, ...]:
         """What needs an operator's attention, one sentence each.
 
-        The watchdog finds more, because it looks repeatedly; it notifies by itself.
+        The watchdog, which compares several polls, finds more and sends notices of its own.
         """
         if not self.at_ms:
             return ()

@@ -156,7 +156,7 @@ class FleetWatch:
         return tuple(each.state for each in self._looks)
 
     async def look(self) -> tuple[ClusterState, ...]:
-        """Poll all clusters once."""
+        """Poll all clusters once, concurrently, and return their states."""
         return tuple(await asyncio.gather(*(each.look() for each in self._looks)))
 
     async def run(self, every_s: float) -> None:

@@ -50,7 +50,7 @@ REPORT_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Which metrics of which time are imported."""
+    """Which metrics are imported, and of which span of time."""
 
     grid: TimeGrid
     """The moments that were asked for."""
@@ -288,7 +288,7 @@ class _Progress:
         self._values = 0
 
     def imported(self, piece: ClusterPiece) -> None:
-        """A piece is in the history."""
+        """Count a piece that was stored in the history, and log the progress now and then."""
         self._values += piece.values
         now = self._clock()
         if now - self._logged < REPORT_EVERY_S:

@@ -24,7 +24,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 def imbalance_plot(shown: RecordedDays) -> str:
-    """An SVG of largest ÷ mean by the hour, with the moves and the hours without records."""
+    """An SVG of the imbalance (largest broker ÷ mean) by the hour, with the moves."""
     figure, axes = new_figure(3.2)
     line = shown.imbalance
     hours, (mean, highest) = _with_breaks(line.hours, line.mean, line.highest)
@@ -74,7 +74,10 @@ def load_plot(shown: RecordedDays) -> str:
 
 
 def moves_plot(shown: RecordedDays) -> str:
-    """An SVG of largest ÷ mean ten minutes before and after each round with moves."""
+    """An SVG of the imbalance (largest broker ÷ mean) before and after each round with moves.
+
+    Means of the ten minutes before and after it.
+    """
     rounds: dict[int, list[tuple[float, float]]] = {}
     for move in shown.moved:
         before, after = move["max_over_mean_before"], move["max_over_mean_after"]

@@ -30,7 +30,7 @@ class NotRolledUpError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class HourlyImbalance:
-    """Largest ÷ mean by the hour: the mean and the highest of the hour's polls."""
+    """Largest broker's bytes/s ÷ mean by the hour: the mean and the highest of its polls."""
 
     hours: Sequence[datetime]
     mean: Numbers
@@ -76,7 +76,7 @@ class RecordedDays:
 
     @property
     def gain(self) -> float | None:
-        """By how much a round's moves lowered largest ÷ mean on average; None without any."""
+        """The mean decrease of imbalance (largest broker ÷ mean) by a move; None without any."""
         lowered = [
             move["max_over_mean_before"] - move["max_over_mean_after"]
             for move in self.moved

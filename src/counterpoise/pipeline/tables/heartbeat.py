@@ -150,7 +150,7 @@ class _Heart:
                 write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
 
     async def keep(self, writer: TablesWriter, lost: Notify) -> None:
-        """Renew it until another writer has taken the history over, and then call `lost`."""
+        """Renew the heartbeat until another writer takes the history over, then call `lost`."""
         pause_s = self._options.renew_every_s
         while True:
             await asyncio.sleep(pause_s)
@@ -168,7 +168,7 @@ class _Heart:
                 pause_s = self._options.renew_every_s / 10
 
     def withdraw(self) -> None:
-        """Remove it, unless it is another writer's by now."""
+        """Remove the heartbeat, unless another writer has replaced it."""
         with self._writing:
             self._is_withdrawn = True
             if not self._is_anothers(_parsed(read_plain(self._location, NAME))):

@@ -147,7 +147,7 @@ class Journal:
             yield from part.to_pylist()
 
     def parts(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[pa.Table]:
-        """The same rows as Arrow tables, one for each data file."""
+        """The same rows as `rows` yields, as one Arrow table for each data file."""
         for file in self._reader.files(JOURNAL, after):
             if file.first_poll > up_to or not _may_have(file, kinds):
                 continue

@@ -38,14 +38,14 @@ class _Bundle:
 
     @property
     def open(self) -> bool:
-        """Whether the reports do not say whose it is, or said otherwise than the brokers."""
+        """Whether its owner is unclear: not exactly one report, or brokers answered otherwise."""
         said_otherwise = self.asked_ms and self.holders != dict.fromkeys(
             self.reporters, OwnedBundle()
         )
         return len(self.reporters) != 1 or bool(said_otherwise)
 
     def now(self) -> Mapping[str, OwnedBundle]:
-        """Whose it is, as far as is known. Two are said to have it when both said so themselves."""
+        """The bundle's owners, as far as known: none, one, or several that each claim it."""
         if self.open and self.asked_ms:
             return self.holders
         return dict.fromkeys(self.reporters[:1], OwnedBundle())

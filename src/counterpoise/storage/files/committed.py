@@ -23,14 +23,14 @@ _PREFIX = "committed-"
 
 
 class Committed(NamedTuple):
-    """The first ``entries`` entries of the ledger were on disk."""
+    """A note that the first ``entries`` entries of a ledger were on disk."""
 
     ledger_id: int
     entries: int
 
 
 def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) -> None:
-    """Overwrite the note; raises `OSError`."""
+    """Overwrite the owner's note of what was committed; raises `OSError`."""
     descriptor = disk.open(_path(directory, epoch), os.O_WRONLY | os.O_CREAT)
     try:
         write_all(disk, descriptor, [_packed(committed)], 0)
@@ -39,7 +39,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) ->
 
 
 def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
-    """The note of an epoch's owner; None if there is none or it is damaged."""
+    """The note that the owner of an epoch left; None if there is none or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
         _, ledger_id, entries, _ = _NOTE.unpack(content)
@@ -50,7 +50,7 @@ def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
 
 
 def remove_before(directory: Path, epoch: int, disk: LedgerDisk) -> None:
-    """Delete the notes of former owners."""
+    """Delete the notes of former owners, those of epochs before this one."""
     for path in list(directory.glob(_PREFIX + "*")):
         if path.name < f"{_PREFIX}{epoch:016x}":
             disk.remove(path)

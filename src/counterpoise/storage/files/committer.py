@@ -15,13 +15,13 @@ _log = logging.getLogger(__name__)
 
 
 class Job(Protocol):
-    """Work for a committer thread."""
+    """Blocking work for a committer thread, with a part that follows on the event loop."""
 
     def run(self) -> None:
-        """Do the blocking part in a thread; keep errors for `finish`, never raise."""
+        """Do the blocking part in a thread; never raises, but keeps errors for `finish`."""
 
     def finish(self) -> None:
-        """Do the rest on the event loop."""
+        """Do the rest on the event loop, after `run`."""
 
 
 class Committer:

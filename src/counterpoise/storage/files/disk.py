@@ -16,7 +16,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class LedgerDisk:
-    """The operating system's files. Every method blocks and may raise `OSError`."""
+    """Access to the operating system's files. Every method blocks and may raise `OSError`."""
 
     def open(self, path: str | Path, flags: int) -> int:
         """Open a file and return its descriptor; a file that it creates can be read by everyone."""
@@ -37,9 +37,9 @@ class LedgerDisk:
         return data
 
     def first(self, path: str | Path, size: int) -> bytes:
-        """The first bytes of a file. Opening it again makes a network file system ask its server.
+        """The first bytes (less than a page) of a file.
 
-        ``size`` must be less than a page.
+        Opens the file again, which makes a network file system ask its server.
         """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

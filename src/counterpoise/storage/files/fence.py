@@ -38,7 +38,7 @@ class Fence:
             return False
 
     def settle(self) -> None:
-        """Wait until the epoch is on disk."""
+        """Wait until this owner's epoch is on disk."""
         descriptor = self._disk.open(self._path, os.O_RDWR)
         try:
             self._disk.sync(descriptor)
@@ -46,7 +46,7 @@ class Fence:
             self._disk.close(descriptor)
 
     def holder(self) -> str:
-        """The log's present owner, for a message."""
+        """The name of the log's present owner, for a message."""
         try:
             return Path(self._path).read_bytes()[16:].decode(errors="replace").strip()
         except FileNotFoundError:
@@ -58,11 +58,11 @@ class Fence:
 def claim(
     directory: Path, owner: str, disk: LedgerDisk, above: int = 0, released: int | None = None
 ) -> Fence:
-    """Fence the log's owner; blocks while another broker does the same.
+    """Become the log's owner, fencing the former one; blocks while another broker does the same.
 
     ``above``: the new epoch is larger than this as well (epochs seen in file names, in case the
     fence itself was lost). ``released``: the epoch of an owner that acknowledges nothing any more;
-    if it was the last, no living owner has to be held off and the fence is not synced.
+    if it was the last, no living owner has to be excluded and the fence is not synced.
     """
     path = directory / NAME
     descriptor = disk.open(path, os.O_RDWR | os.O_CREAT)
@@ -87,7 +87,7 @@ def epoch(directory: Path, disk: LedgerDisk) -> int:
 
 
 def exists(directory: Path) -> bool:
-    """Whether a directory holds a log."""
+    """Whether a directory holds a log, that is, a fence."""
     return (directory / NAME).exists()
 
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Handing(Generic[T]):
-    """Passes each item to one thread: the last that became idle, or the next that is free.
+    """A queue that passes each item to one waiting thread: the last that became idle, or the next.
 
     A `SimpleQueue` at which several threads wait wakes all of them for each item, and all but one
     compete for the interpreter in vain. So each thread waits at a queue of its own.

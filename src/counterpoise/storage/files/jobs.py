@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class WriteGroup:
-    """Writes one group. ``seal``: a state that has to be durable before it, if any."""
+    """The job that writes a group of entries. ``seal``: a state to make durable before it, if
+    any.
+    """
 
     __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
 
@@ -55,7 +57,7 @@ class WriteGroup:
 
 
 class NoteCommitted:
-    """Notes how far a ledger was committed."""
+    """The job that notes in a file how many entries of a ledger are committed."""
 
     __slots__ = ("_committed", "_disk", "_log")
 
@@ -65,7 +67,7 @@ class NoteCommitted:
         self._disk = disk
 
     def run(self) -> None:
-        """Write the note; without it, recovery knows less."""
+        """Write the note; errors are ignored, since recovery only knows less without it."""
         with contextlib.suppress(OSError):
             committed.note(self._log.directory, self._log.fence.epoch, self._committed, self._disk)
 
@@ -74,7 +76,7 @@ class NoteCommitted:
 
 
 class FinishState:
-    """Waits until the last state that an owner wrote is on disk."""
+    """The job that waits until the last state that an owner wrote is on disk."""
 
     __slots__ = ("_wait",)
 
@@ -82,7 +84,7 @@ class FinishState:
         self._wait = wait
 
     def run(self) -> None:
-        """Sync; without it, a power failure leaves the state before it."""
+        """Sync; errors are ignored: after a power failure the state before it would be found."""
         with contextlib.suppress(OSError):
             self._wait()
 
@@ -91,7 +93,7 @@ class FinishState:
 
 
 class CloseFile:
-    """Closes a ledger's file in the thread that writes it."""
+    """The job that closes a ledger's file in the thread that writes it."""
 
     __slots__ = ("_file",)
 

@@ -32,7 +32,7 @@ _DISK = LedgerDisk()
 
 
 class Descriptors:
-    """The number of files held open for writing, over all logs of a store."""
+    """Counts the files that are open for writing, over all logs of a store."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -52,7 +52,8 @@ class Descriptors:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a ledger's file holds: ``entries`` in all, of which the ``lost`` ranges are damaged.
+    """The result of reading a ledger's file: ``entries`` in all, of which the ``lost`` ranges are
+    damaged.
 
     ``size``: bytes of the sound ones. ``stored``: how many are known to have been on disk, so that
     they may have been acknowledged; of lost ones beyond that it is unknown. ``torn``: bytes of an
@@ -76,7 +77,7 @@ class Piece:
 
 
 class LedgerFile:
-    """A ledger's file, with the offsets of some of its entries (``_marks``)."""
+    """A ledger's file, which remembers the offsets of some of its entries."""
 
     __slots__ = (
         *("_descriptor", "_disk", "_format", "_lock", "_marks", "_open", "_records"),
@@ -164,7 +165,7 @@ class LedgerFile:
             self._disk.close(descriptor)
 
     def mark(self, entry_id: int, offset: int) -> None:
-        """Remember an entry's offset, if none near it is remembered."""
+        """Remember an entry's offset in the file, unless one of a nearby entry is remembered."""
         marks = self._marks
         if marks and 0 <= entry_id - marks[-1].entry_id < _MARK_EVERY:
             # As mostly while it is being written.

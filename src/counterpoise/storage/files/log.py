@@ -43,7 +43,7 @@ NOTE_SECONDS = 0.1
 
 
 class FileLog(GroupLog[C]):
-    """A log whose groups go to the current ledger's file, and its cursors to the state's copies."""
+    """A log in files: groups of entries go to the current ledger's file, cursors to state files."""
 
     def __init__(
         self,
@@ -165,11 +165,11 @@ class FileLog(GroupLog[C]):
         return self._state(final=True), self._states_made
 
     def save_sealed(self, state: SavedState, number: int) -> None:
-        """Make a state durable, in a thread."""
+        """Make a state of the log durable, in a thread; ``number`` grows with every change."""
         self._states.save(state, number=number)
 
     def written(self, group: EntryGroup[C], offset: int, error: StorageError | None) -> None:
-        """A group's job is done. Called by `WriteGroup` on the loop."""
+        """Take the result of writing a group. Called by `WriteGroup` on the event loop."""
         if not self._settled.done():
             # The disk may not know yet whose the log is: a wait for the first write only.
             self._settled.add_done_callback(lambda _: self.written(group, offset, error))

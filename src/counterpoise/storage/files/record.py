@@ -37,7 +37,7 @@ MARKER_SIZE = 8
 
 
 class LedgerRecord(NamedTuple):
-    """A sound record: ``stored`` entries of its ledger were on disk when it was written."""
+    """One undamaged record; ``stored`` entries of its ledger were on disk when it was written."""
 
     entry_id: int
     messages: int
@@ -75,7 +75,7 @@ class Format(Protocol):
 
 
 class MarkedFormat:
-    """Records that begin with a marker: see the head of this file."""
+    """The present format: records that begin with the log's marker, by which they are found."""
 
     __slots__ = ("_seed", "ledger_id", "marker")
 

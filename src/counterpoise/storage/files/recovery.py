@@ -32,7 +32,8 @@ NO_STATE = 0
 
 @dataclass(frozen=True, slots=True)
 class LedgerSurvey:
-    """The content of a directory. ``last`` is what its owner saved; ``sealed`` what counts now.
+    """What a log's directory holds. ``last`` is what its owner saved; ``sealed`` the ledgers that
+    count now.
 
     ``found``: every (ledger id, epoch) with a file. ``missing``: ledgers without one. ``scans``:
     the result for each ledger that had to be read. ``lost``: everything lost, known before or not.
@@ -54,7 +55,7 @@ class LedgerSurvey:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A log as its new owner finds it. ``files`` has every closed ledger's file.
+    """A log after its recovery by the new owner. ``files`` has every closed ledger's file.
 
     ``next_ledger``: the smallest id that its next ledger may have. ``obsolete``: ledger files that
     no state refers to.
@@ -83,7 +84,7 @@ class Recovered:
             disk.remove(path)
 
     def abandon(self) -> None:
-        """Leave the log as it was found: opening it is tried again, or by another owner."""
+        """Leave the log's files as they were found, so that opening it can be tried again."""
         self.states.abandon()
 
 
@@ -94,7 +95,7 @@ def highest_ledger(root: Path) -> int:
 
 
 def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
-    """The path of a ledger of the owner of ``epoch``."""
+    """The path of a ledger's file as the owner of ``epoch`` writes it."""
     return directory / f"{ledger_id}-{epoch:016x}.ledger"
 
 

@@ -39,7 +39,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A closed ledger: what its file holds beyond ``entries`` is not part of the log."""
+    """A closed ledger: entries of its file beyond the first ``entries`` are not part of the log."""
 
     ledger_id: int
     epoch: int
@@ -49,7 +49,8 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """What the owner of ``epoch`` saved. Ledgers below ``first`` are deleted.
+    """A log's ledgers and cursors as the owner of ``epoch`` saved them. Ledgers below ``first`` are
+    deleted.
 
     ``marker`` starts every record of the log's ledgers. ``cursors_lost_below``: cursors could not
     be read when ledgers below this one were found; while one of them is kept, a subscription that
@@ -87,7 +88,7 @@ class SavedState:
 
 
 class StateFiles:
-    """The two copies of one epoch, written by its owner. Thread-safe."""
+    """Writes a log's state as two copies, for the owner of one epoch. Thread-safe."""
 
     def __init__(self, directory: Path, epoch: int, disk: LedgerDisk) -> None:
         self._directory = directory
@@ -115,7 +116,7 @@ class StateFiles:
         self._disk.close(descriptor)
 
     def end(self, state: SavedState) -> Callable[[], None]:
-        """Write the state for the next owner; returns a function that waits until it is on disk."""
+        """Write the state for the next owner; the function returned waits until it is on disk."""
         try:
             final = self._put(state, self._writes + 1, _FINAL)
         except OSError:

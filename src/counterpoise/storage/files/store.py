@@ -205,11 +205,12 @@ class FileLedgerStore:
         return await self._threads.run(lambda: work(*args, **kwargs))
 
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Wait for the disk without delaying reads and writes."""
+        """Run blocking work in other threads than reads and writes, so that it delays neither."""
         return await self._settlers.run(lambda: work(*args, **kwargs))
 
     async def end(self, work: Callable[[], Callable[[], None] | None]) -> None:
-        """Run a log's last work; the function that it returns waits for the disk, and runs later.
+        """Run a log's closing work in a thread; the function that it returns is run later, to wait
+        for the disk.
 
         It runs to its end even if the caller is cancelled, because it has a file open.
         """
@@ -223,7 +224,10 @@ class FileLedgerStore:
             self.finish_later(FinishState(wait))
 
     def finish_later(self, job: Job) -> None:
-        """Wait for the disk once the next owner no longer does, or when this store closes."""
+        """Run a job that waits for the disk after some seconds, or when this store closes.
+
+        By then the next owner of the log does not wait any more.
+        """
         if not self._unfinished and not self.closed:
             asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
         self._unfinished.append(job)

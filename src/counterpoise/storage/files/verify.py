@@ -15,7 +15,9 @@ from counterpoise.storage.port import Lost
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """One ledger. ``size``: bytes of its sound entries; ``torn``: bytes of an unfinished group."""
+    """The check of one ledger. ``size``: bytes of sound entries; ``torn``: of an unfinished
+    group.
+    """
 
     ledger_id: int
     path: Path
@@ -28,7 +30,7 @@ class LedgerReport:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """One log: its ledgers in order, and unreadable files beside them.
+    """The check of one log: its ledgers in order, and unreadable files.
 
     ``problem``: why the log could not be checked, if so.
     """

@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class Walker:
-    """Iterates over the records of a file; ``offset`` is how far it came.
+    """Iterates over the undamaged records of a ledger's file; ``offset`` is after the last one.
 
     After a damaged record it searches for the next sound one: the entries in between are lost.
     """
@@ -75,11 +75,12 @@ class Walker:
 
 
 def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) -> Place:
-    """The offset of a sound record at or before an entry's, and near it where possible.
+    """The place of an undamaged record at or before an entry's, as near as a binary search finds
+    it.
 
-    ``place`` is one before it, ``end`` the offset of one behind it, or of the file's end. A binary
-    search between them: a record is found by its marker, wherever one begins to look. Where none is
-    found, because of damage or a large entry, the part before is searched.
+    ``place`` is one before the entry, ``end`` the offset of one behind it, or of the file's end.
+    Records are found by their marker; where none is found, because of damage or a large entry, the
+    part before is searched.
     """
     while end - place.offset > NEAR:
         middle = (place.offset + end) // 2

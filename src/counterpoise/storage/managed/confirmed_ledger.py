@@ -10,7 +10,7 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 
 
 class ConfirmedLedger:
-    """Writes one ledger, with at most one entry under way."""
+    """Writes one ledger entry by entry, waiting for each to be confirmed."""
 
     def __init__(self) -> None:
         self._writer: LedgerWriter
@@ -56,12 +56,12 @@ class ConfirmedLedger:
         await self._writer.close()
 
     def confirmed(self, last: int) -> None:
-        """Every entry up to and including ``last`` is on an ack quorum of bookies."""
+        """Called by the writer: entries up to ``last`` are on an ack quorum of bookies."""
         if self._waiting is not None and last >= self._wanted and not self._waiting.done():
             self._waiting.set_result(None)
 
     def ended(self, error: BookKeeperError) -> None:
-        """No entry after the last confirmed one will be acknowledged."""
+        """Called by the writer: no entry after the last confirmed one will be acknowledged."""
         self.is_over = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)

@@ -20,9 +20,9 @@ RELEASED: Final = "/counterpoise/released-logs"
 
 @dataclass(slots=True)
 class ManagedContext:
-    """Connections, options and clocks of a store.
+    """What all logs of a BookKeeper store share: connections, options and clocks.
 
-    ``now``: seconds by which the age of ledgers goes; ``wall``: seconds since 1970.
+    ``now``: seconds by which the age of ledgers is measured; ``wall``: seconds since 1970.
     """
 
     metadata: MetadataStore
@@ -36,7 +36,7 @@ class ManagedContext:
     is_closed: bool = False
 
     async def mark_released(self, name: str, version: int) -> None:
-        """Note that a log's owner closed it when its node had this version."""
+        """Remember that a log's owner closed it, leaving its node at this version."""
         try:
             await self.metadata.put(f"{RELEASED}/{name}", b"%d" % version)
         except MetadataError as error:

@@ -9,13 +9,13 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 
 
 class LedgerEvents(Protocol):
-    """Notifications for a log."""
+    """Notifications to a log about the ledger that it writes."""
 
     def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
-        """A ledger's entries up to and including ``last`` are confirmed."""
+        """Called when a ledger's entries up to and including ``last`` are confirmed."""
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
-        """A ledger takes no more entries."""
+        """Called when a ledger takes no more entries."""
 
 
 class CurrentLedger:
@@ -34,12 +34,12 @@ class CurrentLedger:
         return self.writer.ledger
 
     def confirmed(self, last: int) -> None:
-        """Every entry up to and including ``last`` is on an ack quorum of bookies."""
+        """Called by the writer: entries up to ``last`` are on an ack quorum of bookies."""
         if self.events is not None and not self.is_over:
             self.events.ledger_confirmed(self, last)
 
     def ended(self, error: BookKeeperError) -> None:
-        """No entry after the last confirmed one will be acknowledged."""
+        """Called by the writer: no entry after the last confirmed one will be acknowledged."""
         if not self.is_over:
             self.is_over = True
             if self.events is not None:

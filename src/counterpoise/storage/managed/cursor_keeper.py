@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class StoredCursor:
-    """One cursor as it is stored."""
+    """One cursor with its node in the metadata store, as last read or written."""
 
     path: str
     node: CursorNode
@@ -87,10 +87,10 @@ async def _last_state(client: LedgerClient, ledger: int) -> CursorPositions | No
 
 
 class CursorKeeper:
-    """Saves cursors for the owner of a log. What it reports as saved, the next owner finds.
+    """Saves a log's cursors for its owner; the next owner finds what was reported as saved.
 
-    If another broker owns the log by now, nothing is reported as saved: a node is changed first,
-    and then the log's node is read, which the other has changed before it read this one.
+    It changes a cursor's node first, and then reads the log's node: a new owner does the reverse.
+    So if another broker owns the log by now, nothing is reported as saved.
     """
 
     def __init__(self, context: ManagedContext, owned: OwnedNode) -> None:
@@ -105,7 +105,7 @@ class CursorKeeper:
     async def load(self, expected: Sequence[str] = ()) -> dict[str, CursorState]:
         """Read every cursor, and fence the former owner's ledgers of them.
 
-        ``expected``: cursor nodes seen a moment ago, which are read while they are listed again.
+        ``expected``: names of cursor nodes listed a moment ago, to read while listing them again.
         """
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be read"):
             names, known = await asyncio.gather(
@@ -273,7 +273,7 @@ class CursorKeeper:
             await self._owned.check_mine()
 
     async def discard_unused(self) -> None:
-        """Delete the ledgers of cursors whose state is in their node."""
+        """Delete the ledgers of cursors whose state is stored in their node."""
         await asyncio.gather(*(self._discard(each.unused) for each in self._stored.values()))
 
     async def _settle(self, stored: StoredCursor) -> None:

@@ -13,7 +13,7 @@ subscription are texts."""
 
 
 def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
-    """A stored cursor's state in the brokers' form."""
+    """A cursor as BookKeeper's layout stores it, converted to a `CursorState`."""
     properties = dict(node.texts)
     if node.name == DEDUPLICATION:
         properties |= {name: str(number) for name, number in positions.numbers}

@@ -7,7 +7,7 @@ from counterpoise.wire.entry import BadEntry, messages_in
 
 
 def as_sent(payload: bytes) -> bytes:
-    """The entry as its producer sent it."""
+    """An entry without the broker metadata in front of it, as its producer sent it."""
     begin = entry_begin(payload)
     return payload[begin:] if begin <= len(payload) else payload
 

@@ -51,7 +51,7 @@ async def _delete(client: LedgerClient, ledger_id: int) -> None:
 
 
 class LedgerChain:
-    """Creates, lists and deletes ledgers, for the owner of a log."""
+    """The ledgers of one log, for its owner: creates, lists and deletes them."""
 
     def __init__(
         self,
@@ -153,11 +153,14 @@ class LedgerChain:
         await asyncio.gather(*(_delete(self._client, each) for each in dropped))
 
     def drop(self, ledger_ids: Iterable[int]) -> None:
-        """Leave these ledgers out of the next list, and delete them then."""
+        """Mark ledgers for deletion: the next list is written without them."""
         self._dropped.update(ledger_ids)
 
     async def trim(self) -> None:
-        """Do now what `drop` requested; raises `LogFencedError` and `StorageError`."""
+        """Write the list without the ledgers marked by `drop`, and delete them.
+
+        Raises `LogFencedError` and `StorageError`.
+        """
         async with self._listing:
             if self._dropped:
                 await self._list(self.closed, self.current)
@@ -203,7 +206,7 @@ class LedgerChain:
             await delete_unlisted(self._client, following)
 
     async def abandon(self) -> None:
-        """Stop writing."""
+        """Stop writing the current ledger, without closing it."""
         await self._discard_next()
         if self._is_begun:
             with contextlib.suppress(BookKeeperError):

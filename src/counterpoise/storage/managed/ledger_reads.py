@@ -17,7 +17,7 @@ ENTRIES_MAX: Final = 1000
 
 
 class LostEntries(Exception):
-    """The entries to be read are lost."""
+    """The entries that should be read are lost for good."""
 
     def __init__(self, lost: Lost) -> None:
         super().__init__(str(lost))

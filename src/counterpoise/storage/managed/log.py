@@ -40,10 +40,10 @@ RETRY_S = 10.0
 
 
 class ManagedLog(GroupLog[C]):
-    """A log whose groups go to the current BookKeeper ledger, entry by entry.
+    """A log in BookKeeper: groups go to the current ledger, entry by entry.
 
     Several groups are in flight; they are committed in order, as the ledger confirms their entries.
-    When the ledger takes no more, whatever the reason, its end is settled, another ledger is
+    When the ledger takes no more, whatever the reason, its end is decided, another ledger is
     listed, and what was not confirmed is sent again, in order. Only a list written by another owner
     ends the log.
     """

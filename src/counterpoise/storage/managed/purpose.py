@@ -9,7 +9,7 @@ OWNER: Final = "counterpoise/owner"
 
 
 def messages_purpose(name: str, owner: str) -> dict[str, bytes]:
-    """For a ledger with messages of a managed ledger."""
+    """The custom metadata of a ledger with messages of a managed ledger."""
     return {
         "application": b"pulsar",
         "component": b"managed-ledger",
@@ -19,7 +19,7 @@ def messages_purpose(name: str, owner: str) -> dict[str, bytes]:
 
 
 def cursor_purpose(name: str, cursor: str) -> dict[str, bytes]:
-    """For a cursor's ledger. The cursor's name is encoded as in its node's path."""
+    """The custom metadata of a cursor's ledger, the cursor's name encoded as in its node's path."""
     return {
         "application": b"pulsar",
         "component": b"managed-ledger",

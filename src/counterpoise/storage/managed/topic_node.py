@@ -37,9 +37,9 @@ class ManagedLedgerTopics:
 
 
 class OwnedNode:
-    """A topic's node, changed by compare-and-set while this owner has its log.
+    """The metadata node of a topic whose log this broker owns; changed by compare-and-set.
 
-    Others may change the topic's properties in it meanwhile; those changes are kept.
+    Other clients may change the topic's properties in it meanwhile; those changes are kept.
     """
 
     def __init__(

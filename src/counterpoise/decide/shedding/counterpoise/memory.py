@@ -46,7 +46,7 @@ class Tracks:
 
     @staticmethod
     def empty(count: int) -> "Tracks":
-        """The tracks of bundles that have never been seen."""
+        """The tracks of ``count`` bundles that were never reported."""
         return Tracks(
             np.zeros((count, RATES), np.float32, "F"),
             np.zeros((count, RATES), np.float32, "F"),

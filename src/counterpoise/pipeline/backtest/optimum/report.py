@@ -26,7 +26,7 @@ class Optimum:
     """Local search that sees past loads alone."""
 
     def bound(self, moves: int) -> float:
-        """The lower bound on imbalance (largest ÷ mean) with at most so many moves."""
+        """The lower bound on imbalance (largest broker ÷ mean) with at most so many moves."""
         return next((least for most, least in self.bounds if most >= moves), self.floor)
 
 

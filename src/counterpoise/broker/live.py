@@ -37,7 +37,7 @@ def _is_of(config: BrokerConfig, name: str, kind: type[object]) -> bool:
 
 
 class LiveSettings:
-    """A broker's settings, kept in step with the cluster's dynamic configuration."""
+    """A broker's settings, which follow the cluster's dynamic configuration."""
 
     def __init__(self, started: BrokerConfig, store: MetadataStore, policies: Policies) -> None:
         """``started``: the settings from the broker's file and command line."""
@@ -53,7 +53,7 @@ class LiveSettings:
         """What an administrator changed, as text by Pulsar's names; other rooms' settings too."""
 
     async def start(self, background: BackgroundTasks) -> None:
-        """Read the dynamic settings, and follow them from now on; raises `StoreUnavailable`."""
+        """Read the dynamic settings, and follow their changes; raises `StoreUnavailable`."""
         leave_changes = self._store.subscribe(self._on_change)
         leave_session = self._store.subscribe_session(lambda _: self._news.set())
 
@@ -77,22 +77,22 @@ class LiveSettings:
         return now
 
     def close(self) -> None:
-        """Stop following."""
+        """Stop applying changes."""
         if self._leave is not None:
             self._leave()
         self._listeners.clear()
 
     def subscribe(self, listener: Notify) -> StopListening:
-        """Call ``listener`` after each change; returns a function that ends this."""
+        """Call ``listener`` after each change of a setting; returns a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def check(self, name: str, value: str) -> None:
-        """Raise `ConfigError` for a value with which this broker could not run."""
+        """Raise `ConfigError` if this broker could not run with a setting's new value."""
         check_supported(with_dynamic(self._started, {**self.changed, name: value}), self._started)
 
     async def refresh(self) -> None:
-        """Apply the dynamic settings; returns when they are in force. Raises `StoreUnavailable`."""
+        """Read and apply the dynamic settings now; raises `StoreUnavailable`."""
         found = await self._policies.dynamic_settings()
         if found == self.changed:
             return

@@ -9,7 +9,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """Which subjects have their own series."""
+    """Settings of which bundles, topics and consumers have metrics of their own."""
 
     bundles: bool = option(True, "exposeBundlesMetricsInPrometheus", dynamic=True)
     """Whether each bundle has metrics of its own (Pulsar's default is false: there one cannot see

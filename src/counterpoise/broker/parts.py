@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipParts:
-    """Bundle ownership and leadership."""
+    """The parts of a broker for bundle ownership and leadership."""
 
     election: LeaderElection
     leadership: Leadership
@@ -57,7 +57,7 @@ class OwnershipParts:
 
 @dataclass(frozen=True, slots=True)
 class LoadParts:
-    """The load of the cluster, as this broker knows it."""
+    """The parts of a broker that know the cluster's load."""
 
     registry: BrokerRegistry
     cluster: ClusterLoad
@@ -69,7 +69,7 @@ class LoadParts:
 
 @dataclass(frozen=True, slots=True)
 class BundleParts:
-    """Lookup, placement, moves, splits and repair of bundles."""
+    """The parts of a broker for lookup, placement, moves, splits and repair of bundles."""
 
     placer: PolicyPlacer
     repairs: OwnershipRepairs
@@ -80,7 +80,7 @@ class BundleParts:
 
 @dataclass(frozen=True, slots=True)
 class TopicParts:
-    """Topics, with their schemas and limits."""
+    """The parts of a broker for topics, with their schemas, limits and transactions."""
 
     catalog: TopicCatalog
     schemas: SchemaRegistry
@@ -93,7 +93,7 @@ class TopicParts:
 
 @dataclass(frozen=True, slots=True)
 class BalancingParts:
-    """Reports of this broker's load, and balancing of the cluster's."""
+    """The parts of a broker that report its load and balance the cluster's."""
 
     reporter: LoadReporter
     keeper: LoadKeeper
@@ -103,7 +103,7 @@ class BalancingParts:
 
 @dataclass(frozen=True, slots=True)
 class BrokerParts:
-    """Every part of a broker that has its addresses."""
+    """All parts of a broker."""
 
     context: BrokerContext
     addresses: Addresses

@@ -40,13 +40,13 @@ class ServerSocket:
 
 @dataclass(frozen=True, slots=True)
 class ServerSockets:
-    """Every socket of a broker: of the binary protocol and of the admin API."""
+    """All listening sockets of a broker: of the binary protocol and of the admin API."""
 
     service: tuple[ServerSocket, ...]
     web: tuple[ServerSocket, ...]
 
     def addresses(self, config: BrokerConfig) -> Addresses:
-        """The broker's addresses: of the advertised listeners, else of its host."""
+        """The addresses that the broker advertises: of its listeners, or else of its host."""
         host = config.advertised_address
         web, web_tls = _ports(self.web)
         listeners = listeners_of(config.advertised_listeners, config.internal_listener_name)
@@ -75,7 +75,7 @@ def _url(scheme: str, host: str, port: int | None) -> str | None:
 
 
 def open_server_sockets(config: BrokerConfig, stack: contextlib.ExitStack) -> ServerSockets:
-    """Bind every port that the settings name; ``stack`` closes them again.
+    """Bind every port that the settings name; ``stack`` closes the sockets.
 
     Raises `ConfigError` for contradictory settings or certificates that cannot be used, and OSError
     for a port that is taken.

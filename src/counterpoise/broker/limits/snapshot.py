@@ -12,7 +12,7 @@ from counterpoise.quota import SECOND_NS, Bucket, RateLimit
 
 @dataclass(frozen=True, slots=True)
 class ThrottledProducer:
-    """A producer with throttled entries."""
+    """A producer with throttled entries, and how long and often it was throttled."""
 
     name: str
     address: str
@@ -27,7 +27,7 @@ class ThrottledProducer:
 
 @dataclass(frozen=True, slots=True)
 class ThrottledSubscription:
-    """A subscription that has to wait before it may deliver more."""
+    """A subscription that waits for a dispatch limit: ``behind`` entries are not delivered yet."""
 
     name: str
     topic: str
@@ -41,7 +41,7 @@ class ThrottledSubscription:
 
 @dataclass(frozen=True, slots=True)
 class LimitSnapshot:
-    """One limit: its rates (0: none), what passed it, and the flows that wait for it."""
+    """The state of one limit: its rates (0: none), what passed, and the flows that wait for it."""
 
     level: str
     subject: str
@@ -60,13 +60,13 @@ class LimitSnapshot:
 
 
 def of_publish(limit: RateLimit, now: int) -> LimitSnapshot:
-    """The state of a publish limit at the time ``now``."""
+    """The state of a publish limit at the time ``now`` (nanoseconds)."""
     flows = (cast("ProducerFlow", flow) for flow in limit.waiting)
     return _snapshot(limit, now, producers=tuple(_producer(flow, now) for flow in flows))
 
 
 def of_dispatch(limit: RateLimit, now: int) -> LimitSnapshot:
-    """The state of a dispatch limit at the time ``now``."""
+    """The state of a dispatch limit at the time ``now`` (nanoseconds)."""
     flows = (cast("DispatchFlow", flow) for flow in limit.waiting)
     return _snapshot(limit, now, subscriptions=tuple(_subscription(flow, now) for flow in flows))
 

@@ -22,7 +22,7 @@ SWEEP: Final = 256
 
 
 class ConsumerIdentifier(NamedTuple):
-    """The consumer whose subscribes count together (Pulsar's class of this name)."""
+    """A consumer for the subscribe rate limit; the same after a reconnect (Pulsar's class name)."""
 
     host: str
     name: str
@@ -56,16 +56,17 @@ class _SubscribedTopic:
 
 
 class SubscribeLimits:
-    """The subscribe limits of one broker's topics; a topic without one costs nothing."""
+    """Limits how often each consumer of a broker's topics may subscribe (``subscribeRate``).
+
+    A topic without a limit costs nothing.
+    """
 
     def __init__(self, clock_ns: NanosecondClock) -> None:
         self._now = clock_ns
         self._topics: dict[TopicName, _SubscribedTopic] = {}
 
     def set_rate(self, name: TopicName, rate: Rate) -> None:
-        """Allow each consumer so many subscribes per period; a new rate starts with full
-        buckets.
-        """
+        """Allow each consumer so many subscribes per period; its bucket starts full."""
         known = self._topics.get(name)
         if not rate:
             self._topics.pop(name, None)
@@ -73,9 +74,10 @@ class SubscribeLimits:
             self._topics[name] = _SubscribedTopic(rate)
 
     def admit(self, name: TopicName, address: str, consumer_name: str, consumer_id: int) -> None:
-        """Count a subscribe; raises `BrokerError` if its consumer has none left.
+        """Count a subscribe; raises `BrokerError` if the consumer exceeds its rate.
 
-        ``address``: the client's host and port; a client that reconnects has another port.
+        ``address``: the client's host and port, of which the host counts, since a reconnect changes
+        the port.
         """
         topic = self._topics.get(name)
         if topic is None:
@@ -88,5 +90,5 @@ class SubscribeLimits:
             )
 
     def end(self, name: TopicName) -> None:
-        """A topic was unloaded."""
+        """Remove the limit of a topic that was unloaded."""
         self._topics.pop(name, None)

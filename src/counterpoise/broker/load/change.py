@@ -16,10 +16,10 @@ MINUTE_MS = 60_000
 def needs_update(
     written: LocalBrokerData, now: LocalBrokerData, now_ms: int, config: LoadReportConfig
 ) -> bool:
-    """Whether a report has to be written again.
+    """Whether a load report ``now`` differs enough from the one last written to be written.
 
-    It has when the last one is older than the longest interval, or when any of these changed by
-    more than the threshold: the sum of message rates, the sum of throughputs, the number of bundles
+    It does when that one is older than the longest interval, or when any of these changed by more
+    than the threshold: the sum of message rates, the sum of throughputs, the number of bundles
     (each relative to before), and the weighted maximal usage (in percentage points, not relative).
     All comparisons are strict.
     """

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterLoad:
-    """Reports and averages; up to date after `refresh`.
+    """All brokers' load reports and bundles' averages; up to date after `refresh`.
 
     What is derived from them is computed once after each change, since placing bundles needs it
     again and again.
@@ -103,7 +103,7 @@ class ClusterLoad:
         self._derived = _Derived(self._state, now_ms, self._options(), self.assigned, row_of)
 
     def forget(self, namespace: str) -> None:
-        """A namespace was deleted: drop its bundles' averages once no broker reports them.
+        """Drop the averages of a deleted namespace's bundles once no broker reports them.
 
         Otherwise a namespace that is created again under this name would start with their load.
         """
@@ -123,13 +123,13 @@ class ClusterLoad:
             self._derived = _Derived(self._state, now_ms, options, self.assigned)
 
     def assign(self, bundle: str, broker: str) -> None:
-        """Count a bundle as a broker's until the broker's next report confirms it."""
+        """Count a bundle's load as a broker's until the broker reports the bundle."""
         before = self._derived.holders(bundle)
         self.assigned.add(bundle, Assignment(broker, self._known(bundle), self._clock_ms()))
         self._derived.moved(bundle, before, broker)
 
     def namespaces(self) -> Mapping[str, Counter[str]]:
-        """The number of bundles of each namespace on each broker, including those just assigned."""
+        """By broker, how many bundles of each namespace it has, those just assigned included."""
         return self._derived.namespaces()
 
     def bundles(self) -> dict[str, BundleData]:
@@ -137,11 +137,11 @@ class ClusterLoad:
         return reported_bundles(self._state, self._options())
 
     def view(self) -> ClusterView:
-        """The cluster's load as columns."""
+        """The cluster's load as columns, as of the last `refresh`."""
         return self._derived.view()
 
     def view_now(self, recently_unloaded: Collection[str]) -> ClusterView:
-        """The view at this moment, with recently unloaded bundles marked."""
+        """The cluster's load as columns at this moment, with recently unloaded bundles marked."""
         view = self.view()
         marked = unloaded_mask(view.bundles, recently_unloaded)
         bundle = replace(view.bundle, recently_unloaded=marked)

@@ -11,7 +11,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class LoadReportConfig:
-    """When a broker measures itself, and when it publishes its report."""
+    """Settings of when a broker measures its load and publishes its report."""
 
     min_interval_ms: int = option(
         5000, "loadBalancerReportUpdateMinIntervalMillis", "ms", low=10, dynamic=True
@@ -50,7 +50,7 @@ class LoadReportConfig:
 
     @property
     def kept_ms(self) -> int:
-        """Milliseconds for which the averages of an unreported bundle are kept.
+        """How long the averages of a bundle that no broker reports are kept, in milliseconds.
 
         Long enough that a broker without changes publishes its report in the meantime.
         """

@@ -11,7 +11,7 @@ from counterpoise.load.report import NamespaceBundleStats
 
 
 class TopicCount(NamedTuple):
-    """The counters of one loaded topic since it was loaded."""
+    """A loaded topic's counters of messages and bytes since it was loaded, and its clients."""
 
     topic: str
     bundle: str
@@ -46,7 +46,7 @@ class _Sums:
 
 
 class BundleRates:
-    """Remembers the last counts to compute rates from the next ones."""
+    """Computes rates per second of bundles and topics from two readings of topics' counters."""
 
     def __init__(self) -> None:
         self._last: Mapping[str, TopicCount] = {}
@@ -57,9 +57,10 @@ class BundleRates:
     def take(
         self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
     ) -> dict[str, NamespaceBundleStats]:
-        """Rates since the last call, of each owned bundle and each with topics, sorted by name.
+        """The rates since the last call, of each owned bundle and each with topics, sorted by name.
 
-        A topic that was loaded since counts from zero. The first call returns rates of 0.
+        ``now_s`` is a clock's time in seconds. A topic loaded since then counts from zero. The
+        first call returns rates of 0.
         """
         taking = self.taking(counts, owned, now_s)
         while True:
@@ -76,7 +77,7 @@ class BundleRates:
     def taking(
         self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
     ) -> Generator[None, None, dict[str, NamespaceBundleStats]]:
-        """`take` as a generator that yields after each `STEP` topics, so that others are served."""
+        """`take` as a generator that yields after each `STEP` topics, so that other tasks run."""
         elapsed = 0.0 if self._last_s is None else now_s - self._last_s
         sums: dict[str, _Sums] = {bundle: _Sums() for bundle in owned}
         now: dict[str, TopicCount] = {}

@@ -30,13 +30,13 @@ UNKNOWN_NIC_GBPS: Final = 10.0
 
 
 class SharedProcess:
-    """The brokers of this process, which share its CPU and memory."""
+    """The brokers that run in this process, and so share its CPU and memory."""
 
     def __init__(self) -> None:
         self._members: Final[list[Callable[[], Traffic]]] = []
 
     def join(self, traffic: Callable[[], Traffic]) -> None:
-        """Add a broker of this process; its traffic in bytes determines its share of the usage."""
+        """Add a broker; its share of the usage is its part of all brokers' traffic in bytes."""
         self._members.append(traffic)
 
     def leave(self, traffic: Callable[[], Traffic]) -> None:
@@ -45,19 +45,19 @@ class SharedProcess:
             self._members.remove(traffic)
 
     def totals(self) -> tuple[int, int]:
-        """The number of brokers, and the bytes they have handled together."""
+        """The number of brokers, and the bytes that they have sent and received in all."""
         return len(self._members), sum(each().total for each in self._members)
 
 
 class HostUsage(Protocol):
-    """Measures a broker's resources."""
+    """Measures the resources that a broker uses."""
 
     def measure(self, now_s: float) -> SystemResourceUsage:
         """Usage since the last call (CPU, network) and at this moment (memory)."""
 
 
 class SampledUsage:
-    """The last measured usage, for reports that are more frequent than measurements.
+    """Repeats the last measurement of resources where reports are more frequent than measurements.
 
     A broker that has just started measures for its second report, and at its intervals from then
     on: its first measurement has no rates.
@@ -89,7 +89,7 @@ class _Sample:
 
 
 class ProcessUsage:
-    """The resources of one broker, alone in its process or sharing it."""
+    """Measures the resources of a broker that is alone in its process or shares it."""
 
     def __init__(
         self,

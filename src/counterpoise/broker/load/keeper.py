@@ -27,12 +27,11 @@ MINUTE_S: Final = 60.0
 
 
 class LoadKeeper:
-    """Adds every report to the averages as it is published.
+    """Adds each load report to the averages; as leader, stores them for the next leader.
 
-    The leader also writes the averages to ``/loadbalance/bundle-data`` and
-    ``/loadbalance/broker-time-average`` every ``loadBalancerResourceQuotaUpdateIntervalMinutes``,
-    so that the next leader starts from them. It removes the nodes of bundles that no broker reports
-    (unloaded, split, or of a deleted namespace) and of brokers that are gone.
+    It writes them to ``/loadbalance/bundle-data`` and ``/loadbalance/broker-time-average`` every
+    ``loadBalancerResourceQuotaUpdateIntervalMinutes``, and removes the nodes of bundles that no
+    broker reports (unloaded, split, or of a deleted namespace) and of brokers that are gone.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class LoadKeeper:
         self._unsubscribe: StopListening | None = None
 
     def start(self) -> None:
-        """Start; this broker's own averages are written at once, without load."""
+        """Start, and write this broker's own averages, which are zero, at once."""
         self._unsubscribe = self._store.subscribe(self._on_change)
         self._news.set()
         self._tasks = [
@@ -70,7 +69,7 @@ class LoadKeeper:
         ]
 
     def stop(self) -> list[asyncio.Task[None]]:
-        """Stop; returns the tasks to await."""
+        """Stop; returns the ending tasks, to be awaited."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         tasks, self._tasks = self._tasks, []

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LoadDataTerms:
-    """How a broker measures and publishes, under Pulsar's options."""
+    """How a broker measures and publishes its load data, by Pulsar's settings."""
 
     weights: npt.NDArray[np.float64]
     """Of the five resources (``ResourceWeights.extensible``)."""
@@ -67,7 +67,7 @@ class LoadDataTerms:
 
     @staticmethod
     def of(report: LoadReportConfig, history: float) -> LoadDataTerms:
-        """The terms that follow from a broker's settings."""
+        """Derive the terms from a broker's settings."""
         return LoadDataTerms(
             report.weights.extensible,
             history,
@@ -81,7 +81,7 @@ class LoadDataTerms:
 def measured(
     before: BrokerLoadData, report: LocalBrokerData, terms: LoadDataTerms, now_ms: int
 ) -> BrokerLoadData:
-    """A broker's load data after a measurement."""
+    """A broker's load data after a measurement ``report``, given the load data before."""
     usage = SystemResourceUsage(
         report.cpu, report.memory, report.direct_memory, report.bandwidth_in, report.bandwidth_out
     )
@@ -110,7 +110,10 @@ def measured(
 def worth_publishing(
     published: BrokerLoadData | None, now: BrokerLoadData, terms: LoadDataTerms, now_ms: int
 ) -> bool:
-    """Whether to publish the load data (``BrokerLoadDataReporter.needBrokerDataUpdate``)."""
+    """Whether load data differ enough from those last published (None: never) to be published.
+
+    Source: ``BrokerLoadDataReporter.needBrokerDataUpdate``.
+    """
     if published is None:
         return True
     if now_ms - published.reported_at > terms.at_least_every_minutes * MINUTE_MS:
@@ -137,7 +140,7 @@ class LastReport(Protocol):
 
 
 class LoadDataExchange:
-    """Publishes this broker's load data, and reads all brokers'."""
+    """Publishes this broker's load data on topics, and reads those of all brokers there."""
 
     def __init__(
         self,
@@ -180,7 +183,7 @@ class LoadDataExchange:
         )
 
     def report_from(self, reporter: LastReport) -> None:
-        """Publish what a reporter measures; without a reporter nothing is published."""
+        """Publish what ``reporter`` measures; before this call nothing is published."""
         self._reporter = reporter
 
     def start(self) -> None:
@@ -192,18 +195,18 @@ class LoadDataExchange:
         ]
 
     async def stop(self) -> None:
-        """Stop, and publish that this broker is gone, if the topics can be reached."""
+        """Stop, and publish this broker's absence if the topics can be reached."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
     def usage_ema(self) -> dict[str, float]:
-        """Each broker's weighted usage, averaged (``weightedMaxEMA``)."""
+        """Each broker's exponential average of its weighted usage (``weightedMaxEMA``), by id."""
         return {broker: data.weighted_max_ema for broker, data in self.brokers.items()}
 
     def forget(self) -> None:
-        """Restart the averages: a bundle was gained or lost, so past load says little."""
+        """Restart this broker's averages: it gained or lost a bundle, so past load says little."""
         self._mine, self._published = BrokerLoadData(), None
 
     async def publish(self) -> None:

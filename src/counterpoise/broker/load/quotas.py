@@ -17,7 +17,7 @@ _FIELDS = ("bandwidthIn", "bandwidthOut", "msgRateIn", "msgRateOut")
 
 
 def quota_data(value: bytes) -> BundleData:
-    """The first averages of a bundle: its quota, as if measured by the maximal number of samples.
+    """A new bundle's averages from its stored quota, as if that had been measured very often.
 
     So reports change them slowly, and an operator can set in advance what a bundle will carry.
     Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``.

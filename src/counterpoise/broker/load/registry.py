@@ -19,10 +19,10 @@ LEAVING: Final = "counterpoise.leaving"
 
 
 class BrokerRegistry:
-    """The brokers of the cluster. This one registers itself, with its load report or without.
+    """The registered brokers of the cluster, of which this one registers itself.
 
-    Without load, as under the extensible load manager, a report has what lookups need of a broker
-    (``BrokerLookupData``): its addresses, listeners, load manager and version.
+    Under the extensible load manager the registration has no load but only what lookups need of a
+    broker (``BrokerLookupData``): its addresses, listeners, load manager and version.
     """
 
     def __init__(self, store: MetadataStore, my_id: str, *, with_load: bool = True) -> None:
@@ -39,7 +39,7 @@ class BrokerRegistry:
         )
 
     async def register(self, report: LocalBrokerData) -> None:
-        """Register this broker, or publish a newer report; raises `StoreUnavailable`.
+        """Register this broker, or update its report; raises `StoreUnavailable`.
 
         A node left from before this broker's restart is replaced.
         """
@@ -50,7 +50,7 @@ class BrokerRegistry:
         await put_own(self._store, paths.broker(self.my_id), self._write(report))
 
     async def announce_leaving(self, report: LocalBrokerData) -> None:
-        """Stay registered, but receive no more bundles; raises `StoreUnavailable`.
+        """Mark this broker as leaving: it gets no more bundles. Raises `StoreUnavailable`.
 
         For protocols whose records name brokers by their registration: bundles of an unregistered
         broker count as a dead broker's.
@@ -59,7 +59,7 @@ class BrokerRegistry:
         await put_own(self._store, paths.broker(self.my_id), value)
 
     async def unregister(self) -> None:
-        """Remove the registration: no bundle is placed here any more."""
+        """Delete this broker's registration: it gets no more bundles."""
         for path in (paths.broker(self.my_id), paths.own_broker(self.my_id)):
             with contextlib.suppress(NodeError):
                 await self._store.delete(path)
@@ -76,12 +76,12 @@ class BrokerRegistry:
         return active
 
     async def report(self, broker_id: str) -> LocalBrokerData | None:
-        """A broker's last report; None if it is not alive."""
+        """A broker's last report; None if it is not registered."""
         found = await self._reports.get(paths.broker(broker_id))
         return None if found is None else found[0]
 
     async def leaving(self) -> set[str]:
-        """The ids of live brokers that are handing their bundles over."""
+        """The ids of live brokers that are handing over their bundles."""
         found = {each: await self._reports.get(paths.broker(each)) for each in await self.active()}
         return {each for each, known in found.items() if known is not None and known[1]}
 
@@ -91,13 +91,13 @@ class BrokerRegistry:
         return {each: report for each, report in found.items() if report is not None}
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening to the metadata store."""
         self._reports.close()
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
     def concerns(self, path: str) -> bool:
-        """Whether a path is a broker's registration."""
+        """Whether a path of the metadata store is a broker's registration."""
         return path.startswith(paths.BROKERS)
 
     def _on_change(self, notification: Notification) -> None:
@@ -115,14 +115,14 @@ class BrokerRegistry:
 
 
 async def foreign_brokers(store: MetadataStore) -> list[str]:
-    """The ids of registered brokers that are not this product's but Pulsar's."""
+    """The ids of registered brokers that are Apache Pulsar's, not Counterpoise's."""
     registered = await store.children(paths.BROKERS)
     ours = {*await store.children(paths.OWN_BROKERS)} if registered else set()
     return [each for each in registered if each not in ours]
 
 
 def read_report(value: bytes) -> LocalBrokerData:
-    """Parse a broker's node: a load report or lookup data; raises `LoadDataError`, ValueError."""
+    """Parse a broker's registration, a load report or lookup data; `LoadDataError`, ValueError."""
     read = json.loads(value)
     if isinstance(read, dict) and "brokerVersion" in read:
         read = {**read, "brokerVersionString": read["brokerVersion"]}
@@ -130,7 +130,7 @@ def read_report(value: bytes) -> LocalBrokerData:
 
 
 def write_report(report: LocalBrokerData) -> bytes:
-    """The bytes of a report in the metadata store."""
+    """A load report as JSON for the metadata store."""
     return json.dumps(report.to_json(), separators=(",", ":")).encode()
 
 
@@ -144,7 +144,7 @@ def _read_registration(value: bytes) -> tuple[LocalBrokerData, bool]:
 def write_lookup_data(
     report: LocalBrokerData, properties: Mapping[str, str] = MappingProxyType({})
 ) -> bytes:
-    """The lookup data of a broker, in the field order of Pulsar's ``BrokerLookupData``."""
+    """A broker's lookup data as JSON, in the field order of Pulsar's ``BrokerLookupData``."""
     said = report.to_json()
     names = (
         *("webServiceUrl", "webServiceUrlTls", "pulsarServiceUrl", "pulsarServiceUrlTls"),

@@ -24,7 +24,7 @@ RETRY_S: Final = 0.5
 
 
 class LoadReporter:
-    """One broker's load report: `report` is the last measurement, published or not."""
+    """Measures and publishes one broker's load; `report` is the last measurement."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class LoadReporter:
         self.report = blank
 
     async def start(self) -> None:
-        """Publish a first report, which registers the broker; then continue regularly."""
+        """Publish a first report, which registers the broker; then continue at intervals."""
         await self.measure()
         await self.publish()
         self._task = self._background.keep("the load report", self._run)
 
     async def stop(self) -> None:
-        """Stop; nothing is published any more."""
+        """Stop measuring and publishing."""
         task = self.kill()
         if task is not None:
             await asyncio.gather(task, return_exceptions=True)
@@ -78,7 +78,7 @@ class LoadReporter:
         return task
 
     async def measure(self) -> LocalBrokerData:
-        """Measure; other tasks are served meanwhile, however many topics there are."""
+        """Measure the load now; other tasks run meanwhile, however many topics there are."""
         async with self._measuring:
             now = time.monotonic()
             taking = self._rates.taking(self._counts(), self._bundles(), now)
@@ -105,7 +105,7 @@ class LoadReporter:
             self.report = report.without_deltas()
 
     async def refresh(self, *, force: bool = False) -> None:
-        """Measure, and publish the measurement if it has changed enough."""
+        """Measure, and publish the measurement if it changed enough or if ``force``."""
         report = await self.measure()
         written = self._written
         if not force and written is not None:
@@ -115,7 +115,7 @@ class LoadReporter:
         await self.publish()
 
     def write_soon(self) -> None:
-        """Publish the report at once, since its node may be gone."""
+        """Publish the report in the background now, since its node may be gone."""
         self._wanted.set()
 
     async def _run(self) -> None:

@@ -21,7 +21,7 @@ VERSION = "4.0.7"
 
 
 def blank_report(filters: FilterOptions, addresses: Addresses) -> LocalBrokerData:
-    """The report of a broker that has just started."""
+    """The load report of a broker that has just started: its addresses, and no load."""
     return LocalBrokerData(
         web_service_url=addresses.web_url,
         web_service_url_tls=addresses.web_url_tls,
@@ -48,14 +48,14 @@ class BundlesOfTopics(Protocol):
     """Maps a topic to the bundle that its load counts for."""
 
     def bundle_of(self, topic: TopicName) -> BundleName:
-        """The topic's bundle; raises `BrokerError` if it has none here."""
+        """The topic's bundle; raises `BrokerError` if its namespace is not known here."""
 
     def goes_with_leader(self, topic: TopicName) -> bool:
         """Whether the leader serves the topic, whichever broker owns its bundle."""
 
 
 class TopicCounts:
-    """Reads the counters of all topics that count as this broker's load."""
+    """Reads the counters of the topics that count as this broker's load."""
 
     def __init__(self, topics: CountedTopics, bundles: BundlesOfTopics) -> None:
         self._topics = topics

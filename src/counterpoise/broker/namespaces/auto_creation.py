@@ -14,7 +14,7 @@ PARTITIONS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class CreationLimits:
-    """Maxima of tenants, namespaces, topics and partitions; 0 is no limit."""
+    """Settings for how many tenants, namespaces, topics and partitions may exist; 0: no limit."""
 
     tenants: int = option(0, "maxTenants", "tenants", low=0, dynamic=True)
     """Tenants of the cluster."""

@@ -29,7 +29,7 @@ DOMAINS_OF_MODE: Final = {
 
 
 class TopicCatalog:
-    """The topics of the cluster, for the topic registry and the protocol's requests."""
+    """The topics of the cluster, as the topic registry and client requests use them."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class TopicCatalog:
         self._list = SingleFlight(self._listed)
 
     async def exists(self, topic: TopicName) -> bool:
-        """Whether a persistent topic has been created."""
+        """Whether a persistent topic exists."""
         with store_errors_as_not_ready():
             return await self._policies.topic_exists(topic)
 
     async def policies_of(self, topic: TopicName) -> JsonObject:
-        """The policies that hold for a topic, by their names in ``TopicPolicies``."""
+        """The policies in force for a topic, by their names in ``TopicPolicies``."""
         with store_errors_as_not_ready():
             return await self._policies.applied(topic, self._cluster)
 
@@ -68,7 +68,7 @@ class TopicCatalog:
             await self._policies.create_topic(topic)
 
     async def admit_topics(self, namespace: NamespaceName, count: int) -> None:
-        """Raise `BrokerError` (NotAllowedError) unless a namespace may have ``count`` more topics.
+        """Raise `BrokerError` (NotAllowedError) if a namespace may not have ``count`` more topics.
 
         Its policy ``maxTopicsPerNamespace`` decides, or else the setting of this name.
         """
@@ -81,18 +81,18 @@ class TopicCatalog:
             )
 
     async def terminated(self, topic: TopicName) -> bool:
-        """Whether a topic was terminated."""
+        """Whether a topic was terminated: nothing more may be published to it."""
         with store_errors_as_not_ready():
             record = await self._policies.topic_record(topic)
             return record is not None and record.terminated is not None
 
     async def terminate(self, topic: TopicName, last: Position) -> None:
-        """Record that a topic is terminated at this position, for all brokers."""
+        """Record for all brokers that a topic is terminated, after the entry at ``last``."""
         with store_errors_as_not_ready():
             await self._policies.terminate_topic(topic, last)
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete a topic, and its policies first: a new topic of its name must not get them."""
+        """Delete a topic, and first its policies, which a new topic of this name must not get."""
         with store_errors_as_not_ready():
             if topic.partition_index < 0:
                 await self._policies.topic_policies(topic).delete(missing_ok=True)

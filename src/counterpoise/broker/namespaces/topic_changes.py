@@ -9,13 +9,13 @@ from counterpoise.names.namespace import NamespaceName
 
 
 class TopicChanges:
-    """Notifies listeners of a change; they list the topics to learn which."""
+    """Notifies listeners that a namespace's topics have changed; they list them to learn how."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
 
     def subscribe(self, namespace: NamespaceName, listener: Notify) -> StopListening:
-        """Notify a listener after every creation or deletion."""
+        """Call a listener after each creation or deletion of a persistent topic."""
         below = (
             f"{paths.topics(namespace)}/",
             f"{paths.partitioned_topics(namespace, 'persistent')}/",

@@ -34,13 +34,11 @@ _MAY_REFUSE: Final = frozenset(
 
 
 class PeerError(Exception):
-    """Another broker could not be reached, refused, or disconnected; the text says which and
-    why.
-    """
+    """Another broker could not be reached, refused, or disconnected; the text names it and why."""
 
 
 class PeerConnection(asyncio.Protocol):
-    """The client side of one connection."""
+    """The client side of a connection from this broker to another one."""
 
     def __init__(
         self,
@@ -91,7 +89,7 @@ class PeerConnection(asyncio.Protocol):
         return made
 
     async def hello(self) -> None:
-        """Send CONNECT and wait to be accepted."""
+        """Send CONNECT and wait until it is accepted; raises `PeerError`."""
         self._connected = asyncio.get_running_loop().create_future()
         self._write(requests.connect(_CLIENT_VERSION, *self._security.shown()))
         await self._connected
@@ -118,12 +116,12 @@ class PeerConnection(asyncio.Protocol):
             self._unconfirmed.pop(sequence_id, None)
 
     def notify(self, frame: bytes) -> None:
-        """Send a frame that has no response; ignored once disconnected."""
+        """Send a frame that has no response; does nothing once disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(frame)
 
     def close(self) -> None:
-        """Close without calling `on_closed`."""
+        """Close without a call of ``on_closed``."""
         self._on_closed = lambda _: None
         if self._transport is not None:
             self._transport.abort()
@@ -149,7 +147,7 @@ class PeerConnection(asyncio.Protocol):
             self._lose(f"{self.url} sent what is no command: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer disconnected."""
+        """The other broker disconnected."""
         self._lose(f"{self.url} has closed the connection{f': {exc}' if exc else ''}")
 
     def _lose(self, why: str) -> None:

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SystemTopicMessage:
-    """One message. ``value`` is None for a tombstone."""
+    """One message of a system topic. ``value`` None is a tombstone: it removes its key."""
 
     key: str
     value: bytes | None
@@ -54,7 +54,7 @@ class SystemTopicMessage:
 
 @dataclass(frozen=True, slots=True)
 class SystemTopicListener:
-    """Callbacks of a link, called in the topic's order."""
+    """The callbacks of a `SystemTopicLink`, called in the topic's order."""
 
     on_begin: Notify
     """The topic is read from its beginning (again): what was known may be outdated."""
@@ -97,10 +97,10 @@ class SystemTopicLink:
         self._read = 0
 
     async def run(self, broker_url: str) -> str:
-        """Connect and stay connected; returns why the connection ended.
+        """Connect and stay connected; returns the reason why the connection ended.
 
-        ``broker_url`` is any broker to start the lookup at. Raises `PeerError` if it cannot
-        connect.
+        ``broker_url`` is any broker, at which the topic is looked up. Raises `PeerError` if it
+        cannot connect.
         """
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
@@ -117,7 +117,7 @@ class SystemTopicLink:
             self.close()
 
     async def keep(self, broker_url: str) -> NoReturn:
-        """Connect, and reconnect after every failure."""
+        """Connect to the topic, looked up at any broker, and reconnect after every failure."""
         pause_s = _PAUSE_S
         while True:
             try:
@@ -131,11 +131,11 @@ class SystemTopicLink:
 
     @property
     def linked(self) -> bool:
-        """Whether the link can be written to."""
+        """Whether the link can be written to now."""
         return self._peer is not None
 
     def drop(self, why: str) -> None:
-        """Close the connection as if its broker had: another broker may serve the topic now."""
+        """Close the connection, for the reason ``why``: another broker may serve the topic now."""
         if self._opened is not None:
             self._opened.close()
         self._on_closed(why)
@@ -143,7 +143,7 @@ class SystemTopicLink:
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Write a value or a tombstone; returns when it is stored. Raises `PeerError`."""
+        """Publish a value (None: a tombstone); returns when it is stored. Raises `PeerError`."""
         peer = self._peer
         if peer is None:
             raise PeerError(f"{self.topic} is not linked at the moment")
@@ -236,7 +236,7 @@ class SystemTopicLink:
 
 
 def read_entry(entry: bytes) -> SystemTopicMessage | None:
-    """Parse an entry of the topic; None if no broker of this product can have written it."""
+    """Parse an entry of a system topic; None if a Counterpoise broker cannot have written it."""
     try:
         metadata = metadata_of(entry)
         _, payload = split(entry)

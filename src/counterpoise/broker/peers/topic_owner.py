@@ -23,7 +23,7 @@ async def connect_to_owner(
     on_message: Callable[[BaseCommand, bytes], None] = lambda _command, _entry: None,
     on_closed: Callable[[str], None] = lambda _: None,
 ) -> PeerConnection:
-    """Connect to the topic's owner, starting the lookup at any broker; raises `PeerError`.
+    """Connect to a topic's owner, looked up at any broker ``url``; raises `PeerError`.
 
     ``timeout_s`` bounds each connection; ``on_message`` and ``on_closed`` are
     `PeerConnection.open`'s.

@@ -28,7 +28,10 @@ class UnloadOrder:
 
 
 async def order_unload(web_url: str, order: UnloadOrder, security: ClientSecurity) -> None:
-    """Return when the bundle is released; raises `BrokerError` if that is not confirmed."""
+    """Ask a bundle's owner at ``web_url`` to unload it; returns when it has.
+
+    Raises `BrokerError` if that is not confirmed.
+    """
     # Imported here: it takes longer to load than a small cluster takes to start.
     import aiohttp
 

@@ -34,7 +34,7 @@ CHECKS_MAX: Final = 20_000
 
 
 class NotAvro(ValueError):
-    """The declaration is no Avro schema."""
+    """A schema's declaration is not valid Avro."""
 
 
 class _Type(NamedTuple):

@@ -24,7 +24,7 @@ _OF_CONSUMERS: Final = frozenset(("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "
 def why_refused(
     versions: Sequence[Schema], new: Schema, strategy: str, *, consumer: bool = False
 ) -> str | None:
-    """Why a topic with these versions, the newest last, refuses ``new``; None if it accepts it.
+    """Why a topic with these schemas, the newest last, refuses ``new``; None if it accepts it.
 
     A transitive strategy compares with all of them, another with the newest
     (``SchemaRegistryServiceImpl``).

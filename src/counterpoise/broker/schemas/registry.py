@@ -38,11 +38,11 @@ VERSION_BYTES: Final = 8
 
 
 class SchemaRegistry:
-    """Schemas by topic and version. All partitions of a topic share its schemas.
+    """Stores the schemas of topics by version; all partitions of a topic share them.
 
-    Pulsar keeps the contents in BookKeeper ledgers, which the nodes below ``/schemas`` name; here a
-    node holds them itself. On Pulsar's own BookKeeper the nodes are elsewhere, and a topic of which
-    Pulsar has schemas gets none here: its messages carry the versions that it gave.
+    Pulsar stores schemas in BookKeeper ledgers, which the nodes below ``/schemas`` name; here a
+    node has the schema itself. On Pulsar's own BookKeeper the nodes are elsewhere, and a topic of
+    which Pulsar has schemas gets none here: its messages carry the versions that it gave.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SchemaRegistry:
         self._known: dict[str, tuple[bytes, tuple[Schema, ...]]] = {}
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
-        """A schema and its version, the latest if none is named; None if there is none."""
+        """A topic's schema of this version (None: the latest), and its version; None if missing."""
         with store_errors_as_not_ready():
             stored = await self._stored(topic)
         schemas = await self._read(topic, stored)
@@ -72,7 +72,7 @@ class SchemaRegistry:
         return schemas[number], version_bytes(number)
 
     async def versions(self, topic: TopicName) -> list[Schema]:
-        """All schemas of a topic, oldest first; a version is the index in this list."""
+        """All schemas of a topic, oldest first; a schema's index is its version."""
         with store_errors_as_not_ready():
             stored = await self._stored(topic)
         return list(await self._read(topic, stored))
@@ -116,7 +116,7 @@ class SchemaRegistry:
         )
 
     async def attach(self, topic: TopicName, schema: Schema) -> None:
-        """Admit a consumer's schema by the topic's strategy; a topic's first is registered.
+        """Check a consumer's schema by the topic's strategy; the first of a topic is registered.
 
         Raises `BrokerError` (IncompatibleSchema).
         """
@@ -130,7 +130,7 @@ class SchemaRegistry:
             _check(why_refused(versions, schema, strategy, consumer=True))
 
     async def admit_without(self, topic: TopicName) -> None:
-        """Admit a producer without a schema; raises `BrokerError` (IncompatibleSchema)."""
+        """Raise `BrokerError` (IncompatibleSchema) if a topic's producers must have a schema."""
         if (await self.rules(topic)).validation_enforced and await self.versions(topic):
             raise BrokerError(
                 ServerError.IncompatibleSchema,
@@ -139,7 +139,7 @@ class SchemaRegistry:
             )
 
     async def rules(self, topic: TopicName) -> SchemaOptions:
-        """The schema settings that hold for a topic."""
+        """The schema settings in force for a topic."""
         if self._policies is None:
             return self._options()
         return rules_for(await self._policies.policies_of(topic), self._options())
@@ -191,7 +191,7 @@ def _check(problem: str | None) -> None:
 
 
 def version_bytes(number: int) -> bytes:
-    """A version as the protocol carries it."""
+    """A schema version as the protocol carries it: 8 bytes, big-endian."""
     return number.to_bytes(VERSION_BYTES)
 
 

@@ -28,7 +28,7 @@ _OF_AUTO_UPDATE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
-    """What brokers read of schemas from broker.conf."""
+    """Settings of schemas: the compatibility strategy, automatic updates, and validation."""
 
     strategy: str = option("FULL", "schemaCompatibilityStrategy", choices=STRATEGIES)
     """Which schemas a topic takes beside those it has."""
@@ -39,14 +39,14 @@ class SchemaOptions:
 
 
 class SchemaPolicies(Protocol):
-    """The policies of topics."""
+    """Reads the policies of topics."""
 
     async def policies_of(self, topic: TopicName) -> Mapping[str, Any]:
-        """The policies that hold for a topic, by their names in ``TopicPolicies``."""
+        """The policies in force for a topic, by their names in ``TopicPolicies``."""
 
 
 def rules_for(policies: Mapping[str, Any], options: SchemaOptions) -> SchemaOptions:
-    """The schema settings of a topic with these policies; the broker's where they are unset."""
+    """The schema settings of a topic with these policies; ``options`` where they set nothing."""
     strategy = policies.get("schemaCompatibilityStrategy")
     if strategy not in STRATEGIES[1:]:
         older = policies.get("schema_auto_update_compatibility_strategy")

@@ -18,9 +18,10 @@ _FULL = (1 << _WIDTH) - 1
 
 
 class AckState:
-    """Acknowledged indexes: all up to ``mark``, and ``above`` many single ones after it.
+    """The acknowledged entries of a subscription, by index in the topic's log: all up to ``mark``,
+    and ``above`` many single ones after it.
 
-    ``partial`` has, by index, the messages of a batch that are still to be acknowledged, as bits.
+    ``partial`` has, by index, the messages of a batch that are not acknowledged yet, as bits.
     """
 
     __slots__ = ("_bits", "above", "mark", "partial", "withheld")
@@ -126,7 +127,7 @@ class AckState:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether `skips` may be true of entries above ``mark``."""
+        """Whether `skips` may be True for an entry after ``mark``."""
         return bool(self.above or self.withheld)
 
     def skips(self, index: int) -> bool:
@@ -136,7 +137,7 @@ class AckState:
         )
 
     def unacked(self, number: int) -> int:
-        """Index of the ``number``-th unacknowledged entry, counted from 1."""
+        """The index of the ``number``-th unacknowledged entry, counted from 1."""
         index = self.mark + number
         for first, last in self.ranges():
             if first > index:
@@ -149,7 +150,7 @@ class AckState:
         return max(end - 1 - self.mark - self.above, 0)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """The acknowledged ranges above ``mark``: inclusive, ascending, never adjacent."""
+        """The acknowledged ranges after ``mark``: inclusive, ascending, never adjacent."""
         first = last = -1
         # A copy: acknowledgements may come in while a caller iterates.
         for block, held in sorted(self._bits.items()):
@@ -219,7 +220,7 @@ def _trailing_ones(bits: int) -> int:
 
 
 def restored_acks(log: Log[Any], state: CursorState) -> AckState:
-    """The acknowledgements in a saved ``state``, as indexes of this open log."""
+    """Convert a cursor's saved acknowledgements to indexes of this log."""
 
     def after(position: Position) -> int:
         return log.index(Position(position.ledger_id, position.entry_id + 1))

@@ -21,7 +21,7 @@ KEPT: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """A quota in force: bytes, or seconds if ``is_age``."""
+    """A backlog quota: its limit in bytes, or in seconds if ``is_age``, and what happens then."""
 
     limit: int
     policy: str
@@ -32,7 +32,7 @@ class BacklogQuota:
 
 
 def quotas_of(policies: Mapping[str, Any], default: BacklogQuota) -> tuple[BacklogQuota, ...]:
-    """The quotas of ``backLogQuotaMap``; ``default`` applies where it has none by size."""
+    """The quotas in a topic's ``backLogQuotaMap``; ``default`` if it has none by size."""
     found = policies.get("backLogQuotaMap") or {}
     size, age = found.get("destination_storage"), found.get("message_age")
     quotas = [default]
@@ -53,7 +53,7 @@ def _policy(quota: Mapping[str, Any]) -> str:
 
 
 class LaggingSubscription(Protocol):
-    """The methods of a durable subscription that backlog quotas call."""
+    """A durable subscription, as backlog quotas use it."""
 
     log: Log[Any]
     acks: AckState
@@ -63,7 +63,7 @@ class LaggingSubscription(Protocol):
         """The number of stored entries that are not acknowledged."""
 
     def advance(self, index: int) -> None:
-        """Acknowledge every entry up to ``index`` without a consumer."""
+        """Acknowledge every entry up to ``index`` in place of a consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Backlog:
         return None
 
     async def require_quota(self, quotas: Iterable[BacklogQuota]) -> None:
-        """Raise `BrokerError` if the backlog exceeds a quota that refuses producers."""
+        """Raise `BrokerError` if the backlog exceeds a quota whose policy refuses producers."""
         found = await self.exceeded(quotas)
         if found is not None and found.policy != EVICTION:
             code = ServerError.ProducerBlockedQuotaExceededException
@@ -129,7 +129,10 @@ class Backlog:
 
 
 def pass_over_trimmed(log: Log[Any], subscriptions: Iterable[LaggingSubscription]) -> None:
-    """Move readers past deleted entries: readers keep nothing from deletion, as in Pulsar."""
+    """Move the cursors of non-durable subscriptions past entries that were deleted.
+
+    As in Pulsar these subscriptions do not prevent a deletion.
+    """
     for each in subscriptions:
         if each.acks.mark < log.begin - 1:
             each.advance(log.begin - 1)

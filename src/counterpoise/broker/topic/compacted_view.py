@@ -19,7 +19,7 @@ Survivors = Mapping[int, frozenset[int] | None]
 
 
 class CompactedView:
-    """The entries that a ``readCompacted`` consumer gets, up to ``horizon``."""
+    """The entries that compaction left for ``readCompacted`` consumers, up to index ``horizon``."""
 
     __slots__ = ("_indexes", "_survivors", "horizon")
 
@@ -30,7 +30,7 @@ class CompactedView:
         self._indexes: list[int] = []
 
     def replace(self, horizon: int, survivors: Survivors) -> None:
-        """Take the result of a compaction of all entries up to ``horizon``."""
+        """Store the result of a compaction of all entries up to ``horizon``."""
         self.horizon = horizon
         self._survivors = survivors
         self._indexes = sorted(survivors)
@@ -42,12 +42,12 @@ class CompactedView:
 
     @property
     def first(self) -> int:
-        """Index of the view's oldest entry; the one after the horizon if it is empty."""
+        """Index of the view's oldest entry; if it is empty, of the entry after the horizon."""
         return self._indexes[0] if self._indexes else self.horizon + 1
 
     @property
     def last(self) -> int | None:
-        """Index of the view's newest entry."""
+        """Index of the view's newest entry; None if it is empty."""
         return self._indexes[-1] if self._indexes else None
 
     def following(self, index: int) -> int:
@@ -56,7 +56,7 @@ class CompactedView:
         return self._indexes[at] if at < len(self._indexes) else self.horizon + 1
 
     def places(self, index: int) -> frozenset[int] | None:
-        """The positions of a batch's messages that are in the view; None if it is no batch."""
+        """Which messages of a batch are in the view, by position; None if the entry is no batch."""
         return self._survivors.get(index)
 
     def shown(self, index: int, entry: bytes) -> bytes:
@@ -70,7 +70,7 @@ NOT_COMPACTED: Final = CompactedView()
 
 
 class LatestValues:
-    """The last value of each key among the entries added, oldest first.
+    """Computes a compaction: the last value of each key among the entries added, oldest first.
 
     A message without a payload removes its key. One without a key is dropped, unless
     ``keeps_keyless`` (``topicCompactionRetainNullKey``). An entry that no client could read is left
@@ -85,7 +85,7 @@ class LatestValues:
         self.messages = 0
 
     def add(self, index: int, entry: bytes) -> None:
-        """Add the next entry; an empty one is lost."""
+        """Add the next entry; an empty one has been lost."""
         try:
             metadata = metadata_of(entry) if entry else None
         except BadEntry:
@@ -125,7 +125,7 @@ class LatestValues:
 
     @property
     def survivors(self) -> Survivors:
-        """The result of the compaction."""
+        """The entries that remain, and which messages of batches."""
         whole: dict[int, frozenset[int] | None] = {}
         places: dict[int, set[int]] = {}
         for index, place in (*self._kept, *self._of_key.values()):

@@ -46,7 +46,7 @@ class LoadedTopics(Protocol):
 
 
 class Compaction:
-    """Compacts one topic when it is loaded, and reloads it when it has grown."""
+    """Compacts one system topic when it is loaded, and reloads it for that when it has grown."""
 
     def __init__(self, topic: TopicName, keeper: str, survivors: Survivors) -> None:
         """``keeper`` is the subscription that keeps the topic's messages."""
@@ -57,9 +57,7 @@ class Compaction:
         self.threshold = THRESHOLD
 
     async def compact(self, topic: PersistentTopic) -> None:
-        """Write the remaining values to a topic without clients, and drop everything before
-        them.
-        """
+        """Append the remaining values to a topic without clients, and delete all before them."""
         log = topic.log
         entries: list[bytes] = []
         while log.begin + len(entries) < log.end:
@@ -88,7 +86,7 @@ class Compaction:
             keeper.save()
 
     async def keep(self, topics: LoadedTopics) -> None:
-        """Unload the topic whenever it has grown too large: reloading compacts it."""
+        """Until cancelled, unload the topic when it has grown too large: loading compacts it."""
         while True:
             await asyncio.sleep(LOOK_S)
             topic = topics.loaded.get(self.topic)

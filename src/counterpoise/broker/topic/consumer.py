@@ -17,7 +17,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class Consumer(Recipient):
-    """A recipient of messages with the operations that its client may call."""
+    """An attached consumer, with the operations that its client may call."""
 
     __slots__ = ("discards", "subscription")
 
@@ -37,7 +37,10 @@ class Consumer(Recipient):
         self.discards = False
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
-        """Send to the client, which drops messages of a batch that it has acknowledged."""
+        """Send entries to the client, with ``messages`` messages of ``size`` bytes in all.
+
+        The client drops messages of a batch that it has acknowledged.
+        """
         acks = self.subscription.acks
         if acks.partial or acks.withheld:
             index = self.subscription.log.index
@@ -56,7 +59,7 @@ class Consumer(Recipient):
 
     @property
     def takes_acks(self) -> bool:
-        """Whether acknowledgements still count, even if the consumer has been closed."""
+        """Whether acknowledgements still count, as they may when the consumer is closed."""
         return not self.subscription.closed
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:
@@ -72,7 +75,7 @@ class Consumer(Recipient):
     async def ack_in_transaction(
         self, transaction: TransactionId, acked: Sequence[Acked], *, cumulative: bool
     ) -> None:
-        """Acknowledge when the transaction commits; raises `BrokerError`."""
+        """Acknowledge messages once the transaction commits; raises `BrokerError`."""
         if cumulative and self.subscription.type not in CUMULATIVE:
             why = f"A {self.subscription.type.name} subscription has no cumulative acknowledgement"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -80,7 +83,7 @@ class Consumer(Recipient):
         await transactions.acknowledge(self, transaction, acked, cumulative=cumulative)
 
     def redeliver(self, positions: Iterable[tuple[int, int]] | None = None) -> None:
-        """Redeliver the given unacknowledged entries, or all of this consumer's."""
+        """Deliver these unacknowledged entries (ledger, entry) again, or all of this consumer's."""
         self.subscription.redeliver(self, positions)
 
     async def seek_to(self, position: Position) -> None:
@@ -96,13 +99,13 @@ class Consumer(Recipient):
         await self.subscription.unsubscribe(self, force=force)
 
     async def last_batch_index(self) -> int:
-        """Index of the last message inside the topic's last entry; -1 if it is no batch."""
+        """The index of the last message in the topic's last entry; -1 if that is no batch."""
         log, last = self.subscription.log, self._last_index()
         left = self.subscription.compacted.places(last) if self._is_compacted(last) else None
         return max(left) if left else await last_batch_index(log, last)
 
     def last_message_id(self) -> tuple[Position, Position]:
-        """The topic's last entry, and this subscription's mark-delete position."""
+        """The positions of the topic's last entry, and of this subscription's mark-delete."""
         log, last = self.subscription.log, self._last_index()
         at = log.position(last) if last >= log.begin else NO_POSITION
         return at, log.position(self.subscription.acks.mark)
@@ -119,7 +122,7 @@ class Consumer(Recipient):
         return self.subscription.log.begin - 1 if left is None else left
 
     def close(self) -> None:
-        """Detach. Its unacknowledged messages go to the other consumers."""
+        """Detach the consumer; its unacknowledged messages go to the other consumers."""
         if not self.closed:
             self.closed = True
             self.subscription.remove(self)

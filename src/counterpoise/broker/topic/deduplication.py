@@ -23,7 +23,7 @@ _DEFAULTS: Final = TopicOptions()
 
 
 class Sent(Enum):
-    """Whether an entry is new, by its sequence id."""
+    """Whether a producer's entry is new or was sent before, by its sequence id."""
 
     NEW = auto()
     STORED = auto()
@@ -32,7 +32,7 @@ class Sent(Enum):
 
 
 class Deduplication:
-    """The highest sequence ids of a topic's producers: submitted to the log, and stored."""
+    """Detects entries that producers send again, by highest sequence ids submitted and stored."""
 
     def __init__(self, stored: Mapping[str, int], options: TopicOptions = _DEFAULTS) -> None:
         self.stored = dict(stored)
@@ -45,7 +45,7 @@ class Deduplication:
 
     @classmethod
     async def recover(cls, log: Log[Any], options: TopicOptions = _DEFAULTS) -> Deduplication:
-        """Restore the state from the log's cursor and the entries stored after it was saved."""
+        """Restore the state from the log's cursor and the entries stored since it was saved."""
         saved = log.cursors.get(CURSOR)
         ids = {} if saved is None else saved.properties.items()
         found = cls({name: int(number) for name, number in dict(ids).items()}, options)
@@ -62,7 +62,7 @@ class Deduplication:
         return found
 
     def admit(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that are new. The others have been answered when this returns."""
+        """The entries that are new. To the others the producer has been sent an answer."""
         new: list[Send] = []
         for send in sends:
             found = self._take(producer.name, send)
@@ -85,11 +85,11 @@ class Deduplication:
         return Sent.STORED if send.sequence_id <= self.stored.get(producer, -1) else Sent.UNDER_WAY
 
     def commit(self, producer: str, highest: int) -> None:
-        """An entry is stored. Its producer is now the last that would be forgotten."""
+        """Record that a producer's entry with this highest sequence id is stored."""
         self.stored[producer] = max(self.stored.pop(producer, -1), highest)
 
     def refuse(self, producer: str) -> None:
-        """Entries that were submitted are not stored: they may be sent again."""
+        """A producer's submitted entries were not stored: they count as new if sent again."""
         self._given[producer] = self.stored.get(producer, -1)
 
     def is_due(self, entries: int) -> bool:
@@ -98,13 +98,13 @@ class Deduplication:
         return self._unsaved >= self._options.dedup_entries
 
     def save_when_old(self, log: Log[Any], now_s: float, every_s: int) -> None:
-        """Save unsaved state after ``every_s`` seconds; 0 means never."""
+        """Save the state if unsaved changes are older than ``every_s`` seconds (0: never)."""
         if self._unsaved and every_s and now_s - self._saved_s >= every_s:
             self._saved_s = now_s
             self.save(log)
 
     def forget_inactive(self, log: Log[Any], attached: Container[str], now_s: float) -> None:
-        """Forget producers that have been gone for longer than they are remembered."""
+        """Forget producers that have been detached for longer than the configured time."""
         most_s = self._options.dedup_inactive_minutes * 60
         seen = {name: self._left.get(name, now_s) for name in self.stored if name not in attached}
         gone = [name for name, since_s in seen.items() if now_s - since_s > most_s]
@@ -120,7 +120,7 @@ class Deduplication:
             del self._given[name]
 
     def save(self, log: Log[Any]) -> None:
-        """Save each producer's highest sequence id.
+        """Save each producer's highest stored sequence id in the log's cursor.
 
         Beyond the limit, the producers that have stored nothing for the longest time are forgotten.
         """

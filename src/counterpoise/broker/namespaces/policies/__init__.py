@@ -25,7 +25,10 @@ _JSON = JsonTopics()
 
 
 class Policies(StoredTopics):
-    """All policies, each node of them as a `JsonNode`, and the records of topics."""
+    """Reads and writes all policies and topic records in the metadata store.
+
+    Each node of JSON is a `JsonNode`.
+    """
 
     def __init__(self, store: MetadataStore, topics: TopicCodec = _JSON) -> None:
         """``topics``: how the ledger store has topics in their nodes."""
@@ -41,7 +44,7 @@ class Policies(StoredTopics):
         return await self._store.children(paths.CLUSTERS)
 
     def cluster(self, name: str) -> JsonNode:
-        """A cluster's ``ClusterData``."""
+        """The node of a cluster's ``ClusterData``."""
         return self._node(f"{paths.CLUSTERS}/{name}")
 
     async def delete_cluster(self, name: str) -> None:
@@ -53,18 +56,18 @@ class Policies(StoredTopics):
         await self.cluster(name).delete()
 
     def isolation_policies(self, cluster: str) -> JsonNode:
-        """The namespace isolation policies: ``NamespaceIsolationDataImpl`` by name."""
+        """The node of a cluster's isolation policies: ``NamespaceIsolationDataImpl`` by name."""
         return self._node(f"{paths.CLUSTERS}/{cluster}/namespaceIsolationPolicies")
 
     def _failure_domains(self, cluster: str) -> JsonNode:
         return self._node(f"{paths.CLUSTERS}/{cluster}/failureDomain")
 
     async def failure_domain_names(self, cluster: str) -> list[str]:
-        """The names of the failure domains, sorted."""
+        """The names of a cluster's failure domains, sorted."""
         return await self._store.children(self._failure_domains(cluster).path)
 
     def failure_domain(self, cluster: str, domain: str) -> JsonNode:
-        """The brokers of a failure domain (``FailureDomainImpl``)."""
+        """The node of a failure domain: its brokers (``FailureDomainImpl``)."""
         return self._node(f"{self._failure_domains(cluster).path}/{domain}")
 
     async def failure_domains(self, cluster: str) -> dict[str, str]:
@@ -76,12 +79,12 @@ class Policies(StoredTopics):
         return found
 
     async def dynamic_settings(self) -> dict[str, str]:
-        """An administrator's settings for all brokers, as text by Pulsar's names."""
+        """The cluster's dynamic configuration: values as text by Pulsar's names."""
         found = await self._node(paths.DYNAMIC_SETTINGS).get() or {}
         return {name: str(value) for name, value in found.items()}
 
     async def set_dynamic_setting(self, name: str, value: str | None) -> None:
-        """Set one; None restores the value with which each broker was started."""
+        """Set one dynamic setting; None restores the value with which each broker was started."""
         given = {} if value is None else {name: value}
         await self._node(paths.DYNAMIC_SETTINGS).change(
             lambda found: {**{each: found[each] for each in found if each != name}, **given},
@@ -97,7 +100,7 @@ class Policies(StoredTopics):
         return await self._store.children(paths.POLICIES)
 
     def tenant_node(self, name: str) -> JsonNode:
-        """A tenant's ``TenantInfo``; its namespaces are below it."""
+        """The node of a tenant's ``TenantInfo``; its namespaces are below it."""
         return self._node(f"{paths.POLICIES}/{name}")
 
     async def tenant(self, name: str) -> JsonObject | None:
@@ -110,15 +113,15 @@ class Policies(StoredTopics):
         return [NamespaceName(tenant, local) for local in names]
 
     def shared_policies(self, name: NamespaceName) -> JsonNode:
-        """A namespace's ``Policies``, the same in every cluster."""
+        """The node of a namespace's ``Policies``, which hold in every cluster."""
         return self._node(paths.policies(name))
 
     def local_policies(self, name: NamespaceName) -> JsonNode:
-        """A namespace's ``LocalPolicies``, of this cluster alone: its bundles above all."""
+        """The node of a namespace's ``LocalPolicies`` of this cluster, such as its bundles."""
         return self._node(paths.local_policies(name))
 
     async def namespace(self, name: NamespaceName) -> JsonObject | None:
-        """A namespace's ``Policies``; its ``bundles`` are those of the local policies."""
+        """A namespace's ``Policies``, with ``bundles`` from its local policies; None if missing."""
         policies = await self.shared_policies(name).get()
         local = None if policies is None else await self.local_policies(name).get()
         if policies is None or local is None or not local.get("bundles"):
@@ -132,7 +135,7 @@ class Policies(StoredTopics):
         )
 
     async def anti_affinity_group(self, name: NamespaceName) -> str | None:
-        """A namespace's anti-affinity group: namespaces that should not share brokers."""
+        """A namespace's anti-affinity group, whose namespaces should not share brokers."""
         local = await self.local_policies(name).get() or {}
         return str(local.get("namespaceAntiAffinityGroup") or "").strip() or None
 
@@ -158,7 +161,7 @@ class Policies(StoredTopics):
         return sorted(TopicName(domain, tenant, local, unquote_plus(name)) for name in names)
 
     def partitioned_topic(self, topic: TopicName) -> JsonNode:
-        """A topic's ``{"partitions": n, "properties": {…}}`` (``PartitionedTopicMetadata``)."""
+        """The node of a topic's ``PartitionedTopicMetadata``: ``{"partitions": n, …}``."""
         below = paths.partitioned_topics(topic.namespace_name, topic.domain)
         return self._node(f"{below}/{topic.encoded_local_name}")
 
@@ -170,15 +173,16 @@ class Policies(StoredTopics):
         await self.partitioned_topic(topic).create(value)
 
     def topic_policies(self, topic: TopicName) -> JsonNode:
-        """A topic's own ``TopicPolicies``; those of a partitioned topic hold for its partitions.
+        """The node of a topic's own ``TopicPolicies``; those of a partitioned topic hold for its
+        partitions.
 
-        Pulsar keeps them in a compacted topic of each namespace (``__change_events``); here they
+        Pulsar stores them in a compacted topic of each namespace (``__change_events``); here they
         are in the metadata store, where brokers hear of changes anyway.
         """
         return self._node(paths.topic_policies(topic))
 
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:
-        """The policies that hold for a topic: its own, or else its namespace's."""
+        """The policies in force for a topic: its own, or else its namespace's."""
         own = await self.topic_policies(topic).get()
         return applied_policies(own, await self.namespace(topic.namespace_name), cluster)
 
@@ -187,7 +191,7 @@ class Policies(StoredTopics):
         return await self._store.children(paths.RESOURCE_GROUPS)
 
     def resource_group_node(self, name: str) -> JsonNode:
-        """A resource group's definition (``ResourceGroup``)."""
+        """The node of a resource group's definition (``ResourceGroup``)."""
         return self._node(paths.resource_group(name))
 
     async def resource_group(self, name: str) -> JsonObject | None:
@@ -201,20 +205,21 @@ class Policies(StoredTopics):
         await self._node(paths.group_usages(name)).delete(missing_ok=True)
 
     def resource_quota(self, bundle: str = "default") -> JsonNode:
-        """The load that a bundle is expected to have until reports say more (``ResourceQuota``).
+        """The node of the load that a bundle is expected to have until it is reported
+        (``ResourceQuota``).
 
-        ``default`` is the one of all bundles that have none.
+        ``default`` is for all bundles that have none.
         """
         return JsonNode(self._store, self._quotas, paths.resource_quota(bundle))
 
 
 def bundles_json(bundles: NamespaceBundles) -> JsonObject:
-    """``BundlesData``, as policies and local policies hold it."""
+    """A namespace's bundles as ``BundlesData``, in which policies and local policies have them."""
     return {"boundaries": bundles.boundary_texts, "numBundles": len(bundles.bundles)}
 
 
 def local_policies_json(bundles: NamespaceBundles) -> JsonObject:
-    """``LocalPolicies`` of a namespace that has nothing local but its bundles."""
+    """The ``LocalPolicies`` of a namespace with nothing but these bundles."""
     return {"bundles": bundles_json(bundles), "migrated": False}
 
 

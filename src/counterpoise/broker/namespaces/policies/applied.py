@@ -57,7 +57,7 @@ PER_CLUSTER: Final = frozenset(
 def applied_policies(
     own: Mapping[str, Any] | None, shared: Mapping[str, Any] | None, cluster: str
 ) -> JsonObject:
-    """The policies of a topic; those only namespaces have are under their names there.
+    """The policies in force for a topic, by their names in ``TopicPolicies`` or else ``Policies``.
 
     ``own``: its ``TopicPolicies``; ``shared``: the ``Policies`` of its namespace. An empty list,
     such as of ``subscriptionTypesEnabled``, counts as not set.

@@ -29,7 +29,7 @@ is of use, the boundaries of 16,384 bundles, has 210 kB."""
 
 
 class TooLarge(BrokerError):
-    """The value exceeds what one metadata node may hold."""
+    """A value is larger than one node of the metadata store may be."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class TooLarge(BrokerError):
 
 
 class JsonNode:
-    """A node of the metadata store that holds a JSON object, read through a cache."""
+    """A node of the metadata store whose value is a JSON object; reads are cached."""
 
     __slots__ = ("_cache", "_store", "path")
 
@@ -49,21 +49,22 @@ class JsonNode:
         self.path = path
 
     async def get(self) -> JsonObject | None:
-        """The object; None where there is no such node."""
+        """The JSON object; None if there is no such node."""
         return await self._cache.get(self.path)
 
     async def create(self, value: Mapping[str, Any]) -> None:
-        """Create the node; raises `BadVersion` where it exists."""
+        """Create the node; raises `BadVersion` if it exists."""
         await self._store.put(self.path, write_object(value), expected_version=MUST_NOT_EXIST)
         self._cache.forget(self.path)
 
     async def change(
         self, change: Callable[[JsonObject], Mapping[str, Any]], *, create: bool = False
     ) -> JsonObject:
-        """Read, change and write by compare-and-set, retried while other writers win.
+        """Change the object by compare-and-set, retried if another client wrote it; returns the new
+        one.
 
-        Returns the object as it is now. A missing node raises `NotFound`, or with ``create`` counts
-        as an empty object. Raises `BadVersion` after `UPDATE_ROUNDS` attempts.
+        A missing node raises `NotFound`, or with ``create`` counts as an empty object. Raises
+        `BadVersion` after `UPDATE_ROUNDS` attempts.
         """
         for lost in range(UPDATE_ROUNDS):
             stored = await self._store.get(self.path)
@@ -81,7 +82,7 @@ class JsonNode:
         raise BadVersion(self.path)
 
     async def replace(self, value: Mapping[str, Any], *, create: bool = False) -> None:
-        """Write another object; raises as `change` does."""
+        """Replace the object by ``value``; raises as `change` does."""
         await self.change(lambda _: value, create=create)
 
     async def delete(self, *, missing_ok: bool = False) -> None:
@@ -95,9 +96,9 @@ class JsonNode:
 
 
 def read_object(value: bytes) -> JsonObject:
-    """A node's JSON object; an empty node, as ZooKeeper parents are, counts as an empty object.
+    """Parse a node's JSON object; an empty node, as ZooKeeper parents are, is an empty object.
 
-    So does a node with anything else: one wrong write must not stop every reader.
+    So is a node with anything else: one wrong write must not stop every reader.
     """
     try:
         read = json.loads(value) if value else {}

@@ -20,7 +20,7 @@ from counterpoise.storage.topic_record import TopicCodec, TopicRecord
 
 
 class StoredTopics:
-    """The catalogue of persistent topics, partitions included."""
+    """The records of persistent topics in the metadata store, partitions included."""
 
     def __init__(self, store: MetadataStore, codec: TopicCodec) -> None:
         """``codec``: how the ledger store has topics in their nodes."""
@@ -45,7 +45,7 @@ class StoredTopics:
         return await self.topic_record(topic) is not None
 
     async def topic_record(self, topic: TopicName) -> TopicRecord | None:
-        """What is known of a persistent topic; None if it has not been created."""
+        """The stored record of a persistent topic; None if it has not been created."""
         path = paths.topic(topic)
         found = await self._existing.get(path)
         if found is None:
@@ -56,7 +56,7 @@ class StoredTopics:
     async def create_topic(
         self, topic: TopicName, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Say that a topic exists; if it does already, it stays as it is."""
+        """Record that a topic exists; if one does already, nothing changes."""
         path = paths.topic(topic)
         with contextlib.suppress(BadVersion):
             record = TopicRecord(dict(properties or {}))
@@ -65,13 +65,13 @@ class StoredTopics:
         self._existing.forget(path)
 
     async def terminate_topic(self, topic: TopicName, last: Position) -> None:
-        """Say that nothing more may be published to a topic; `NotFound` if there is none."""
+        """Record that nothing may be published after ``last``; `NotFound` without the topic."""
         await self._change_topic(topic, lambda record: replace(record, terminated=last))
 
     async def update_topic_properties(
         self, topic: TopicName, change: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> None:
-        """Change what people noted of a topic; `NotFound` if there is none."""
+        """Change the properties that users gave a topic; raises `NotFound` if it does not exist."""
         await self._change_topic(
             topic, lambda record: replace(record, properties=dict(change(record.properties)))
         )
@@ -92,7 +92,7 @@ class StoredTopics:
         self._existing.forget(path)
 
     async def delete_topic(self, topic: TopicName) -> None:
-        """Say that it does not; harmless if it does not."""
+        """Delete the record of a topic; does nothing if there is none."""
         with contextlib.suppress(NotFound):
             await self._store.delete(paths.topic(topic))
         self._existing.forget(paths.topic(topic))

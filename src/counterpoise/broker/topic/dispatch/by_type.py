@@ -24,7 +24,7 @@ from counterpoise.wire.values import SubscriptionType
 
 @dataclass(frozen=True, slots=True)
 class DispatcherSpec:
-    """What a dispatcher needs: the topic, its log and cursor, and its first consumer."""
+    """What a dispatcher is built from: topic, log, acknowledgements, first consumer's request."""
 
     topic: TopicName
     log: Log[Any]

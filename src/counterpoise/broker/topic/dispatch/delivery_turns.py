@@ -20,10 +20,11 @@ _Waiting = tuple[Notify, int]
 
 
 class DeliveryTurns:
-    """One broker's delivery budget: ``left`` is what the loop's current turn may still spend.
+    """Divides a broker's time for deliveries: ``left`` is the work that dispatchers may still do in
+    this turn of the event loop.
 
-    A dispatcher that finds nothing left, or leaves nothing, waits in a queue. So whatever backlog
-    meets whatever number of permits, the loop serves everything else in between.
+    A dispatcher that finds nothing left, or leaves nothing, waits in a queue. So the loop serves
+    everything else in between, whatever the backlog and the permits.
 
     Each client has its own queue and the queues are served round robin: the subscriptions of a
     client that has ten thousand wait for each other, not for those of other clients.
@@ -37,7 +38,7 @@ class DeliveryTurns:
         self._renews = False
 
     def spend(self, entries: int, size: int = 0) -> None:
-        """Count work done: entries examined, and bytes sent."""
+        """Subtract work done from this turn: entries examined, and bytes sent."""
         self.left -= 1 + entries + (size >> 10)
         if not self._renews:
             self._renews = True
@@ -54,7 +55,7 @@ class DeliveryTurns:
         line.append((go_on, work))
 
     async def take(self, work: int, who: object = None) -> None:
-        """Return once there is budget left, and spend so much of it.
+        """Wait until there is work left in a turn, and subtract ``work`` from it.
 
         However many callers wait at once, the loop serves everything else in between.
         """

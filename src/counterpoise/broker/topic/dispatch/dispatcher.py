@@ -55,7 +55,7 @@ class Dispatcher(ABC):
 
     @property
     def end(self) -> int:
-        """Index after the last entry that may be delivered."""
+        """The index after the last entry that may be delivered."""
         return min(self.log.end, self.stable_end)
 
     @property
@@ -66,7 +66,7 @@ class Dispatcher(ABC):
     def dispatch(self) -> None:
         """Send what can be sent now. Call it when there are new entries, permits or buffer space.
 
-        What exceeds the loop's turn is sent in one of the next (`DeliveryTurns`).
+        What exceeds the broker's work for one turn is sent in a later one (`DeliveryTurns`).
         """
         if self.closed or self._waits or not self.consumers:
             return
@@ -79,7 +79,7 @@ class Dispatcher(ABC):
             self.turns.wait(self._go_on, oldest and oldest.sink)
 
     def time_passed(self) -> None:  # noqa: B027
-        """The test clock was advanced; most dispatchers use no clock."""
+        """The clock was advanced by a test: deliver what is due now."""
 
     def _go_on(self) -> None:
         self._waits = False
@@ -90,7 +90,7 @@ class Dispatcher(ABC):
         """Send what can be sent, until the turn's budget is spent."""
 
     def offer(self, entry: bytes, messages: int) -> bool:
-        """Send an entry that is not stored; False if no consumer can take it at once."""
+        """Send an entry of a non-persistent topic now; False if no consumer can take it."""
         recipient = self._taker(entry)
         if recipient is None or not recipient.ready:
             return False
@@ -103,7 +103,7 @@ class Dispatcher(ABC):
         """The consumer to which an entry would be sent now."""
 
     def serves(self, request: SubscribeRequest) -> bool:
-        """Whether this dispatcher's subscription type allows a consumer with this request."""
+        """Whether a consumer with this request may join, by the subscription's type."""
         return True
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Redeliver unacknowledged entries: these, or all that the consumer holds."""
+        """Deliver unacknowledged entries again: these, or all that were sent to the consumer."""
 
     @abstractmethod
     def deliver_again(self, indexes: Sequence[int]) -> None:
@@ -128,17 +128,17 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Note an acknowledged entry; returns its messages if the consumer held it, otherwise 0.
+        """An entry was acknowledged; returns its messages if this consumer had it, otherwise 0.
 
-        Returns 1 where it is not recorded which consumer holds what.
+        Returns 1 where it is not recorded which entries a consumer has.
         """
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
-        """Note that messages of a batch were acknowledged and ``left`` of them remain."""
+        """Messages of a batch were acknowledged, and ``left`` of them remain."""
 
     @abstractmethod
     def acked_through(self, index: int) -> None:
-        """Note that every entry up to ``index`` was acknowledged."""
+        """Every entry up to ``index`` was acknowledged."""
 
     def rewind(self, index: int) -> None:
         """The last consumer has left: the next one starts at ``index``."""
@@ -149,20 +149,20 @@ class Dispatcher(ABC):
 
     @property
     def active(self) -> Recipient | None:
-        """The active consumer, for types with only one."""
+        """The active consumer of an Exclusive or Failover subscription; None for other types."""
         return None
 
     @property
     def delayed(self) -> int:
-        """The number of delayed entries that were read; only Shared and Key_Shared delay."""
+        """The number of entries read whose delivery is delayed; only with Shared and Key_Shared."""
         return 0
 
     @property
     def blocked(self) -> bool:
-        """Whether delivery stops until something is acknowledged."""
+        """Whether nothing is delivered until consumers acknowledge something."""
         return False
 
     def close(self) -> None:
-        """Stop sending."""
+        """Deliver nothing more."""
         self.closed = True
         self._feed.close()

@@ -20,7 +20,7 @@ _RETRY_SECONDS = 5.0
 
 
 class EntryReader:
-    """One dispatcher's reader of a log: the last chunk, and the read under way."""
+    """Reads a log for one dispatcher, in chunks and in the background."""
 
     __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")
 
@@ -34,7 +34,7 @@ class EntryReader:
         self._reading: asyncio.Task[None] | None = None
 
     def at(self, index: int) -> Chunk | None:
-        """A chunk that contains ``index``; or None, and ``wake`` is called later."""
+        """The chunk with entry ``index`` if in memory; else None, and ``wake`` when it is read."""
         chunk = self._log.cached(index)
         if chunk is not None:
             self._chunk = None

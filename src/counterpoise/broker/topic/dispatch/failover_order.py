@@ -15,7 +15,7 @@ _RING = 1 << 31
 
 
 class FailoverOrder(Generic[M]):
-    """The members in the order in which they become active.
+    """Decides which consumer of a Failover subscription is active.
 
     Source: ``AbstractDispatcherSingleActiveConsumer`` (``pickAndScheduleActiveConsumer``).
 

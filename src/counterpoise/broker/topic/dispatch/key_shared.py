@@ -35,7 +35,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class KeySharedDispatcher(SharedDispatcher):
-    """Shared delivery with one consumer per key.
+    """Delivers the entries of a Key_Shared subscription: all of one key go to one consumer.
 
     ``_waiting`` has the entries that wait, by slot; ``_lanes`` the slots with something to send to
     each consumer, by first entry; ``_holders`` the consumer that holds unacknowledged entries of a
@@ -83,9 +83,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return self.selector.select(self.selector.slot(key_of(entry)))
 
     def add(self, recipient: Recipient) -> None:
-        """Attach a consumer. Some keys become its own once their former consumer has drained
-        them.
-        """
+        """Attach a consumer. It gets a key once the former consumer's entries are acknowledged."""
         if not self.serves(recipient.request):
             raise BrokerError(
                 ServerError.ConsumerAssignError,
@@ -115,13 +113,13 @@ class KeySharedDispatcher(SharedDispatcher):
             self._served.setdefault(recipient)
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Forget an acknowledged entry; its key may now be free to get another consumer."""
+        """An entry was acknowledged; its key may now be free for another consumer."""
         messages = super().acked(recipient, index)
         self._slots.pop(index, None)
         return messages
 
     def replay(self, index: int) -> None:
-        """Queue an entry under its key."""
+        """Queue an entry for delivery under its key."""
         slot = self._slots.get(index)
         if slot is not None:
             self._wait(index, slot)

@@ -15,7 +15,9 @@ from counterpoise.wire.encode_runs import Delivery
 class Recipient:
     """An attached consumer, as dispatchers use it.
 
-    Deliveries and acknowledgements are counted for its subscription and its topic, too.
+    ``permits`` counts messages, so a batch can take it below zero. ``pending`` maps the index of
+    each entry that was sent, and is neither acknowledged nor returned, to its number of messages;
+    ``unacked`` is their sum (only for Shared and Key_Shared, which acknowledge entry by entry).
     """
 
     request: SubscribeRequest
@@ -55,7 +57,7 @@ class Recipient:
 
     @property
     def ready(self) -> bool:
-        """Whether messages can be sent to the consumer."""
+        """Whether messages can be sent to the consumer now."""
         return self.permits > 0 and not self.blocked and not self.closed and self.sink.writable
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
@@ -68,12 +70,12 @@ class Recipient:
         self.sink.deliver(self.consumer_id, self.partition, deliveries)
 
     def sent_again(self, messages: int, size: int) -> None:
-        """Count the redelivered messages among those being sent."""
+        """Count redelivered messages and bytes in the statistics."""
         self.meters.redelivered.count(messages, size)
         self.of_subscription.redelivered.count(messages, size)
 
     def acknowledged(self, messages: int) -> None:
-        """Count what the consumer acknowledged."""
+        """Count acknowledged messages in the statistics."""
         self.meters.acked.count(messages, 0)
         self.of_subscription.acked.count(messages, 0)
         self.last_acked_ms = int(time.time() * 1000)

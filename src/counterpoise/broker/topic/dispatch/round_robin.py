@@ -9,9 +9,10 @@ from counterpoise.broker.topic.dispatch.recipient import Recipient
 
 
 class RoundRobin:
-    """Recipients in queues by priority (the lowest number is the best).
+    """Chooses the next consumer of a Shared subscription: in turn, the best priority (lowest
+    number) first.
 
-    A recipient that is not ready when its turn comes leaves its queue, and `enter`s again once it
+    A consumer that is not ready when its turn comes leaves its queue, and `enter`s again once it
     is. So a turn costs the same, however many others wait for permits.
     """
 
@@ -20,7 +21,7 @@ class RoundRobin:
         self._lines: dict[int, OrderedDict[Recipient, None]] = {}
 
     def enter(self, recipient: Recipient) -> None:
-        """Append a recipient to the queue of its priority, unless it is there already."""
+        """Append a consumer to the queue of its priority, unless it is there already."""
         line = self._lines.get(recipient.priority)
         if line is None:
             line = self._lines[recipient.priority] = OrderedDict()
@@ -28,7 +29,7 @@ class RoundRobin:
         line.setdefault(recipient)
 
     def leave(self, recipient: Recipient) -> None:
-        """Remove a recipient from its queue, if it is in it."""
+        """Remove a consumer from its queue, if it is in it."""
         line = self._lines.get(recipient.priority)
         if line is not None:
             line.pop(recipient, None)
@@ -36,7 +37,7 @@ class RoundRobin:
                 self._close(recipient.priority)
 
     def next(self) -> Recipient | None:
-        """The next recipient, which moves to the end of its queue; None if none is ready."""
+        """The next consumer, which moves to the end of its queue; None if none is ready."""
         while self._levels:
             level = self._levels[0]
             line = self._lines[level]

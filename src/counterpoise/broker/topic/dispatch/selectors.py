@@ -20,7 +20,7 @@ LAST_SLOT = 65535
 
 
 class RangesRefusedError(ValueError):
-    """The slots that a sticky consumer asks for are malformed or taken."""
+    """The hash ranges that a sticky consumer asks for are malformed or taken."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -29,24 +29,24 @@ def _murmur(key: bytes) -> int:
 
 
 class Selector(ABC, Generic[M]):
-    """Maps the slot of a key to a member."""
+    """Maps keys, by their hash slot, to the consumers (members) of a Key_Shared subscription."""
 
     @staticmethod
     @abstractmethod
     def slot(key: bytes) -> int:
-        """The slot of a sticky key; never 0, which Pulsar reserves for "not set"."""
+        """The hash slot of a message's key; never 0, which Pulsar reserves for "not set"."""
 
     @abstractmethod
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None) -> None:
-        """Give a member its share of the slots."""
+        """Assign slots to a new member; ``ranges`` are those that a sticky one asks for."""
 
     @abstractmethod
     def remove(self, member: M) -> None:
-        """Give the member's slots to others."""
+        """Assign a leaving member's slots to others."""
 
     @abstractmethod
     def select(self, slot: int) -> M | None:
-        """The member that has this slot; None if no member has it."""
+        """The member to which a slot is assigned; None if there is none."""
 
 
 class HashRing(Selector[M]):
@@ -67,7 +67,7 @@ class HashRing(Selector[M]):
 
     @staticmethod
     def slot(key: bytes) -> int:
-        """Slot 1 to 65535."""
+        """The slot of a key, 1 to 65535."""
         return _murmur(key) % LAST_SLOT + 1
 
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None = None) -> None:
@@ -121,9 +121,9 @@ class _Numbers:
 
 
 class StickyRanges(Selector[M]):
-    """STICKY: each member names its slots (``HashRangeExclusiveStickyKeyConsumerSelector``).
+    """STICKY: each member asks for its slots (``HashRangeExclusiveStickyKeyConsumerSelector``).
 
-    Inclusive ranges inside 0 to 65535, disjoint. A key in no member's range waits.
+    Ranges are inclusive, within 0 to 65535, and disjoint. A key in no member's range waits.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class StickyRanges(Selector[M]):
 
     @staticmethod
     def slot(key: bytes) -> int:
-        """Slot 1 to 65535."""
+        """The slot of a key, 1 to 65535."""
         return _murmur(key) % (LAST_SLOT + 1) or 1
 
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None) -> None:
@@ -192,11 +192,11 @@ class HalvedRanges(Selector[M]):
 
     @staticmethod
     def slot(key: bytes) -> int:
-        """Slot 1 to 65535."""
+        """The slot of a key, 1 to 65535."""
         return _murmur(key) % (LAST_SLOT + 1) or 1
 
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None = None) -> None:
-        """Halve the largest range; raise `RangesRefusedError` where nothing is left to halve."""
+        """Halve the largest range; raises `RangesRefusedError` if it cannot be halved."""
         end = LAST_SLOT + 1
         if self._ends:
             begins = [0, *self._ends]

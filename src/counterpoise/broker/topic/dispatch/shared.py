@@ -23,7 +23,7 @@ _NO_LIMIT = sys.maxsize
 
 
 class SharedDispatcher(Dispatcher):
-    """Sends each entry to one consumer. Returned entries are sent first, counted as redelivered.
+    """Delivers the entries of a Shared subscription, each to one consumer; redeliveries go first.
 
     ``_holder`` has the consumer of each entry that was sent and is neither acknowledged nor
     returned.
@@ -63,7 +63,7 @@ class SharedDispatcher(Dispatcher):
 
     @property
     def delayed(self) -> int:
-        """The number of delayed entries that were read."""
+        """The number of entries read whose delivery is delayed."""
         return len(self._delayed)
 
     @property
@@ -75,7 +75,7 @@ class SharedDispatcher(Dispatcher):
         return self._rota.next()
 
     def add(self, recipient: Recipient) -> None:
-        """Attach a consumer; it takes part once it has permits."""
+        """Attach a consumer; it gets messages once it has permits."""
         self.consumers[recipient] = None
 
     def remove(self, recipient: Recipient) -> None:
@@ -104,7 +104,7 @@ class SharedDispatcher(Dispatcher):
         self._rota.enter(recipient)
 
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Redeliver entries that the consumer holds, to any consumers with permits."""
+        """Deliver unacknowledged entries of a consumer again, to any consumers with permits."""
         pending = recipient.pending
         for index in list(pending) if indexes is None else indexes:
             messages = pending.pop(index, None)
@@ -124,20 +124,20 @@ class SharedDispatcher(Dispatcher):
         self.dispatch()
 
     def give_back(self, index: int) -> None:
-        """Queue an entry for redelivery."""
+        """Queue an entry for redelivery, and count that."""
         if self.acks.skips(index):
             return
         self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
         self.replay(index)
 
     def replay(self, index: int) -> None:
-        """Queue an entry without counting a redelivery."""
+        """Queue an entry for delivery again, without counting a redelivery."""
         if index not in self._replay_set:
             self._replay_set.add(index)
             heappush(self._replay, index)
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Forget an acknowledged entry; a blocked consumer may get more."""
+        """An entry was acknowledged; a blocked consumer may get more."""
         if self.redeliveries:
             self.redeliveries.pop(index, None)
         messages = recipient.pending.pop(index, None)
@@ -151,14 +151,14 @@ class SharedDispatcher(Dispatcher):
         return 0
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:
-        """Count fewer messages of a batch as held by the consumer."""
+        """Messages of a batch were acknowledged, and ``left`` of them remain."""
         done = recipient.pending.get(index, left) - left
         if done > 0:
             recipient.pending[index] = left
             self._count_acked(recipient, done)
 
     def acked_through(self, index: int) -> None:
-        """The cursor was moved past entries: no consumer holds them any more."""
+        """Every entry up to ``index`` was acknowledged."""
         self.read_index = max(self.read_index, index + 1)
         for held in [i for i in self._holder if i <= index]:
             self.acked(self._holder[held], held)
@@ -180,7 +180,7 @@ class SharedDispatcher(Dispatcher):
             self._enter(recipient)
 
     def rewind(self, index: int) -> None:
-        """Start again at ``index``; forget entries queued for redelivery."""
+        """Deliver from ``index`` on again; nothing is queued for redelivery any more."""
         super().rewind(index)
         self._replay.clear()
         self._replay_set.clear()
@@ -188,7 +188,7 @@ class SharedDispatcher(Dispatcher):
         self.redeliveries.clear()
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Deliver nothing more."""
         if self._timer is not None:
             self._timer.cancel()
         super().close()

@@ -16,7 +16,7 @@ from counterpoise.wire.encode_runs import Delivery
 
 
 class SingleActiveDispatcher(Dispatcher):
-    """Serves the only consumer, or the first by ``order`` (Failover).
+    """Delivers an Exclusive subscription to its consumer, a Failover one to the first by ``order``.
 
     A consumer that becomes active starts at the mark-delete position again. When a Failover
     switches away from a consumer that is still attached, ``switch_delay`` seconds pass before the
@@ -86,7 +86,7 @@ class SingleActiveDispatcher(Dispatcher):
             self._serve(self._active)
 
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Redeliver everything unacknowledged: only that keeps the order."""
+        """Deliver everything unacknowledged again, not only ``indexes``: that keeps the order."""
         if recipient is self._serving:
             self.read_index = self.acks.mark + 1
             self.dispatch()

@@ -74,9 +74,7 @@ class Transactions(Protocol):
         """How many transactions of a coordinator may be open; 0 means unlimited."""
 
     def find(self, number: int) -> Coordinator:
-        """A coordinator open on this broker; raises `BrokerError`
-        TransactionCoordinatorNotFound.
-        """
+        """A coordinator open here; raises `BrokerError` TransactionCoordinatorNotFound."""
 
     async def connect(self, number: int) -> Coordinator:
         """Open a coordinator that this broker owns; raises `BrokerError` if it does not own it."""

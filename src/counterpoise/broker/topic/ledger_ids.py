@@ -26,7 +26,7 @@ RANGES_MAX: Final = 3
 
 
 class ClusterLedgerIds:
-    """One broker's supply of ledger ids (`LedgerIds`)."""
+    """Ledger ids that are unique in the cluster: a broker reserves ranges in the metadata store."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ClusterLedgerIds:
         self._reserving: asyncio.Task[None] | None = None
 
     def take(self, above: int) -> int | None:
-        """A new id larger than ``above``; None if no range has one. Thread-safe."""
+        """A new id larger than ``above``; None if no reserved range has one. Thread-safe."""
         with self._lock:
             taken = None
             for at, left in enumerate(self._left):
@@ -66,7 +66,7 @@ class ClusterLedgerIds:
         return taken
 
     async def fetch(self, above: int) -> None:
-        """Return once a range has an id larger than ``above``.
+        """Reserve ranges until one has an id larger than ``above``.
 
         Raises `MetadataError` or `StorageError`, after which a later call tries again.
         """

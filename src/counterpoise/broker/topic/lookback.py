@@ -18,14 +18,14 @@ _SURVEYED_BYTES: Final = 1024 * 1024
 
 
 class Backlogged(Protocol):
-    """The methods of a subscription that a survey of its backlog calls."""
+    """A subscription, as the queries about its backlog use it."""
 
     log: Log[Any]
     acks: AckState
 
 
 class BacklogSurvey(NamedTuple):
-    """The backlog of one subscription."""
+    """The backlog of a subscription in entries and messages; ``complete``: all of it was read."""
 
     entries: int
     messages: int
@@ -37,7 +37,7 @@ class BacklogSurvey(NamedTuple):
 
 
 async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> BacklogSurvey:
-    """Count the stored entries that are not acknowledged, and the messages in them."""
+    """Count a subscription's unacknowledged entries, ``most`` at the most, and their messages."""
     entries = messages = 0
     first = last = log.begin - 1
     index = max(acks.mark + 1, log.begin)
@@ -95,7 +95,7 @@ async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
 
 
 async def last_batch_index(log: Log[Any], index: int) -> int:
-    """Index of the last message inside an entry; -1 if it is no batch or does not exist."""
+    """The index of the last message in an entry's batch; -1 if it is no batch or does not exist."""
     if index < log.begin:
         return -1
     metadata = await stored_metadata(log, index)
@@ -105,7 +105,7 @@ async def last_batch_index(log: Log[Any], index: int) -> int:
 
 
 async def start_index(log: Log[Any], request: SubscribeRequest) -> int:
-    """Index of the first entry that a new subscription gets."""
+    """The index of the first entry that a new subscription gets."""
     if request.rollback_seconds > 0:
         since = int((time.time() - request.rollback_seconds) * 1000)
         return await first_published_at(log, since)
@@ -122,5 +122,5 @@ async def start_index(log: Log[Any], request: SubscribeRequest) -> int:
 
 
 def index_of(log: Log[Any], position: Position) -> int:
-    """The index of a position; clamped to the log's begin and end."""
+    """The index of a position in the log; the log's begin or end if it is outside."""
     return log.begin if position.ledger_id < 0 else min(log.index(position), log.end)

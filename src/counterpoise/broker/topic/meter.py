@@ -27,13 +27,13 @@ class RateClock:
         self.began = self.former_began = now()
 
     def turn(self) -> None:
-        """Start the next window."""
+        """End the current window and start the next."""
         self.window += 1
         self.former_began, self.began = self.began, self.now()
 
 
 class Meter:
-    """Counts messages and bytes, and their rates.
+    """Counts messages and bytes, and computes their rates per second.
 
     A rate covers the last window and the current one together, that is one to two windows. So it is
     right from the first seconds, steady, and 0 two windows after the last message. Pulsar shows the
@@ -107,7 +107,7 @@ class Meter:
 
 
 class DeliveryMeters:
-    """Rates of messages sent, of those redelivered, and of acknowledgements."""
+    """Meters of messages sent, of messages redelivered, and of acknowledgements."""
 
     __slots__ = ("acked", "out", "redelivered")
 

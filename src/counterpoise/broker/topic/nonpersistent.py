@@ -24,22 +24,22 @@ from counterpoise.wire.events import Send
 
 
 class NonPersistentTopic(Topic):
-    """A topic whose messages go straight to the consumers that have permits."""
+    """A topic that stores nothing: messages go to the consumers that have permits now."""
 
     _subscriptions: dict[str, Subscription]
 
     def start(self) -> None:
-        """Start, without subscriptions."""
+        """Start the topic, without subscriptions."""
         self._subscriptions = {}
         self.dropped = 0
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """Subscriptions by name; each has a consumer."""
+        """The subscriptions by name; each has a consumer."""
         return self._subscriptions
 
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Pass entries on to consumers."""
+        """Deliver a producer's entries to consumers, or drop them."""
         for _, sequence_id, highest, messages, _, entry in sends:
             self.meter_in.count(messages, len(entry))
             producer.meter.count(messages, len(entry))

@@ -9,7 +9,7 @@ from counterpoise.names.options import INT64_MAX, option
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """Limits of delivery, under Pulsar's own names and with its defaults."""
+    """Settings of topics: limits of delivery and clients, expiry, quotas, deduplication."""
 
     max_unacked_per_consumer: int = option(
         50_000, "maxUnackedMessagesPerConsumer", "messages", low=0

@@ -77,25 +77,25 @@ class PersistentTopic(TransactionalTopic):
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """Subscriptions by name."""
+        """The subscriptions by name."""
         return self._subscriptions
 
     def apply(self, rules: TopicRules) -> None:
-        """As any topic; messages to be compacted are kept until compaction is done."""
+        """Apply a change of policies; if they enable compaction, create its subscription."""
         super().apply(rules)
         self.log.set_persistence(rules.persistence)
         if rules.compaction_bytes and COMPACTION not in self._subscriptions:
             self._add_subscription(COMPACTION, AckState(self.log.begin - 1))
 
     def backlog(self) -> Backlog:
-        """The backlog of its durable subscriptions, except that of compaction."""
+        """The backlog of the topic's durable subscriptions, without the one for compaction."""
         subscriptions = self._subscriptions.values()
         durable = [each for each in subscriptions if each.durable and each.name != COMPACTION]
         return Backlog(self.log, durable, self.commons.wall)
 
     @property
     def deduplication(self) -> Deduplication | None:
-        """The sequence ids of the topic's producers, if it deduplicates."""
+        """The sequence ids of the topic's producers; None if it does not deduplicate."""
         return self._known
 
     async def make_ready(self, request: ProducerRequest) -> None:
@@ -122,7 +122,7 @@ class PersistentTopic(TransactionalTopic):
             await self.create_subscription(name, InitialPosition.Earliest)
 
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Attach a producer; raise `BrokerError` (TopicTerminatedError, and as for any topic)."""
+        """Attach a producer; raises `BrokerError` (TopicTerminatedError, or as `Topic` does)."""
         if self.terminated:
             raise BrokerError(ServerError.TopicTerminatedError, "Topic was already terminated")
         if self._ending:
@@ -152,7 +152,7 @@ class PersistentTopic(TransactionalTopic):
         return self.log.position(self.log.end - 1)
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        """Attach a consumer; see `Topic.subscribe`."""
+        """Attach a consumer, creating its subscription if necessary; raises `BrokerError`."""
         consumer = await super().subscribe(request, sink)
         self._notify_of_end()
         return consumer
@@ -169,7 +169,7 @@ class PersistentTopic(TransactionalTopic):
                         consumer.sink.reached_end(consumer.consumer_id)
 
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store a run of entries."""
+        """Store a producer's entries, which it sent in this order."""
         if self.transactions is not None and self.transactions.keeps(producer, sends):
             return
         if self._known is not None:
@@ -199,7 +199,7 @@ class PersistentTopic(TransactionalTopic):
             subscription.wake()
 
     def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """Entries could not be stored; their producers reconnect. The log calls this.
+        """Called by the log: entries could not be stored, so their producers have to reconnect.
 
         As in Pulsar, each entry gets an error and then the producer is closed, since what it sent
         after them may not be stored before them.
@@ -211,12 +211,12 @@ class PersistentTopic(TransactionalTopic):
         refuse_all(BrokerError(ServerError.PersistenceError, str(error)), contexts)
 
     def lost(self, lost: Lost) -> None:
-        """Stored entries cannot be read any more: subscriptions skip them. The log calls this."""
+        """Called by the log: stored entries cannot be read any more, so subscriptions skip them."""
         for subscription in self._subscriptions.values():
             subscription.pass_over([lost])
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """The log has failed and calls this: these entries get no receipt; the topic closes."""
+        """Called by the log: it has failed. These entries get no receipt; the topic closes."""
         if self.closing:
             return
         self.closing = True
@@ -358,7 +358,7 @@ class PersistentTopic(TransactionalTopic):
         return self.log.end - self.log.begin
 
     def last_message_id(self) -> Position:
-        """Position of the last entry; (-1, -1) when the topic has none."""
+        """The position of the topic's last entry; (-1, -1) if it has none."""
         return last_message_id(self.log)
 
     async def _drain(self) -> None:

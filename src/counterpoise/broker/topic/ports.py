@@ -25,14 +25,14 @@ LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
 
 
 class ServiceUrls(NamedTuple):
-    """The addresses of the broker to which clients are redirected; None without such a port."""
+    """The URLs of the broker to which clients are redirected; None if it has no such port."""
 
     plain: str | None
     tls: str | None
     listeners: Listeners = NO_LISTENERS
 
     def seen_by(self, listener: str) -> tuple[str | None, str | None] | None:
-        """The addresses for a client of this listener; None if the client should look them up."""
+        """The plain and TLS URL for clients of this listener; None if they have to look up."""
         if listener:
             urls = self.listeners.get(listener)
             return (urls.get(SERVICE_URL), urls.get(SERVICE_URL_TLS)) if urls else None
@@ -53,7 +53,7 @@ class KeySharedMeta:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRequest:
-    """The content of a CommandProducer."""
+    """The content of a PRODUCER command."""
 
     producer_id: int
     name: str | None = None
@@ -70,7 +70,7 @@ class ProducerRequest:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRequest:
-    """The content of a CommandSubscribe."""
+    """The content of a SUBSCRIBE command."""
 
     subscription: str
     type: SubscriptionType
@@ -99,7 +99,7 @@ Acked = tuple[int, int, Sequence[int]]
 
 
 class ProducerSink(Protocol):
-    """A connection, as the topics of its producers use it."""
+    """A client connection, as the topics of its producers use it."""
 
     def receipt(
         self,
@@ -109,7 +109,7 @@ class ProducerSink(Protocol):
         ledger_id: int,
         entry_id: int,
     ) -> None:
-        """The entry is stored; (-1, -1) if a non-persistent topic dropped it."""
+        """Send a receipt: an entry is stored; (-1, -1) if a non-persistent topic dropped it."""
 
     def receipts(
         self,
@@ -118,65 +118,65 @@ class ProducerSink(Protocol):
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
     ) -> None:
-        """A run of entries is stored at consecutive positions.
+        """Send receipts for entries that are stored at consecutive positions.
 
         ``published``: the second and third value of each are its sequence id and highest sequence
         id.
         """
 
     def settled(self, producer: object, count: int) -> None:
-        """Entries of a producer that left are stored or lost: they no longer take memory."""
+        """Entries of a detached producer are stored or lost: they take no memory any more."""
 
     def held(self, entries: int, size: int) -> None:
-        """So many more entries of so many bytes wait for a publish limit; fewer if negative."""
+        """Count entries and bytes that wait for a publish limit; negative to uncount them."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """Send the error of one SEND to the producer."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask the client to reconnect, to the given broker if known."""
+        """Make the client reconnect its producer, to the given broker if not None."""
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """A producer that waited for exclusive access now has it."""
+        """Notify the client that a producer which waited for exclusive access has it."""
 
 
 class ConsumerSink(Protocol):
-    """A connection, as the topics of its consumers use it."""
+    """A client connection, as the topics of its consumers use it."""
 
     @property
     def writable(self) -> bool:
-        """False while too much is buffered; `Consumer.resume` is called once it has drained."""
+        """False while too much is buffered for the client; `Consumer.resume` follows."""
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
-        """Send messages in this order."""
+        """Send messages to a consumer, in this order."""
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
-        """A Failover consumer became active or inactive."""
+        """Notify the client whether its Failover consumer is active."""
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask the client to reconnect: the topic is being unloaded, or its cursor was reset."""
+        """Make the client reconnect its consumer, to the given broker if not None."""
 
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`, for a topic being unloaded: done when the client has read it.
+        """As `close_consumer`, for a topic being unloaded; done when the client has read that.
 
         Until then its acknowledgements are passed on, and afterwards none are under way. If the
         client does not respond, this never completes.
         """
 
     def reached_end(self, consumer_id: int) -> None:
-        """The topic was terminated and everything has been acknowledged."""
+        """Notify the client that the topic was terminated and all is acknowledged."""
 
 
 class OwnedBundles(Protocol):
-    """What a topic registry needs to know about the bundles that this broker owns."""
+    """Which topics this broker may serve, by the bundles it owns; used by the topic registry."""
 
     def owns(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic now."""
 
     async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
-        """Wait for a hand-over to this broker; return once the topic may be opened here.
+        """Wait until the topic may be opened here, during a hand-over of its bundle.
 
         ``is_released`` says whether its former owner has closed it, which may be before the whole
         bundle is closed. Raises `BrokerError` (ServiceNotReady) if another broker owns it.
@@ -187,13 +187,13 @@ class OwnedBundles(Protocol):
 
 
 class TopicMetadata(Protocol):
-    """The metadata of topics. `exists` and `create` are about persistent ones."""
+    """Reads and writes the stored metadata of topics."""
 
     async def exists(self, topic: TopicName) -> bool:
-        """Whether the topic has been created."""
+        """Whether a persistent topic exists."""
 
     async def create(self, topic: TopicName) -> None:
-        """Create the topic; raises `BrokerError` (TopicNotFound) if policies forbid that."""
+        """Create a persistent topic; raises `BrokerError` (TopicNotFound) if policies forbid it."""
 
     async def terminated(self, topic: TopicName) -> bool:
         """Whether the topic was terminated."""

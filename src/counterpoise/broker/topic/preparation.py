@@ -20,7 +20,7 @@ PREPARED_AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class TopicPreparation:
-    """Reads what loading needs from the stores; changes nothing that another broker sees."""
+    """Reads from the stores what loading topics needs; changes nothing that another broker sees."""
 
     store: LedgerStore
     catalog: TopicMetadata
@@ -30,7 +30,7 @@ class TopicPreparation:
     _at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PREPARED_AT_ONCE))
 
     async def run(self, names: Collection[TopicName], within_s: float | None) -> int:
-        """Prepare these topics; returns how many were not reached within ``within_s`` seconds."""
+        """Prepare these topics; returns how many were left out after ``within_s`` seconds."""
         left, done = iter(names), 0
 
         async def work() -> None:

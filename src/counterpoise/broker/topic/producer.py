@@ -18,12 +18,12 @@ from counterpoise.wire.values import AccessMode, TransactionId
 
 
 class PublishedTo(Protocol):
-    """The methods of a topic that its producers call."""
+    """A topic, as its producers use it."""
 
     name: TopicName
 
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
-        """Accept a run of entries of ``size`` bytes in all."""
+        """Accept a producer's entries, of ``size`` bytes in all."""
 
     def publish_in_transaction(
         self, producer: Producer, transaction: TransactionId, send: Send
@@ -36,7 +36,10 @@ class PublishedTo(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Producer:
-    """What a connection holds after a successful CommandProducer."""
+    """A producer attached to a topic by one connection.
+
+    ``ready`` is False while it waits for exclusive access; then ``topic_epoch`` is None.
+    """
 
     request: ProducerRequest
     name: str
@@ -62,14 +65,11 @@ class Producer:
         self.connected_since = time.time()
 
     def publish(self, sends: Sequence[Send], size: int) -> None:
-        """Store a run of entries; the sink gets a receipt or an error for each.
-
-        ``size``: their bytes in all.
-        """
+        """Publish entries of ``size`` bytes in all; the sink gets a receipt or error for each."""
         self.topic.publish(self, sends, size)
 
     def close(self) -> int:
-        """Detach. Published entries are stored all the same, except throttled ones.
+        """Detach the producer. What it published is stored all the same, except throttled entries.
 
         Returns how many throttled entries were dropped without a response.
         """
@@ -79,7 +79,7 @@ class Producer:
         return self.topic.remove_producer(self)
 
     def succeeds(self, other: Producer) -> bool:
-        """Whether this is ``other`` after its connection reconnected (``isSuccessorTo``)."""
+        """Whether this producer is ``other`` after a reconnect (Pulsar's ``isSuccessorTo``)."""
         return (
             self.sink is other.sink
             and self.producer_id == other.producer_id
@@ -88,7 +88,7 @@ class Producer:
 
 
 class ProducerSet:
-    """The producers of one topic by name, and the rules of the access modes."""
+    """The producers of one topic by name; applies the rules of the access modes."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Producer] = {}
@@ -105,7 +105,7 @@ class ProducerSet:
         return [*self.by_name.values(), *self._waiting]
 
     def add(self, producer: Producer) -> list[Producer]:
-        """Admit the producer or raise `BrokerError`; returns the producers that it fenced."""
+        """Add a producer, or raise `BrokerError`; returns the producers that it fenced."""
         former = self.by_name.get(producer.name)
         if former is not None:
             if not producer.succeeds(former):
@@ -140,7 +140,7 @@ class ProducerSet:
         return fenced
 
     def remove(self, producer: Producer) -> Producer | None:
-        """Detach; returns the producer whose turn for exclusive access has come, if any."""
+        """Remove a producer; returns the waiting one that now gets exclusive access, if any."""
         self._forget(producer)
         if self.by_name or not self._waiting:
             return None
@@ -183,7 +183,7 @@ class ProducerSet:
 
 
 def refuse_all(error: BrokerError, published: Iterable[tuple[Producer, int, int]]) -> None:
-    """Answer entries that are not stored, and close their producers, as Pulsar does.
+    """Send errors for entries that are not stored, and close their producers, as Pulsar does.
 
     What a producer sent after them may not be stored before them.
     """

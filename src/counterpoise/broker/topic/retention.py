@@ -17,9 +17,11 @@ CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 
 
 class Retention(NamedTuple):
-    """How much of fully acknowledged messages is retained; -1 is everything.
+    """How long and how much of acknowledged messages is retained, in minutes and MiB; -1 is
+    unlimited.
 
-    A ledger is deleted once it is older than the time limit, or the size limit is kept without it.
+    A ledger is deleted once it is older than the time limit, or if what remains reaches the size
+    limit.
     """
 
     minutes: int = 0
@@ -27,11 +29,11 @@ class Retention(NamedTuple):
 
     @property
     def keeps_nothing(self) -> bool:
-        """Whether a ledger may be deleted as soon as it is acknowledged."""
+        """Whether a ledger may be deleted as soon as all of it is acknowledged."""
         return self.minutes == 0 or self.megabytes == 0
 
     async def first_kept(self, log: Log[Any], done: int, now_s: float) -> int:
-        """The index before which fully acknowledged ledgers may be deleted.
+        """The index before which ledgers may be deleted; ``now_s`` is in seconds since 1970.
 
         ``done``: the first index that a subscription needs. A ledger is as old as the publish time
         of its last entry.
@@ -71,7 +73,7 @@ NEVER_DELETED: Final = Inactivity()
 
 @dataclass(frozen=True, slots=True)
 class TopicLifetime:
-    """How long an unused topic, its messages and its subscriptions are kept."""
+    """Policies of how long an unused topic, its messages and its subscriptions are kept."""
 
     retention: Retention = NO_RETENTION
     inactivity: Inactivity = NEVER_DELETED
@@ -79,7 +81,7 @@ class TopicLifetime:
     """After how long a subscription without a consumer is deleted; 0 is never."""
 
     def is_over(self, idle_s: float, entries: int) -> bool:
-        """Whether a topic that has been unused for so long is to be deleted."""
+        """Whether to delete a topic with so many entries, unused for ``idle_s`` seconds."""
         if not self.inactivity.is_deleted or idle_s < self.inactivity.seconds:
             return False
         minutes = self.retention.minutes
@@ -91,7 +93,7 @@ UNUSED_KEPT: Final = TopicLifetime()
 
 
 def retention_of(policies: Mapping[str, Any], default: Retention) -> Retention:
-    """The policy ``retentionPolicies``, or the broker's settings."""
+    """A topic's retention by its policy ``retentionPolicies``, or else ``default``."""
     said = policies.get("retentionPolicies")
     if not isinstance(said, Mapping):
         return default
@@ -101,7 +103,7 @@ def retention_of(policies: Mapping[str, Any], default: Retention) -> Retention:
 
 
 def inactivity_of(policies: Mapping[str, Any], default: Inactivity) -> Inactivity:
-    """The policy ``inactiveTopicPolicies``, or the broker's settings."""
+    """When an unused topic is deleted, by its ``inactiveTopicPolicies``, or else ``default``."""
     said = policies.get("inactiveTopicPolicies")
     if not isinstance(said, Mapping):
         return default

@@ -14,21 +14,21 @@ from counterpoise.broker.topic.options import TopicOptions
 
 @dataclass(slots=True)
 class PublishLatency:
-    """What a broker's topics stored since it started, and how long that took."""
+    """How many entries a broker has stored since it started, and the seconds they took in sum."""
 
     entries: int = 0
     seconds: float = 0.0
     """Of all entries, added up: from the moment that one may be stored until it is."""
 
     def count(self, entries: int, took_s: float) -> None:
-        """Count entries that were stored together."""
+        """Count entries that were stored together, each in ``took_s`` seconds."""
         self.entries += entries
         self.seconds += entries * took_s
 
 
 @dataclass(frozen=True, slots=True)
 class SharedByTopics:
-    """Settings, the clock of rates, delivery turns, and limits; created once for each broker."""
+    """What all topics of a broker share: settings, clocks, delivery turns and limits."""
 
     options: TopicOptions
     clock: RateClock

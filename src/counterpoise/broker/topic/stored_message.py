@@ -16,7 +16,7 @@ _ENTRY_MAX: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One entry: a message, or a batch of several."""
+    """One entry of a topic's log: a message, or a batch of several."""
 
     position: Position
     metadata: MessageMetadata
@@ -25,12 +25,12 @@ class StoredMessage:
 
     @property
     def compression(self) -> str:
-        """The name of its compression; ``NONE`` if it has none."""
+        """The name of the payload's compression; ``NONE`` if it has none."""
         return CompressionType.Name(self.metadata.compression)
 
 
 def last_message_id(log: Log[Any]) -> Position:
-    """Position of a log's last entry; (-1, -1) if it is empty."""
+    """The position of a log's last entry; (-1, -1) if it is empty."""
     return log.position(log.end - 1) if log.begin < log.end else NO_POSITION
 
 

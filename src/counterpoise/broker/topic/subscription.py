@@ -90,26 +90,26 @@ class Subscription(SubscriptionCursor):
 
     @property
     def consumers(self) -> Collection[Recipient]:
-        """Attached consumers."""
+        """The attached consumers."""
         return self.dispatcher.consumers if self.dispatcher is not None else ()
 
     @property
     def active(self) -> Recipient | None:
-        """The active consumer, for types with only one."""
+        """The active consumer of an Exclusive or Failover subscription; None for other types."""
         return self.dispatcher.active if self.dispatcher is not None else None
 
     @property
     def delayed(self) -> int:
-        """The number of delayed entries in the backlog that were read."""
+        """The number of entries read whose delivery is delayed."""
         return self.dispatcher.delayed if self.dispatcher is not None else 0
 
     @property
     def blocked(self) -> bool:
-        """Whether delivery waits until consumers acknowledge some messages."""
+        """Whether nothing is delivered until consumers acknowledge something."""
         return self.dispatcher is not None and self.dispatcher.blocked
 
     def attach(self, consumer: Recipient, rules: TopicRules) -> None:
-        """Add a consumer; raises `BrokerError` if the subscription's type forbids it."""
+        """Attach a consumer; raises `BrokerError` if the subscription's type forbids it."""
         if self.closed:
             # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
             raise BrokerError(
@@ -177,11 +177,11 @@ class Subscription(SubscriptionCursor):
             self.dispatcher.resume(consumer)
 
     def offer(self, entry: bytes, messages: int) -> bool:
-        """Send an entry that is not stored; False if no consumer can take it at once."""
+        """Send an entry of a non-persistent topic now; False if no consumer can take it."""
         return self.dispatcher is not None and self.dispatcher.offer(entry, messages)
 
     def ack_individual(self, consumer: Recipient, acks: Iterable[Acked]) -> None:
-        """Acknowledge entries; a batch counts once all its messages are acknowledged."""
+        """Acknowledge entries; one with a batch counts once all its messages are acknowledged."""
         state, log, dispatcher = self.acks, self.log, self.dispatcher
         if dispatcher is None or self.closed:
             return
@@ -205,9 +205,7 @@ class Subscription(SubscriptionCursor):
     def ack_cumulative(
         self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
-        """Acknowledge everything up to ``position``, excluding it while part of its batch is
-        left.
-        """
+        """Acknowledge all up to ``position``, or up to a message of its batch (``ack_set``)."""
         if self.type not in CUMULATIVE or self.dispatcher is None or self.closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
@@ -235,7 +233,7 @@ class Subscription(SubscriptionCursor):
         return self.acks.ack_part(index, ack_set)
 
     def acknowledging(self) -> asyncio.Future[None]:
-        """Done when a consumer next acknowledges; at once if none has anything to acknowledge."""
+        """A future that is done when a consumer next acknowledges, or at once if none has to."""
         self._awaited = asyncio.get_running_loop().create_future()
         sent = self.dispatcher.read_index if self.dispatcher is not None else 0
         if not (self.consumers and self.acks.backlog(sent)):
@@ -248,20 +246,20 @@ class Subscription(SubscriptionCursor):
             awaited.set_result(None)
 
     def redeliver(self, consumer: Recipient, positions: Iterable[tuple[int, int]] | None) -> None:
-        """Redeliver entries."""
+        """Deliver these unacknowledged entries of a consumer again, or all of its entries."""
         if self.dispatcher is not None:
             index = self.log.index
             indexes = None if positions is None else [index(p) for p in positions]
             self.dispatcher.redeliver(consumer, indexes)
 
     async def seek_to(self, position: Position, who: object = None) -> None:
-        """Make ``position`` the next entry to be sent; ``who`` requests it (`DeliveryTurns`)."""
+        """Deliver from ``position`` on next; ``who`` is the client that asks (`DeliveryTurns`)."""
         async with self._seeking(who):
             first = position.ledger_id < 0
             self._reset(self.log.begin if first else min(self.log.index(position), self.log.end))
 
     async def seek_to_time(self, publish_time_ms: int, who: object = None) -> None:
-        """Make the first entry published at or after this time the next to be sent."""
+        """Deliver from the first entry published at or after this time on."""
         async with self._seeking(who):
             self._reset(await first_published_at(self.log, publish_time_ms))
 
@@ -287,12 +285,12 @@ class Subscription(SubscriptionCursor):
         self.advance(last if count is None else min(self.backlog_entry(count), last))
 
     async def expire(self, before_ms: int) -> None:
-        """Acknowledge every entry published before a time."""
+        """Acknowledge every entry published before a time (milliseconds since 1970)."""
         self._check_stored()
         self.advance(await first_published_at(self.log, before_ms) - 1)
 
     def advance(self, index: int) -> None:
-        """Acknowledge every entry up to ``index`` without a consumer."""
+        """Acknowledge every entry up to ``index`` in place of a consumer."""
         if self.acks.ack_through(index) and not self._dirty:
             self._touch()
         if self.dispatcher is not None:
@@ -305,7 +303,7 @@ class Subscription(SubscriptionCursor):
             self.dispatcher.stable_end = index
 
     def in_transactions(self) -> SubscriptionTransactions:
-        """The acknowledgements of open transactions; raises `BrokerError` for a reader."""
+        """The acknowledgements of open transactions; raises `BrokerError` if it is not durable."""
         if not self.durable:
             why = "The transaction is disabled: the subscription is not durable"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -362,11 +360,11 @@ class Subscription(SubscriptionCursor):
         self._on_ended(self.name)
 
     def stop(self) -> None:
-        """Stop sending, but still accept acknowledgements."""
+        """Deliver nothing more, but still accept acknowledgements."""
         if self.dispatcher is not None:
             self._retire(self.dispatcher)
 
     def close(self) -> None:
-        """Stop sending and accepting; consumers stay attached until the topic closes them."""
+        """Deliver and accept nothing more; consumers stay attached until the topic closes them."""
         self.closed = True
         self.stop()

@@ -22,7 +22,7 @@ SAVE_SECONDS = 1.0
 
 
 class SubscriptionCursor:
-    """A subscription's position in its topic's log; stored in the log if it is durable."""
+    """What a subscription has acknowledged in its topic's log; stored there if it is durable."""
 
     def __init__(
         self,
@@ -61,19 +61,19 @@ class SubscriptionCursor:
         return self.acks.backlog(self.log.end)
 
     def backlog_entry(self, number: int) -> int:
-        """Index of the nth entry of the backlog, from 1; the log's end if there are fewer."""
+        """The index of the nth unacknowledged entry, from 1; the log's end if there are fewer."""
         return min(self.acks.unacked(number), self.log.end)
 
     @property
     def last_index(self) -> int:
-        """Index of the last entry that may be delivered; one before the log's begin if none."""
+        """The index of the last entry that may be delivered; before the log's begin if none may."""
         last = min(self.log.end, self.stable_end) - 1
         while self.hidden is not None and last >= self.log.begin and self.hidden.is_acked(last):
             last -= 1
         return last
 
     def note(self, properties: Mapping[str, str]) -> None:
-        """Replace the subscription's properties."""
+        """Replace the properties that users gave the subscription."""
         self.properties = dict(properties)
         self._touch()
         self.save()
@@ -92,7 +92,7 @@ class SubscriptionCursor:
             self._touch()
 
     async def saved(self) -> None:
-        """Save the cursor now; raises `StorageError`."""
+        """Save the cursor, and return when it is stored; raises `StorageError`."""
         self._dirty = True
         self.save(whole=True)
         await self.log.cursors_saved()
@@ -112,7 +112,7 @@ class SubscriptionCursor:
             self.save()
 
     def save(self, *, whole: bool = False) -> None:
-        """Pass the cursor to the log if it changed; ``whole``: with every acknowledged range."""
+        """Have the log save the cursor if it changed; ``whole``: with every acknowledged range."""
         if self.closed or not (self._dirty or (whole and self._curtailed)):
             return
         self._dirty = False
@@ -121,7 +121,7 @@ class SubscriptionCursor:
         self._on_advanced()
 
     def cursor_state(self, *, whole: bool = False) -> CursorState:
-        """The state that another owner of the topic needs to continue from here."""
+        """What the topic's next owner needs to continue the subscription from here."""
         position = self.log.position
         most = None if whole else self._commons.options.saved_ranges
         ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))

@@ -30,7 +30,7 @@ PENDING_ACKS: Final = "__transaction_pending_ack"
 
 
 class AckedInTransactions(Protocol):
-    """The methods of a subscription that its transactions call."""
+    """A subscription, as its transactions' acknowledgements use it."""
 
     name: str
     log: Log[Any]
@@ -39,11 +39,14 @@ class AckedInTransactions(Protocol):
     closed: bool
 
     async def saved(self) -> None:
-        """Save the cursor now; raises `StorageError`."""
+        """Save the cursor, and return when it is stored; raises `StorageError`."""
 
 
 class SubscriptionTransactions:
-    """The acknowledgements of open transactions on a subscription; saved before the response."""
+    """The acknowledgements of open transactions on a subscription.
+
+    Each is saved before it is answered.
+    """
 
     def __init__(self, subscription: AckedInTransactions) -> None:
         self._subscription = subscription
@@ -64,7 +67,7 @@ class SubscriptionTransactions:
         *,
         cumulative: bool,
     ) -> None:
-        """Acknowledge when the transaction commits.
+        """Record acknowledgements that take effect when the transaction commits.
 
         Raises `BrokerError` TransactionConflict if one of them is acknowledged already, permanently
         or in a transaction; then none of them is.
@@ -154,10 +157,11 @@ class SubscriptionTransactions:
         )
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
-        """Commit or abort; an unknown transaction has nothing here. Raises `BrokerError`.
+        """Apply or drop a transaction's acknowledgements; none of an unknown one. Raises
+        `BrokerError`.
 
-        Pending acknowledgements of transactions that have ended elsewhere are dropped: they came
-        late.
+        Those of transactions up to ``low_watermark``, which have ended elsewhere, are dropped: they
+        came late.
         """
         coordinator = transaction.coordinator
         mark = max(low_watermark, self.watermarks.get(coordinator, -1))
@@ -185,7 +189,7 @@ class SubscriptionTransactions:
             await self._save()
 
     def clear(self) -> None:
-        """Drop everything: the cursor was moved, and delivery starts there again."""
+        """Drop all pending acknowledgements, because the cursor was moved."""
         self.pending.clear()
         self._subscription.log.save_cursor(self.state())
 
@@ -211,7 +215,7 @@ class SubscriptionTransactions:
     # On disk: a cursor whose properties have all that is pending.
 
     def state(self) -> CursorState:
-        """The state that another owner of the topic needs to continue from here."""
+        """What the topic's next owner needs to know of the pending acknowledgements."""
         sub = self._subscription
         properties = {
             f"{transaction.coordinator}:{transaction.number}": self._written(pending)

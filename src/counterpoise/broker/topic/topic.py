@@ -46,7 +46,7 @@ redelivered."""
 
 
 class Topic(ABC):
-    """One topic this broker owns. All of it runs on the broker's event loop."""
+    """A loaded topic of this broker. Call it on the broker's event loop."""
 
     def __init__(self, name: TopicName, commons: SharedByTopics) -> None:
         self.name = name
@@ -66,10 +66,10 @@ class Topic(ABC):
     @property
     @abstractmethod
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """Subscriptions by name."""
+        """The subscriptions by name."""
 
     async def make_ready(self, request: ProducerRequest) -> None:  # noqa: B027
-        """Prepare for a producer before it is attached; most requests need nothing."""
+        """Do what a producer's request needs before it is attached; by default nothing."""
 
     def apply(self, rules: TopicRules) -> None:
         """Apply a change of policies, also to attached clients."""
@@ -93,7 +93,7 @@ class Topic(ABC):
         return bool(len(self.producers) or self.subscriptions)
 
     def is_idle(self) -> bool:
-        """Whether it has been unused for so long that its policies delete it (``checkGC``)."""
+        """Whether the topic has been unused for so long that policies delete it (``checkGC``)."""
         now, lifetime = self.commons.wall(), self.rules.lifetime
         subscriptions = list(self.subscriptions.values())
         if self.name.is_persistent and lifetime.inactivity.mode == CAUGHT_UP:
@@ -109,7 +109,7 @@ class Topic(ABC):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of the topic's entries that are cached in addition to the store."""
+        """The size of the topic's cached entries, in bytes."""
         return 0
 
     def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
@@ -129,7 +129,7 @@ class Topic(ABC):
         return producer
 
     def remove_producer(self, producer: Producer) -> int:
-        """Detach a producer; returns how many entries it drops. Called by `Producer.close`."""
+        """Detach a producer; returns how many throttled entries it drops. For `Producer.close`."""
         held = self.commons.limits.detach(self, producer)
         self._remove(producer)
         self._last_used = self.commons.wall()
@@ -150,7 +150,7 @@ class Topic(ABC):
         return len(self.producers) + sum(len(it.consumers) for it in self.subscriptions.values())
 
     def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
-        """Accept a run of entries of ``size`` bytes in all. Called by `Producer.publish`.
+        """Accept a producer's entries, of ``size`` bytes in all. Called by `Producer.publish`.
 
         While the topic is being unloaded they are dropped without a response: the client is about
         to be disconnected and sends again everything without a receipt, in order.
@@ -174,7 +174,7 @@ class Topic(ABC):
     def publish_in_transaction(
         self, producer: Producer, transaction: TransactionId, send: Send
     ) -> None:
-        """Refuse an entry of a transaction: a topic that stores nothing has none."""
+        """Refuse an entry of a transaction; only topics that store entries accept them."""
         why = f"{self.name} stores nothing: it takes no messages in transactions"
         refusal = BrokerError(ServerError.NotAllowedError, why)
         producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
@@ -217,7 +217,7 @@ class Topic(ABC):
 
     @abstractmethod
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store or pass on a run of entries."""
+        """Store a producer's entries, or deliver them at once."""
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer, creating its subscription if necessary; raises `BrokerError`."""
@@ -243,7 +243,7 @@ class Topic(ABC):
 
     @abstractmethod
     def last_message_id(self) -> Position:
-        """Position of the last entry; (-1, -1) if the topic has none."""
+        """The position of the last entry; (-1, -1) if the topic has none."""
 
     def check_open(self) -> None:
         """Raise `BrokerError` (ServiceNotReady: look up again) once the topic is closing."""
@@ -281,7 +281,7 @@ class Topic(ABC):
         """Save every cursor and close the log."""
 
     def disconnect(self, assigned_broker_url: ServiceUrls | None) -> None:
-        """Ask every attached client to reconnect, at once."""
+        """Make every attached client reconnect now, to the given broker if not None."""
         self.closing = True
         self._close_producers(assigned_broker_url)
         self._close_consumers(assigned_broker_url)
@@ -289,7 +289,7 @@ class Topic(ABC):
             subscription.close()
 
     def disconnect_producers(self) -> None:
-        """Ask its producers to reconnect, which the topic may then refuse."""
+        """Make the topic's producers reconnect, which it may then refuse."""
         self._close_producers(None)
 
     def _close_producers(

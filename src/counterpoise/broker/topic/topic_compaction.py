@@ -45,7 +45,7 @@ class CompactionStats:
 
 
 class CompactedTopic(Protocol):
-    """The methods of a topic that its compaction calls."""
+    """A topic, as its compaction uses it."""
 
     name: TopicName
     commons: SharedByTopics
@@ -53,7 +53,7 @@ class CompactedTopic(Protocol):
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """Subscriptions by name."""
+        """The subscriptions by name."""
 
     def check_open(self) -> None:
         """Raise `BrokerError` once the topic is closing."""
@@ -63,7 +63,7 @@ class CompactedTopic(Protocol):
 
 
 class TopicCompaction:
-    """Compacts a topic; ``view`` is what ``readCompacted`` consumers get."""
+    """Compacts one topic; ``view`` has the result, for ``readCompacted`` consumers."""
 
     def __init__(self, topic: CompactedTopic) -> None:
         self._topic = topic
@@ -77,7 +77,7 @@ class TopicCompaction:
 
     @property
     def keeper(self) -> Subscription | None:
-        """The compaction's subscription, if there is one."""
+        """The subscription that keeps messages for compaction; None before the first."""
         return self._topic.subscriptions.get(COMPACTION)
 
     @property
@@ -86,12 +86,12 @@ class TopicCompaction:
         return self.status == "RUNNING"
 
     def kept_from(self) -> int | None:
-        """Index of the oldest entry that counts; None if nothing was compacted."""
+        """The index of the oldest entry that remains; None if nothing was compacted."""
         at = self._noted(FROM)
         return None if at is None else self._topic.log.index(at)
 
     def grown_by(self) -> int:
-        """Bytes added since the last compaction, by the average entry size."""
+        """How many bytes were added since the last compaction, by the average entry size."""
         log, keeper = self._topic.log, self.keeper
         entries = log.end - log.begin
         if not entries:
@@ -99,7 +99,7 @@ class TopicCompaction:
         return (entries if keeper is None else keeper.backlog) * log.size // entries
 
     async def compact(self) -> None:
-        """Compact everything that is stored now; raises `BrokerError`."""
+        """Compact all entries that are stored now; raises `BrokerError`."""
         if str(self._topic.name) == SERVICE_UNIT_STATE:
             why = f"{self._topic.name} is compacted by the broker that serves it"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -153,7 +153,7 @@ class TopicCompaction:
         _log.info("%s: compacted, %d messages are left", topic.name, was_left)
 
     async def admit(self, wanted: SubscriptionType) -> None:
-        """Prepare for a ``readCompacted`` consumer; raises `BrokerError`."""
+        """Load the compacted entries for a ``readCompacted`` consumer; raises `BrokerError`."""
         if wanted not in (SubscriptionType.Exclusive, SubscriptionType.Failover):
             why = "readCompacted only allowed on failover or exclusive subscriptions"
             raise BrokerError(ServerError.NotAllowedError, why)
@@ -175,7 +175,7 @@ class TopicCompaction:
                 self.view.replace(end - 1, latest.survivors)
 
     def forget(self) -> None:
-        """The subscription was deleted: what it kept is kept no longer."""
+        """Drop the compacted entries, because compaction's subscription was deleted."""
         self.view.replace(-1, {})
         self._latest = None
 

@@ -26,7 +26,7 @@ from counterpoise.wire.values import SubscriptionType
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """The limits of one topic; 0 is no limit."""
+    """The limits and rules of one topic, by its policies; 0 is no limit."""
 
     producers: int = 0
     consumers: int = 0

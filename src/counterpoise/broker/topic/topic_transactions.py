@@ -44,17 +44,17 @@ class LoggedTopic(PublishedTo, Protocol):
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """Subscriptions by name."""
+        """The subscriptions by name."""
 
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store a run of entries."""
+        """Store a producer's entries."""
 
     def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
-        """Entries could not be stored."""
+        """Entries could not be stored: their producers have to reconnect."""
 
 
 class TopicTransactions:
-    """What of a topic may be delivered; built from its log when the topic is loaded."""
+    """A topic's transactions: their markers in its log, and which entries may be delivered."""
 
     def __init__(self, topic: LoggedTopic, meter: Meter, clock_ms: MillisecondClock) -> None:
         self._topic = topic
@@ -69,14 +69,12 @@ class TopicTransactions:
         self._meter = meter
 
     def start(self) -> None:
-        """Mark the log, before any message is stored, so that its next owner looks for
-        transactions.
-        """
+        """Begin to mark the log as one with transactions, for its next owner to look for them."""
         self._kept = []
         self._background.start(f"noting transactions of {self._topic.name}", self._note())
 
     def keeps(self, producer: Producer, sends: Sequence[Send]) -> bool:
-        """Hold entries back until that mark is saved; False once it is."""
+        """Queue entries while the log is being marked (`start`); returns False once it is."""
         if self._kept is None:
             return False
         self._kept.append((producer, sends))
@@ -103,7 +101,7 @@ class TopicTransactions:
             await self._note()
 
     async def recover(self) -> None:
-        """Read the log from its beginning; raises `StorageError`."""
+        """Restore the transactions from the log, read from its beginning; raises `StorageError`."""
         log = self._topic.log
         async for first, entries in parts_from(log, log.begin):
             for index, entry in enumerate(entries, first):
@@ -112,18 +110,18 @@ class TopicTransactions:
             self.show(subscription)
 
     def show(self, subscription: Subscription) -> None:
-        """Set up to which entry a subscription may deliver."""
+        """Set up to which entry a subscription may deliver now."""
         subscription.hidden = self.hidden
         subscription.hide(self.hidden.ranges())
         subscription.set_stable_end(self.stable_end)
 
     @property
     def stable_end(self) -> int:
-        """The index of the first message of an open transaction."""
+        """The index before which everything may be delivered: no open transaction has a message."""
         return self.buffer.stable_end(NO_TRANSACTION)
 
     def committed(self, group: EntryGroup[Any]) -> None:
-        """Entries are stored; some may be messages of transactions, or markers."""
+        """Process entries that were stored; some may be messages of transactions, or markers."""
         hidden: list[tuple[int, int]] = []
         for index, entry in enumerate(group.entries, group.first):
             hidden += self._stored(index, entry)
@@ -137,10 +135,11 @@ class TopicTransactions:
         return () if found is None else self.buffer.stored(index, found)
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
-        """Write a transaction's marker unless it is there; raises `BrokerError`.
+        """Write the marker that commits or aborts a transaction, unless it is there; raises
+        `BrokerError`.
 
-        Transactions that are open here and have ended elsewhere are aborted: their messages came
-        late.
+        Transactions up to ``low_watermark`` that are open here have ended elsewhere, and are
+        aborted: their messages came late.
         """
         late = self.buffer.raise_watermark(transaction.coordinator, low_watermark)
         for each in late:
@@ -173,7 +172,7 @@ class TopicTransactions:
             self.buffer.ended(transaction)
 
     def close(self) -> None:
-        """The topic closes; its next owner writes markers that were not written."""
+        """Stop writing markers; the topic's next owner writes those that are missing."""
         self._background.cancel()
         gone = BrokerError(ServerError.ServiceNotReady, f"Topic {self._topic.name} is unloaded")
         for number in list(self._markers):

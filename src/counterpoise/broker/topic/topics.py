@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class TopicRegistry:
-    """All loaded topics of one broker."""
+    """Loads, unloads and deletes the topics of one broker."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class TopicRegistry:
 
     @property
     def loaded(self) -> Mapping[TopicName, Topic]:
-        """The topics that are loaded now."""
+        """The topics that are loaded now, by name."""
         return MappingProxyType(self._topics)
 
     async def get(self, name: TopicName, *, create: bool = True) -> Topic:
@@ -234,7 +234,7 @@ class TopicRegistry:
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
         """Read in advance what loading these topics needs, while their owner still serves them.
 
-        Returns how many were not reached within ``within_s`` seconds, if given.
+        Returns how many were left out after ``within_s`` seconds, if given.
         """
         wanted = [name for name in names if name not in self._topics]
         return await self._preparation.run(wanted, within_s)
@@ -373,7 +373,7 @@ class TopicRegistry:
                 await self._catalog.delete_if_unparted(name)
 
     async def close(self) -> None:
-        """Unload everything, because the broker stops; waits for a hanging disk only so long."""
+        """Unload all topics, because the broker stops; waits for a hanging disk only so long."""
         under_way = [*self._loading.values(), *self._deleting.values(), *self._closing]
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -389,7 +389,7 @@ class TopicRegistry:
         self.limits.stop()
 
     def abandon(self) -> None:
-        """Drop everything at once, as a killed process does (for tests)."""
+        """Drop all topics without closing them, as a killed process does (for tests)."""
         for topic in self._topics.values():
             topic.closing = True
         self._topics.clear()

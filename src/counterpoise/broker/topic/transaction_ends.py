@@ -11,14 +11,15 @@ from counterpoise.wire.events import EndOnParticipant
 
 
 class LocalParticipants:
-    """The topics that this broker owns, as coordinators use them (a `ParticipantOwner`)."""
+    """Ends transactions on the topics of this broker, for coordinators (a `ParticipantOwner`)."""
 
     def __init__(self, topics: TopicRegistry) -> None:
         self._topics = topics
 
     async def end(self, request: EndOnParticipant) -> None:
-        """End a transaction on a topic or a subscription; may be repeated; raises `BrokerError`,
-        of which ServiceNotReady says that another broker owns the topic.
+        """End a transaction on a topic or a subscription; may be repeated.
+
+        Raises `BrokerError`: ServiceNotReady if another broker owns the topic.
         """
         try:
             topic = await self._topics.get(TopicName.parse(request.topic), create=False)

@@ -27,7 +27,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class TransactionalTopic(Topic):
-    """A topic with stored entries: they, and acknowledgements, may belong to transactions."""
+    """A topic with stored entries, to which transactions can publish and acknowledge."""
 
     log: Log[Any]
 
@@ -38,15 +38,15 @@ class TransactionalTopic(Topic):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of the topic's entries that are cached in addition to the store."""
+        """The size of the topic's cached entries, in bytes."""
         return self.log.cached_bytes
 
     @abstractmethod
     def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
-        """Entries could not be stored: their producers reconnect."""
+        """Entries could not be stored: their producers have to reconnect."""
 
     async def recover_transactions(self) -> None:
-        """Read what transactions have done in a log that has some; raises `StorageError`."""
+        """Restore transactions from a log that has some; raises `StorageError`."""
         if BUFFER_CURSOR in self.log.cursors:
             await self._new_transactions().recover()
 
@@ -64,7 +64,7 @@ class TransactionalTopic(Topic):
     def publish_in_transaction(
         self, producer: Producer, transaction: TransactionId, send: Send
     ) -> None:
-        """Accept an entry of a transaction, unless that has ended here."""
+        """Accept an entry of a transaction, or refuse it if the transaction has ended here."""
         why = self._refusal(transaction, send.entry)
         if why:
             refusal = BrokerError(ServerError.NotAllowedError, why)
@@ -87,9 +87,9 @@ class TransactionalTopic(Topic):
         return ""
 
     async def end_transaction(self, request: EndOnParticipant) -> None:
-        """Commit or abort what a transaction published, or acknowledged on a subscription.
+        """Commit or abort what a transaction published here, or acknowledged on a subscription.
 
-        Raises `BrokerError`; an unknown transaction has nothing here.
+        Raises `BrokerError`; does nothing for an unknown transaction.
         """
         self.check_open()
         ends: TopicTransactions | SubscriptionTransactions | None = self.transactions
@@ -101,18 +101,18 @@ class TransactionalTopic(Topic):
             await ends.end(request.transaction, commit=request.commit, low_watermark=mark)
 
     def end_markers(self) -> None:
-        """Stop writing markers; the log's next owner writes those that are missing."""
+        """Stop writing markers; the topic's next owner writes those that are missing."""
         if self.transactions is not None:
             self.transactions.close()
 
 
 def is_reserved(name: str) -> bool:
-    """Whether the name is that of a topic's own cursor, and no subscription's."""
+    """Whether a cursor's name is used by the topic itself, and so not by a subscription."""
     return name in (CURSOR, BUFFER_CURSOR) or name.endswith(PENDING_ACKS)
 
 
 def require_subscription_name(name: str) -> None:
-    """Raise `BrokerError` for a name that no subscription may have."""
+    """Raise `BrokerError` if no subscription may have this name."""
     if is_reserved(name):
         why = "Subscription with reserved subscription name attempted"
         raise BrokerError(ServerError.NotAllowedError, why)

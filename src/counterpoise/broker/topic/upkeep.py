@@ -43,14 +43,14 @@ class _Round:
 
 
 class TopicUpkeep:
-    """Works on every loaded topic at the intervals of ``broker.conf``."""
+    """Does the periodic work on every loaded topic, such as expiry, at the configured intervals."""
 
     def __init__(self, registry: TopicRegistry, options: LiveOptions[TopicOptions]) -> None:
         self._registry = registry
         self._options = options
 
     def start(self, background: BackgroundTasks) -> None:
-        """Start the periodic checks; topics without such policies cost almost nothing."""
+        """Start the periodic work; topics without such policies cost almost nothing."""
         for name in self._rounds():
             background.keep(name, partial(self._go_round, name))
 
@@ -83,7 +83,7 @@ class TopicUpkeep:
                 await self._rounds()[name].look()
 
     async def look_at_all(self) -> None:
-        """Do all periodic work now: the test clock was advanced."""
+        """Do all periodic work now, because a test has advanced the clock."""
         for each in self._rounds().values():
             if each.every_s:
                 await each.look()
@@ -106,7 +106,7 @@ class TopicUpkeep:
                 known.save_when_old(topic.log, now, topic.rules.dedup_snapshot_s)
 
     async def forget_producers(self) -> None:
-        """Forget producers that have been gone for longer than they are remembered."""
+        """Forget sequence ids of producers that have been gone for longer than configured."""
         for topic in self._stored():
             if (known := topic.deduplication) is not None:
                 known.forget_inactive(topic.log, topic.producers.by_name, topic.commons.wall())

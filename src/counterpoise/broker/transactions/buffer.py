@@ -20,7 +20,7 @@ _MOST_TAG: Final = b"\xb8\x01"
 
 
 class Marker(IntEnum):
-    """The kinds of marker that end a transaction in a topic (``MarkerType``)."""
+    """The kinds of marker entry that end a transaction in a topic (``MarkerType``)."""
 
     COMMIT = 21
     ABORT = 22
@@ -34,14 +34,14 @@ class EntryOfTransaction(NamedTuple):
 
 
 class HiddenEntries(Protocol):
-    """A set of indexes."""
+    """A set of entries, by index in the log."""
 
     def ack_range(self, first: int, last: int) -> bool:
-        """Add ``first`` to ``last``."""
+        """Add the entries ``first`` to ``last``; returns whether any was new."""
 
 
 def entry_of_transaction(entry: bytes) -> EntryOfTransaction | None:
-    """An entry's part in a transaction; None if it has none."""
+    """The transaction to which an entry belongs, and its marker; None if it belongs to none."""
     if _MOST_TAG not in entry:
         return None
     try:
@@ -56,7 +56,7 @@ def entry_of_transaction(entry: bytes) -> EntryOfTransaction | None:
 
 
 def marker_entry(marker: Marker, transaction: TransactionId, number: int, now_ms: int) -> bytes:
-    """A marker as Pulsar writes it; ``number`` is its sequence id."""
+    """A marker's entry as Pulsar writes it; ``number`` is its sequence id."""
     return build(
         MessageMetadata(
             producer_name=PRODUCER,
@@ -71,7 +71,7 @@ def marker_entry(marker: Marker, transaction: TransactionId, number: int, now_ms
 
 
 class TransactionBuffer:
-    """The transactions with messages in one topic.
+    """The transactions that have messages in one topic, and which entries they keep from delivery.
 
     Nothing at or after the first message of an open transaction is delivered (Pulsar's
     ``maxReadPosition``). ``hidden`` collects what is never delivered: markers, aborted messages.
@@ -91,7 +91,7 @@ class TransactionBuffer:
         self.ended_by: Counter[Marker] = Counter()
 
     def stored(self, index: int, entry: EntryOfTransaction) -> list[tuple[int, int]]:
-        """Take the next entry of the log; returns the ranges that are hidden from now on."""
+        """Add the next entry of the log; returns the ranges of entries that it hides for good."""
         transaction, marker = entry
         if marker is not None:
             messages = self._open.pop(transaction, [])
@@ -118,15 +118,15 @@ class TransactionBuffer:
         self._ending.add(transaction)
 
     def ended(self, transaction: TransactionId) -> None:
-        """The marker is stored, or could not be."""
+        """The transaction's marker is stored, or could not be."""
         self._ending.discard(transaction)
 
     def has_marker(self, transaction: TransactionId) -> bool:
-        """Whether its marker is stored, if that is still remembered."""
+        """Whether a transaction's marker is stored; False if that is not remembered any more."""
         return transaction in self._ended
 
     def is_aborted(self, transaction: TransactionId) -> bool:
-        """Whether a marker of its abort is stored, if that is still remembered."""
+        """Whether a marker of its abort is stored; False if that is not remembered any more."""
         return self._ended.get(transaction) is Marker.ABORT
 
     def _remember(self, transaction: TransactionId, marker: Marker) -> None:
@@ -144,7 +144,7 @@ class TransactionBuffer:
 
     @property
     def open(self) -> list[TransactionId]:
-        """The transactions with messages here and no marker."""
+        """The transactions with messages in the topic and no marker."""
         return list(self._open)
 
     def begins_at(self, transaction: TransactionId) -> int | None:
@@ -153,12 +153,12 @@ class TransactionBuffer:
         return None if messages is None else messages[0][0]
 
     def raise_watermark(self, coordinator: int, number: int) -> list[TransactionId]:
-        """All transactions up to ``number`` have ended; returns those still open here."""
+        """All transactions up to ``number`` have ended: returns those that are open here."""
         mark = self.watermarks.get(coordinator, -1)
         self.watermarks[coordinator] = max(mark, number)
         return [each for each in self._open if each[0] == coordinator and each[1] <= number]
 
     def stable_end(self, end: int) -> int:
-        """The index of the first entry that must not be delivered; ``end`` if all may be."""
+        """The index of the first entry that may not be delivered yet; ``end`` if all may be."""
         first = next(iter(self._open.values()), None)
         return end if first is None else first[0][0]

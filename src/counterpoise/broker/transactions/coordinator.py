@@ -30,9 +30,9 @@ _log = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """Opens transactions, records them on its log, and ends each on all its participants.
+    """A transaction coordinator: opens transactions, logs them, and ends each on all topics.
 
-    A decision to end is carried out even if the client has gone: from the log, after a crash.
+    A logged decision to end is carried out even if the client has gone, and after a crash.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class Coordinator:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it works; otherwise it has to be opened again, here or elsewhere."""
+        """Whether this coordinator works; if not, it has to be opened again, here or elsewhere."""
         return not self.closed and self._log.broken is None and self._is_owner()
 
     @property
     def log(self) -> Log[Any]:
-        """The log that its records are on."""
+        """The log with this coordinator's records."""
         return self._log.log
 
     async def resume(self) -> None:
-        """Read the log, and continue to end what was being ended."""
+        """Restore the transactions from the log, and go on with those that were being ended."""
         self.figures.recovery_began_ms = self._clock_ms()
         for index, record in await self._log.read():
             self.table.apply(record, index)
@@ -78,7 +78,7 @@ class Coordinator:
         self._set_timer()
 
     async def open(self, timeout_ms: int, owner: str | None) -> TransactionId:
-        """Open a transaction."""
+        """Open a transaction, which is aborted after ``timeout_ms``; returns its id."""
         record = self.table.open(self._clock_ms(), timeout_ms, owner)
         await self._write(record)
         self.figures.created += 1
@@ -97,7 +97,7 @@ class Coordinator:
             await self._write(record)
 
     async def end(self, transaction: TransactionId, *, commit: bool) -> None:
-        """Commit or abort; returns when every topic and subscription has done so."""
+        """Commit or abort a transaction; returns when every topic and subscription has."""
         record = self.table.end(transaction, commit=commit)
         known = self.table.find(transaction)
         if record is not None:
@@ -108,7 +108,7 @@ class Coordinator:
         await asyncio.shield(self._finish(known))
 
     async def close(self) -> None:
-        """Stop; the next owner ends the transactions that are open."""
+        """Stop; the coordinator's next owner ends the transactions that are open."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -206,7 +206,7 @@ class Coordinator:
 
 
 def not_here(coordinator: int, why: str = "") -> BrokerError:
-    """The error for a client that has to look the coordinator up."""
+    """The error that makes a client look the coordinator up again."""
     message = f"Transaction coordinator with id {coordinator} not found!"
     return BrokerError(
         ServerError.TransactionCoordinatorNotFound, f"{message} {why}" if why else message

@@ -16,7 +16,7 @@ durations have a class of their own."""
 
 @dataclass(slots=True)
 class CoordinatorFigures:
-    """Counts of transactions and of records; times are milliseconds since 1970."""
+    """A coordinator's counts of transactions and records; times are milliseconds since 1970."""
 
     recovery_began_ms: int = 0
     """When the coordinator began to read its log."""

@@ -13,7 +13,7 @@ _Written = asyncio.Future[None]
 
 
 class CoordinatorLog:
-    """Records of one coordinator, durable once `append` returns."""
+    """The log of one coordinator's records; a record is durable once `append` returns."""
 
     log: Log[_Written]
 
@@ -25,7 +25,7 @@ class CoordinatorLog:
     async def open(
         cls, store: LedgerStore, coordinator: int, owner: str, ids: LedgerIds
     ) -> CoordinatorLog:
-        """Take a coordinator's log over from its former owner; raises `StorageError`."""
+        """Open a coordinator's log and fence its former owner; raises `StorageError`."""
         made = cls()
         name = f"pulsar/system/persistent/__transaction_log_{coordinator}"
         made.log = await store.open(name, owner, made, ids)
@@ -43,7 +43,7 @@ class CoordinatorLog:
 
     @property
     def end(self) -> int:
-        """The index of the next record once everything under way is stored."""
+        """The index that the next record gets."""
         return self.log.end
 
     async def append(self, record: Record) -> None:
@@ -59,32 +59,32 @@ class CoordinatorLog:
         await asyncio.shield(written)
 
     async def written(self) -> None:
-        """Wait until all records are stored, or the log is ``broken``."""
+        """Wait until all records are stored or the log is ``broken``."""
         await self.log.drain()
 
     def trim(self, before: int) -> None:
-        """Delete ledgers whose records are not needed any more."""
+        """Delete ledgers that have only records before this index."""
         self.log.trim(before)
 
     async def close(self) -> None:
-        """Release the log."""
+        """Close the log."""
         self.broken = self.broken or StorageError("the transaction coordinator is closed")
         await self.log.close()
 
     # As the log's listener.
 
     def committed(self, group: EntryGroup[_Written]) -> None:
-        """Records are stored."""
+        """Called by the log: records are stored."""
         for written in group.contexts:
             if not written.done():
                 written.set_result(None)
 
     def refused(self, error: StorageError, contexts: Sequence[_Written]) -> None:
-        """Records could not be stored: the coordinator has to be opened again."""
+        """Called by the log: records were not stored; the coordinator has to be opened again."""
         self.failed(error, contexts)
 
     def failed(self, error: StorageError, contexts: Sequence[_Written]) -> None:
-        """The log can take no more."""
+        """Called by the log: it can store no more."""
         self.broken = error
         for written in contexts:
             if not written.done():
@@ -92,4 +92,4 @@ class CoordinatorLog:
                 written.exception()  # A caller that was cancelled does not read it.
 
     def lost(self, lost: Lost) -> None:
-        """Records cannot be read any more; their content is unknown."""
+        """Called by the log: stored records cannot be read any more."""

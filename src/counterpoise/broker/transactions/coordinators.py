@@ -25,7 +25,7 @@ COORDINATORS: Final = 16
 
 
 class Coordinators:
-    """Opens the coordinators that this broker owns, as clients connect to them."""
+    """Opens the transaction coordinators that this broker owns, when clients connect to them."""
 
     def __init__(
         self,
@@ -56,13 +56,11 @@ class Coordinators:
 
     @property
     def open_max(self) -> int:
-        """How many transactions of a coordinator may be open; 0 without a setting."""
+        """How many transactions of a coordinator may be open; 0 means unlimited."""
         return self._options().open_max
 
     def find(self, number: int) -> Coordinator:
-        """The coordinator with this number, if it is open on this broker; raises `BrokerError`
-        TransactionCoordinatorNotFound.
-        """
+        """A coordinator open here; raises `BrokerError` TransactionCoordinatorNotFound."""
         known = self.open.get(number)
         if known is None or not known.is_usable:
             raise not_here(number)
@@ -105,6 +103,6 @@ class Coordinators:
         return made
 
     async def close(self) -> None:
-        """Close all; the broker stops."""
+        """Close all coordinators, because the broker stops."""
         known, self.open = list(self.open.values()), {}
         await asyncio.gather(*(each.close() for each in known), return_exceptions=True)

@@ -9,7 +9,7 @@ from counterpoise.names.options import option
 
 @dataclass(frozen=True, slots=True)
 class TransactionOptions:
-    """Whether transactions are enabled, and their limits."""
+    """Settings of transactions: whether they are enabled, and their limits."""
 
     enabled: bool = option(False, "transactionCoordinatorEnabled")
     """Whether clients may publish and acknowledge in transactions."""

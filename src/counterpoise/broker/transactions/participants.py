@@ -19,7 +19,7 @@ _ELSEWHERE: Final = frozenset({ServerError.ServiceNotReady})
 
 
 class ClusterParticipants:
-    """The participants of all brokers."""
+    """Ends transactions on topics and subscriptions of any broker of the cluster."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ WHOLE: Final = -1
 
 
 class EntryAck(NamedTuple):
-    """The entry at an index, or the messages of its batch in ``bits``, of ``size`` in all."""
+    """An acknowledged entry, by index; or the messages ``bits`` of its batch of ``size``."""
 
     at: int
     bits: int = WHOLE
@@ -20,7 +20,9 @@ class EntryAck(NamedTuple):
 
 
 class CumulativeAck(NamedTuple):
-    """Everything up to ``through``, plus the messages in ``part`` of the batch after it."""
+    """The acknowledgement of all entries up to ``through``, and ``part`` of the batch after
+    them.
+    """
 
     transaction: TransactionId
     through: int
@@ -28,14 +30,14 @@ class CumulativeAck(NamedTuple):
 
 
 class PendingTransaction(NamedTuple):
-    """Everything that one transaction acknowledges."""
+    """Everything that one transaction acknowledges on a subscription."""
 
     entries: tuple[EntryAck, ...] = ()
     cumulative: CumulativeAck | None = None
 
 
 class PendingAcks:
-    """The acknowledgements of open transactions. Their entries are neither delivered nor saved.
+    """The acknowledgements of open transactions on a subscription; their entries are not delivered.
 
     An entry (or message of a batch) has at most one transaction, and only one transaction
     acknowledges cumulatively.
@@ -58,12 +60,12 @@ class PendingAcks:
 
     @property
     def transactions(self) -> set[TransactionId]:
-        """The transactions that acknowledge something here."""
+        """The transactions that acknowledge something on this subscription."""
         cumulative = self.cumulative
         return {*self._of, *(() if cumulative is None else (cumulative.transaction,))}
 
     def conflicts(self, ack: EntryAck) -> bool:
-        """Whether a message of ``ack`` is pending already, in any transaction."""
+        """Whether a transaction has already acknowledged a message of ``ack``."""
         bits, _ = self._pending.get(ack.at, (0, 0))
         if bits & ack.bits:
             return True
@@ -109,13 +111,13 @@ class PendingAcks:
         return PendingTransaction(tuple(entries.values()), cumulative)
 
     def clear(self) -> None:
-        """Forget all (the subscription was moved)."""
+        """Drop all acknowledgements, because the subscription's cursor was moved."""
         self._of.clear()
         self._pending.clear()
         self.cumulative = None
 
     def bits(self, index: int) -> tuple[int, int]:
-        """An entry's pending messages and their number; all bits if the whole entry is pending."""
+        """An entry's pending messages as bits, `WHOLE` if all are, and the size of its batch."""
         bits, size = self._pending.get(index, (0, 0))
         held = self.cumulative
         if held is not None:
@@ -128,7 +130,7 @@ class PendingAcks:
         return bits, size
 
     def withholds(self, index: int) -> bool:
-        """Whether all of an entry is pending, so that nothing of it may be delivered."""
+        """Whether all of an entry is acknowledged in transactions, so that it is not delivered."""
         return self.bits(index)[0] == WHOLE
 
     def of(self, transaction: TransactionId) -> PendingTransaction:
@@ -137,12 +139,12 @@ class PendingAcks:
         return PendingTransaction(tuple(self._of.get(transaction, {}).values()), cumulative)
 
     def items(self) -> Iterator[tuple[TransactionId, PendingTransaction]]:
-        """All that is pending, by transaction."""
+        """All pending acknowledgements, by transaction."""
         for transaction in sorted(self.transactions):
             yield transaction, self.of(transaction)
 
     def restore(self, saved: Mapping[TransactionId, PendingTransaction]) -> None:
-        """Restore what was saved."""
+        """Restore saved acknowledgements."""
         for transaction, pending in saved.items():
             for ack in pending.entries:
                 self.add(transaction, ack)

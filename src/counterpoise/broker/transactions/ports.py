@@ -9,25 +9,25 @@ from counterpoise.wire.events import EndOnParticipant
 
 
 class ServedTopic(Protocol):
-    """A topic that this broker serves."""
+    """A topic of this broker, as transactions use it."""
 
     @property
     def is_served(self) -> bool:
-        """Whether clients may use it here."""
+        """Whether clients may use the topic on this broker."""
 
 
 class TopicServer(Protocol):
-    """The topics of this broker."""
+    """The topic registry of this broker, as transactions use it."""
 
     async def get(self, name: TopicName, *, create: bool = True) -> ServedTopic:
-        """A topic; raises `BrokerError` if this broker does not own it."""
+        """A topic, loaded if necessary; raises `BrokerError` if this broker does not own it."""
 
 
 class ParticipantOwner(Protocol):
-    """A broker's topics and subscriptions, as coordinators use them."""
+    """Ends transactions on topics and subscriptions, for coordinators."""
 
     async def end(self, request: EndOnParticipant) -> None:
         """End a transaction on a topic or a subscription; may be repeated; raises `BrokerError`.
 
-        A topic or subscription that does not exist has nothing of the transaction: a success.
+        Succeeds if the topic or subscription does not exist: it has nothing of the transaction.
         """

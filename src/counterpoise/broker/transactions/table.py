@@ -49,14 +49,14 @@ class CoordinatedTransaction:
 
     @property
     def due_ms(self) -> int:
-        """When it is aborted if it has not ended before."""
+        """When the transaction is aborted if it is still open (milliseconds since 1970)."""
         return self.opened_ms + self.timeout_ms
 
 
 class CoordinatorTable:
     """The transactions of one coordinator that have not ended.
 
-    Every change is a record: the methods that decide return one, and `apply` folds it in, both when
+    Every change is a record: the methods that decide return one, and `apply` applies it, both when
     it is made and when the log is read again. What is not allowed raises `BrokerError`.
     """
 
@@ -82,7 +82,7 @@ class CoordinatorTable:
         topics: tuple[str, ...],
         subscriptions: tuple[tuple[str, str], ...],
     ) -> Record | None:
-        """The record that adds topics and subscriptions; None if the transaction has them."""
+        """The record that adds topics and subscriptions; None if the transaction has them all."""
         known = self.find(transaction)
         if known.state is not TransactionState.OPEN:
             raise _wrong_state(known, TransactionState.OPEN)
@@ -100,7 +100,7 @@ class CoordinatorTable:
         return {"txn": transaction.number, "topics": new_topics, "subscriptions": new}
 
     def end(self, transaction: TransactionId, *, commit: bool) -> Record | None:
-        """The record that begins to commit or abort; None if that has begun."""
+        """The record that begins a commit or abort; None if that has begun already."""
         known = self.find(transaction)
         wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         if known.state is wanted:
@@ -115,7 +115,7 @@ class CoordinatorTable:
         return {"txn": transaction.number, "is": ENDED, "next": self.next}
 
     def apply(self, record: Record, index: int) -> None:
-        """Fold a record in; ``index`` is its index in the log.
+        """Apply a record, whose index in the log is ``index``.
 
         Records whose transaction's first record was deleted concern ended transactions, and are
         ignored.
@@ -155,12 +155,12 @@ class CoordinatorTable:
 
     @property
     def low_watermark(self) -> int:
-        """Every transaction up to and including this number has ended."""
+        """The largest number up to which every transaction has ended."""
         # Numbers ascend, and a dict keeps the order in which they came.
         return next(iter(self.transactions), self.next) - 1
 
     def kept_from(self, end: int) -> int:
-        """The index of the first record still needed; the last record always is."""
+        """The index of the first record that is still needed; the last record always is."""
         firsts = min((it.first_record for it in self.transactions.values()), default=end)
         return min(firsts, end - 1)
 
@@ -174,11 +174,11 @@ def _wrong_state(known: CoordinatedTransaction, wanted: TransactionState) -> Bro
 
 
 def encode_record(record: Record) -> bytes:
-    """The bytes of a record in the coordinator's log."""
+    """Encode a record for the coordinator's log."""
     return json.dumps(record, separators=(",", ":")).encode()
 
 
 def decode_record(entry: bytes) -> Record:
-    """A record that `encode_record` has written."""
+    """Decode a record that `encode_record` has written."""
     record: Record = json.loads(entry)
     return record

@@ -96,7 +96,7 @@ class SingleActiveDispatcher(Dispatcher):
         return 1
 
     def acked_through(self, index: int) -> None:
-        """The cursor may have passed the read position."""
+        """Every entry up to ``index`` was acknowledged: deliver from there on."""
         self.read_index = max(self.read_index, index + 1)
 
     def deliver_again(self, indexes: Sequence[int]) -> None:
@@ -228,7 +228,7 @@ class SingleActiveDispatcher(Dispatcher):
             self._switch = None
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Deliver nothing more."""
         self._cancel_switch()
         if self._notification is not None:
             self._notification.cancel()

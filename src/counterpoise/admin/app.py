@@ -100,9 +100,9 @@ def create_app(
     """Make the web application that serves a broker's ``webServicePort``.
 
     ``settings`` lists every setting that the cluster's programs read, since some can be changed
-    while brokers run; ``check`` raises ``ConfigError`` for a value that is well-formed and that
-    some program could not use. ``limits`` bounds what HTTP clients take. ``faults`` sets faults for
-    tests; None leaves that resource out.
+    while brokers run; ``check`` raises ``ConfigError`` for a well-formed value that no program
+    could use. ``limits`` bounds what HTTP clients use. ``faults`` sets faults for tests; None
+    leaves that resource out.
     """
     app = web.Application(
         middlewares=[limits.serve, answer_errors, own_site(broker), authenticate(broker)],

@@ -60,7 +60,7 @@ async def encoded(value: Json) -> Packed:
 
 
 async def large_answer(value: Json) -> web.StreamResponse:
-    """An HTTP answer whose JSON may be large."""
+    """An HTTP response with JSON of any size, encoded in several turns of the event loop."""
     return packed_answer(await encoded(value))
 
 

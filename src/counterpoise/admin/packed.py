@@ -38,7 +38,7 @@ class Packed:
 
     @staticmethod
     def joined(parts: Iterable[Packed]) -> Packed:
-        """The texts one after the other; no more may be written to them."""
+        """A text that consists of these texts; afterwards nothing may be written to them."""
         whole = Packed()
         whole._parts = list(parts)
         for each in whole._parts:

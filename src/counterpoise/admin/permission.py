@@ -13,7 +13,7 @@ from counterpoise.security.authorization import Authorization, Caller, Subscript
 
 
 class Denied(Exception):
-    """The caller is not permitted; carries Pulsar's status and sentence."""
+    """The caller is not permitted; has the HTTP status and reason that Pulsar would answer."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)

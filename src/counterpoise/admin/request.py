@@ -42,7 +42,7 @@ async def bundle_of(request: web.Request) -> BundleName:
 
 
 def flag(request: web.Request, name: str, default: bool = False) -> bool:
-    """A query parameter that is true or false."""
+    """The value of a query parameter that is true or false."""
     text = request.query.get(name)
     if text is None or text == "":
         return default
@@ -52,7 +52,7 @@ def flag(request: web.Request, name: str, default: bool = False) -> bool:
 
 
 def number_of(request: web.Request, name: str) -> int:
-    """A whole number in the path."""
+    """The whole number that the path has under this name."""
     return whole_number(request.match_info[name])
 
 
@@ -62,20 +62,20 @@ def object_of_body(request: web.Request) -> dict[str, Json]:
 
 
 def answer(value: Json) -> web.Response:
-    """A JSON answer; None is 204."""
+    """A response with this JSON value; 204 for None."""
     return no_content() if value is None else web.json_response(value)
 
 
 def nothing() -> web.Response:
-    """200 and an empty body: what Pulsar answers for most policies that were never set."""
+    """A response with status 200 and an empty body, as Pulsar's for most policies never set."""
     return web.Response(content_type="application/json")
 
 
 def no_content() -> web.Response:
-    """204: done, without a body."""
+    """A response with status 204: done, without a body."""
     return web.Response(status=204)
 
 
 def plain(text: str) -> web.Response:
-    """A bare string, which Pulsar does not quote."""
+    """A response whose body is a bare string, which Pulsar does not quote."""
     return web.Response(text=text, content_type="text/plain")

@@ -6,7 +6,7 @@ from counterpoise.app.errors import UserError
 
 
 def admin_urls(text: str) -> tuple[str, ...]:
-    """Comma-separated addresses without trailing slashes; raises `UserError`."""
+    """Split comma-separated admin URLs; raises `UserError` for an invalid one."""
     addresses = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
     for url in addresses or (text,):
         if not url.startswith(("http://", "https://")) or not url.partition("://")[2]:
@@ -15,7 +15,7 @@ def admin_urls(text: str) -> tuple[str, ...]:
 
 
 def listen_address(text: str | None) -> tuple[str, int] | None:
-    """``PORT`` or ``HOST:PORT`` to listen at; raises `UserError`."""
+    """Parse ``PORT`` or ``HOST:PORT`` into host and port; None for None. Raises `UserError`."""
     if text is None:
         return None
     host, _, port = text.rpartition(":")

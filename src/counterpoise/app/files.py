@@ -16,7 +16,7 @@ TABLE_FILES: Final = (".parquet", ".csv")
 
 
 def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:
-    """Raise `UserError` if the name has none of these endings, or no directory."""
+    """Raise `UserError` if a file to write has none of these endings, or no directory to be in."""
     if path.suffix not in endings:
         raise UserError(f"{option} {path}: expected a name that ends with {' or '.join(endings)}")
     if not path.absolute().parent.is_dir():

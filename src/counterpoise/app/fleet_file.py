@@ -54,7 +54,7 @@ def read_fleet(path: str) -> tuple[FleetCluster, ...]:
 
 
 class FleetEntry:
-    """One ``[[cluster]]`` of a fleet's file."""
+    """One ``[[cluster]]`` table of a fleet's TOML file."""
 
     def __init__(self, path: str, text: str, place: int, table: object) -> None:
         self._path, self._text, self._place = path, text, place

@@ -22,7 +22,7 @@ def history_at(uri: str) -> Location:
 
 
 def open_history(uri: str) -> TablesReader:
-    """The history, opened for reading; raises `UserError` if there is none."""
+    """Open the history at a path or URI for reading; raises `UserError` if there is none."""
     return TablesReader(history_at(uri))
 
 

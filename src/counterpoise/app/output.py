@@ -28,7 +28,7 @@ class PlainOutput:
         return self.commanded.write(_COMMANDS.sub("?", text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write each of the texts as `write` does."""
+        """Write texts, with ``?`` in place of terminal control characters."""
         for line in lines:
             self.write(line)
 
@@ -80,5 +80,5 @@ def surviving_closed_output(write: SentenceSink) -> SentenceSink:
 
 
 def discard_output() -> None:
-    """Discard all further output: Python would report the closed pipe again at its exit."""
+    """Discard all further output, after its reader closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

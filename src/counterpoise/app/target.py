@@ -31,7 +31,7 @@ class Target:
         return str(BundleName.parse(f"{self.namespace}/{found}"))
 
     def no_destination(self, broker: str | None) -> None:
-        """Raise `UserError`: a namespace's bundles cannot all go to one broker."""
+        """Raise `UserError` if a destination is given, for a target that is a namespace."""
         if broker is not None:
             raise UserError(f"--to {broker}: name one bundle, or a topic in it")
 

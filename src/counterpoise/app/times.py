@@ -52,8 +52,9 @@ def moment_ms(text: str, otherwise: int) -> int:
 
 
 def moment_or_ago_ms(text: str, now_ms: int) -> int:
-    """Parse a time as `moment_ms` does, or one relative to now (``-30d``, ``-6h``); raises
-    `UserError`.
+    """Parse a date and time, or a time ago (``-30d``, ``-6h``), to ms since 1970.
+
+    Raises `UserError`.
     """
     if not text.startswith("-"):
         return moment_ms(text, now_ms)

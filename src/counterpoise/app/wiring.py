@@ -121,7 +121,7 @@ def broker_config(properties: Properties, conf: str | None, warn: SentenceSink) 
 
 
 def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConfig:
-    """The configuration with the settings of an operator's own shedder, if one is named."""
+    """The configuration with the settings of an operator's own shedder, if it names one."""
     if ":" not in config.shedding.strategy:
         return config
     # Imported late: few name one.
@@ -145,13 +145,13 @@ def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
 
 
 def shedding_every(config: BrokerConfig, seconds: float) -> BrokerConfig:
-    """The configuration with rounds of shedding closer together than Pulsar's whole minutes."""
+    """The configuration with a round of shedding every so many seconds, not whole minutes."""
     balance = replace(config.shedding.balance, interval_ms=round(seconds * 1000))
     return replace(config, shedding=replace(config.shedding, balance=balance))
 
 
 def conf_text(settings: Mapping[str, object]) -> dict[str, str]:
-    """Python's values in broker.conf's spelling: ``true``, ``a,b``, ``10``."""
+    """Settings with Python's values spelt as in broker.conf: ``true``, ``a,b``, ``10``."""
     return {name: _text(value) for name, value in settings.items()}
 
 

@@ -16,7 +16,7 @@ from counterpoise.bookkeeper.errors import BookieError
 
 
 class AnswerListener(Protocol):
-    """Is notified of responses to requests, on the event loop."""
+    """Callbacks for a bookie's responses to requests, on the event loop."""
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
         """Take the bookie's response, which may be an error."""

@@ -118,7 +118,7 @@ class Bookies:
         return self._avoided.get(bookie, 0.0) > asyncio.get_running_loop().time()
 
     def avoid(self, bookie: str) -> None:
-        """Ask this bookie after others for a while."""
+        """Prefer other bookies to this one for some seconds, since it failed or was slow."""
         now = asyncio.get_running_loop().time()
         self._avoided[bookie] = now + self.options.avoided_s
 

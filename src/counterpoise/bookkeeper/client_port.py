@@ -26,7 +26,7 @@ class EntryTooLarge(BookKeeperError):
 
 
 class LedgerListener(Protocol):
-    """Is notified by a ledger's writer, on its event loop."""
+    """Callbacks from a ledger's writer, on its event loop."""
 
     def confirmed(self, last: int) -> None:
         """Called when every entry up to and including ``last`` is on an ack quorum of bookies."""
@@ -40,7 +40,7 @@ class LedgerListener(Protocol):
 
 
 class LedgerWriter(Protocol):
-    """A ledger that is open for its only writer."""
+    """The only writer of an open ledger."""
 
     @property
     def ledger(self) -> int:
@@ -64,7 +64,7 @@ class LedgerWriter(Protocol):
 
 
 class LedgerReader(Protocol):
-    """A ledger that can be read."""
+    """A reader of one ledger."""
 
     @property
     def ledger(self) -> int:

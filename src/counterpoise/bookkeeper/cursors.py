@@ -90,7 +90,7 @@ class CursorReading:
 
 
 async def cursor_names(store: MetadataReader, managed_ledger: str) -> list[str]:
-    """The nodes of a managed ledger's cursors."""
+    """The names of the cursors of a managed ledger, from their nodes."""
     return await store.children(f"{ROOT}/{managed_ledger}")
 
 
@@ -273,7 +273,7 @@ class EntryCount:
         return self._before[at] + min(max(position.entry_id + 1, 0), entries)
 
     def acknowledged(self, positions: CursorPositions) -> int:
-        """The number of entries acknowledged singly, after the mark-delete position."""
+        """The number of entries after the mark-delete position that are acknowledged."""
         marked = self.up_to(positions.mark_delete)
         found = sum(
             max(0, self.up_to(last) - max(self.up_to(before), marked))

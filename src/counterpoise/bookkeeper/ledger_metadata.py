@@ -27,7 +27,7 @@ NO_ENTRY: Final = -1
 
 
 class LedgerState(enum.Enum):
-    """Whether a ledger may still grow."""
+    """Whether a ledger is open, in recovery, or closed."""
 
     OPEN = LedgerMetadataFormat.OPEN
     IN_RECOVERY = LedgerMetadataFormat.IN_RECOVERY

@@ -50,7 +50,7 @@ class LedgerRow:
 
 @dataclass(slots=True)
 class ReadCounts:
-    """The progress of reading a cluster; its text is for a person who waits."""
+    """The progress of reading a cluster's ledgers; its text is shown meanwhile."""
 
     topics: int = 0
     ledgers: int = 0

@@ -43,7 +43,7 @@ class ListedLedger:
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedger:
-    """A topic's managed ledger in the metadata store."""
+    """A topic's managed ledger as its metadata node describes it."""
 
     name: str
     """``tenant/namespace/persistent/topic``, the topic encoded, as its node is called."""
@@ -120,7 +120,7 @@ def with_ledgers(name: str, value: bytes, ledgers: Sequence[ListedLedger]) -> by
 def with_topic(
     name: str, value: bytes, properties: Mapping[str, str], terminated: Position | None
 ) -> bytes:
-    """The value of a managed ledger's node with other topic properties, or with its end."""
+    """A managed ledger's node with other topic properties, or the position at which it ended."""
     found = parse_node(pb.ManagedLedgerInfo, f"{ROOT}/{name}", value)
     del found.properties[:]
     for key, text in properties.items():
@@ -133,9 +133,10 @@ def with_topic(
 
 
 def parse_node(kind: type[M], path: str, value: bytes) -> M:
-    """Parse a value that Pulsar may have compressed: magic 0x4778, header size, header, bytes.
+    """Parse a node's protobuf message, which Pulsar may have compressed; raises `UnreadableNode`.
 
-    Bytes that start alike without being compressed are taken as they are, as in Pulsar.
+    Compressed is magic 0x4778, header size, header, bytes. Bytes that only start alike are taken as
+    they are, as in Pulsar.
     """
     try:
         return parsed(kind, _unpacked(value))

@@ -159,7 +159,7 @@ def _replication_row(
 
 
 def copies_left(ledger: LedgerMetadata, gone: set[str]) -> int:
-    """The smallest number of remaining bookies that any entry has."""
+    """The number of copies of the entries with the fewest, if the bookies ``gone`` are lost."""
     last = ledger.last_entry if ledger.closed else 1 << 62
     worst = ledger.write_quorum
     for segment, entries in ledger.spans(last):

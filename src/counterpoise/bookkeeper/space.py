@@ -34,7 +34,7 @@ class SpaceRow:
 
 
 class SpaceSums:
-    """The sums for one topic, namespace or tenant."""
+    """Accumulates the ledgers and bytes of one topic, namespace or tenant."""
 
     __slots__ = ("entries", "ledgers", "open_ledgers", "size", "stored", "unknown")
 

@@ -41,9 +41,7 @@ class StoredEntry:
 
 
 def master_key(password: bytes) -> bytes:
-    """The key by which a bookie recognises a ledger's writer; it accepts no entries with
-    another.
-    """
+    """The key that a bookie demands for all writes to a ledger, derived from its password."""
     # BookKeeper's own choice of algorithm.
     return hashlib.sha1(b"ledger" + password, usedforsecurity=False).digest()
 

@@ -20,7 +20,7 @@ WINDOW_MS = 6 * 3600 * 1000
 
 
 class RoundReader(Protocol):
-    """Reads rounds from a history."""
+    """Reads a balancer's rounds from its history, and writes orders into it."""
 
     def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
         """The rounds after a time, oldest first, and the balancer's state in a sentence.

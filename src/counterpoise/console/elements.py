@@ -124,7 +124,7 @@ class _Line:
 
 
 class Lines:
-    """A list of sentences that changes in place."""
+    """A list of sentences on a page, which changes in place."""
 
     def __init__(self, empty: str, classes: str = "") -> None:
         self._list = ui.element("ul").classes(f"lines {classes}")

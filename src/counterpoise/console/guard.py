@@ -46,7 +46,7 @@ class OwnSite:
         await self._app(scope, receive, _with_headers(send))
 
     def refusal(self, headers: Headers, *, navigation: bool = False) -> str:
-        """Why a request is refused; empty if it is not. ``navigation``: a link to the page."""
+        """Why a request is refused; empty if it is not. ``navigation``: a link led to the page."""
         host = headers.get("host", "")
         name = host_of(host)
         if not (name in self._names or is_local_name(name)):

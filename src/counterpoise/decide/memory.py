@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 
 class Memory(Protocol):
-    """What a strategy remembers: frozen, and JSON both ways."""
+    """What a strategy remembers: immutable, and convertible to JSON and back."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object."""
@@ -38,7 +38,7 @@ M = TypeVar("M", bound=ReadableMemory)
 
 
 class Remembering(Generic[M]):
-    """Base class of strategies with a memory: reads and makes it.
+    """Base class of strategies with a memory: makes an empty one and reads it from JSON.
 
     A subclass sets ``remembers`` to the class of its memory.
     """

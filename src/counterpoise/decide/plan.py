@@ -113,7 +113,7 @@ class Rejection(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule by which something is left as it is; `refuses` makes its rejections.
+    """A rule by which a bundle or broker is left as it is; `refuses` makes a `Rejection` by it.
 
     ``name`` is a short label, ``template`` the sentence, and ``setting`` the option that sets the
     limit, empty if none does.
@@ -142,7 +142,7 @@ _DECIMALS_MOST = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyPlan(Generic[M]):
-    """The result of a strategy, with the memory to give it at its next call."""
+    """A shedding strategy's decisions and rejections, and the memory for its next call."""
 
     decisions: tuple[Decision, ...]
     rejections: tuple[Rejection, ...]

@@ -130,7 +130,7 @@ def plan_split(picture: ClusterPicture, bundle: str) -> ActionPlan:
 def of_moves(
     picture: ClusterPicture, action: Action, title: str, moves: Sequence[Move], steps: Sequence[str]
 ) -> ActionPlan:
-    """Make a plan of moves, with their effect on the brokers."""
+    """A plan of these moves to confirm, with their effect on the brokers."""
     after = projected(picture.view, moves)
     then = ClusterPicture(picture.at_ms, after)
     loads, heat = _loads(picture.view), _ratios(picture.view)

@@ -28,7 +28,7 @@ AWAY_MOST_MS: Final = 10 * 60_000
 
 
 class ChangeKind(StrEnum):
-    """What happened to a bundle."""
+    """What happened to a bundle's ownership."""
 
     MOVED = "moved"
     """It has another owner."""

@@ -53,7 +53,7 @@ class RoundSummary:
 
     @property
     def sentence(self) -> str:
-        """The round in a sentence."""
+        """The round summarised in a sentence."""
         largest = f"the largest broker was {1 + self.imbalance:.2f} times the mean"
         if not self.moves:
             return f"nothing to move: {largest}"

@@ -11,5 +11,5 @@ CLOCKS_DIFFER_MS: Final = 60_000
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970."""
+    """The time now, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -30,7 +30,7 @@ NO_ANSWER = (*UNREADABLE, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOptions:
-    """How moves are carried out."""
+    """How moves are carried out: dry run or not, time-outs, concurrency, retries."""
 
     execute: bool = False
     """False: a dry run, in which nothing is unloaded."""
@@ -101,10 +101,10 @@ class Executor:
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], Awaitable[None]],
     ) -> None:
-        """Carry the moves out; `done` gets each outcome as soon as it is known.
+        """Carry out moves concurrently; `done` gets each outcome as soon as it is known.
 
         `brokers` are those that may turn out to be the new owner. Never raises for what a cluster
-        does or responds.
+        does or responds: outcomes say it.
         """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
         self.rise = None

@@ -87,7 +87,7 @@ class PolicyReader:
             ) from None
 
     async def domains(self, base: str, cluster: str) -> dict[str, str]:
-        """The failure domain of each broker."""
+        """The failure domain by broker id; brokers without one are absent."""
         found = await self._needed(f"{base}/clusters/{quote(cluster)}/failureDomains") or {}
         return {
             broker: name for name, each in found.items() for broker in each.get("brokers") or ()
@@ -148,7 +148,7 @@ class RoundPolicies:
         """By namespace: the round in which its group was read, and the group, if any."""
 
     async def read(self, state: FoldState) -> PlacementPolicies:
-        """The policies for a round on this state; raises `CannotSeeError`."""
+        """Read the policies for a round with this state's bundles; raises `CannotSeeError`."""
         self._round += 1
         brokers = state.brokers
         newest = brokers["poll_id"] == max(brokers["poll_id"].tolist(), default=0)

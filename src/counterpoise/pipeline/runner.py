@@ -47,7 +47,7 @@ _ORDERS = "orders of an operator"
 
 @dataclass(frozen=True, slots=True)
 class RunSettings(WatchSettings):
-    """The settings of a balancer's run besides its strategy."""
+    """A watcher's settings, and a balancer's: Spark, executor, limits on moves."""
 
     master: str = "local[*]"
     spark_conf: tuple[tuple[str, str], ...] = ()

@@ -24,7 +24,7 @@ class EntryCache:
         self.size = 0
 
     def added(self, cache: LogCache, size: int) -> None:
-        """Count a new chunk, and evict the oldest chunks of any log to make room."""
+        """Count a new chunk of a log, and evict the oldest chunks of all logs to make room."""
         self._order.append((cache, size))
         self.size += size
         while self.size > self._max_bytes and len(self._order) > 1:

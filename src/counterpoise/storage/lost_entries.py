@@ -33,6 +33,6 @@ def lost_from(lost: Sequence[Lost], ledger_id: int, entry_id: int) -> int:
 
 
 def empty_chunk(index: int, count: int) -> Chunk:
-    """A chunk of ``count`` lost entries, or of the first of them."""
+    """A chunk of empty entries in place of ``count`` lost ones, or of the first of them if many."""
     count = min(count, _LOST_AT_ONCE)
     return Chunk(index, [b""] * count, [0] * count)

@@ -11,7 +11,7 @@ from counterpoise.storage.port import Persistence
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerOptions:
-    """How ledgers are written, and when the next one starts."""
+    """How ledgers of logs are written to BookKeeper, and when the next one starts."""
 
     ensemble: int = option(2, "managedLedgerDefaultEnsembleSize", low=1)
     """On how many bookies a ledger is."""

@@ -40,7 +40,7 @@ class _Stored:
 
 
 class MemoryLedgerStore:
-    """One object for all brokers of a process, each of which may run its own event loop."""
+    """Logs in memory: one object for all brokers of a process, each on an event loop of its own."""
 
     def __init__(self, *, ledger_entries: int = _LEDGER_ENTRIES) -> None:
         self._logs: dict[str, _Stored] = {}

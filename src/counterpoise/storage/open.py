@@ -47,7 +47,7 @@ def in_memory(url: str) -> bool:
 
 
 def file_url(directory: Path) -> str:
-    """The URL of file ledgers below a directory."""
+    """The URL of a ledger store in files below a directory."""
     return directory.absolute().as_uri()
 
 

@@ -61,10 +61,10 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """How far one durable subscription has come.
+    """What one durable subscription has acknowledged.
 
-    Everything up to and including ``mark_delete`` is acknowledged, and so is every entry inside the
-    inclusive ``acked`` ranges after it.
+    Everything up to and including ``mark_delete``, and every entry inside the inclusive ``acked``
+    ranges after it.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Persistence:
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """One ledger of a log: its committed entries and their bytes."""
+    """The id, committed entries and bytes of one ledger of a log."""
 
     ledger_id: int
     entries: int
@@ -137,7 +137,7 @@ class EntryGroup(Generic[C]):
 
 
 class LogListener(Protocol[C]):
-    """Is notified of a log's appends, on the event loop that opened it."""
+    """Callbacks about what became of a log's appends, on the event loop that opened it."""
 
     def committed(self, group: EntryGroup[C]) -> None:
         """Called when every entry of ``group`` is stored. Groups arrive in order of appending."""
@@ -229,7 +229,7 @@ class Log(Protocol[C_contra]):
         """Delete a cursor."""
 
     def set_persistence(self, persistence: Persistence | None) -> None:
-        """Keep the log so from the next ledger on; None: as the store's settings have it.
+        """Set quorums and rate of cursor saves from the next ledger on; None: the store's settings.
 
         Ignored by stores that are not on bookies.
         """
@@ -269,7 +269,7 @@ class LedgerIds(Protocol):
 
 
 class LedgerStore(Protocol):
-    """Stores logs, shared by the brokers of a cluster."""
+    """A place where the brokers of a cluster store their topics' logs."""
 
     @property
     def topics(self) -> TopicCodec:
@@ -286,8 +286,8 @@ class LedgerStore(Protocol):
         """Fence the former owner of log ``name``, recover what it committed, take it over.
 
         ``owner`` names the new owner in messages. ``ids`` supplies ids of its ledgers, by default a
-        sequence of this store alone. ``persistence``: see `Log.set_persistence`. Creates the log if
-        it does not exist.
+        sequence of this store alone. ``persistence`` has quorums that differ from the store's.
+        Creates the log if it does not exist.
         """
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:

@@ -20,7 +20,7 @@ class TopicRecord:
 
 
 class TopicCodec(Protocol):
-    """How a ledger store writes topics into their nodes."""
+    """How a ledger store encodes topics' metadata in their metadata nodes."""
 
     def read(self, value: bytes) -> TopicRecord:
         """Parse a value that `write` made."""

@@ -18,7 +18,7 @@ from counterpoise.broker.face import BrokerFace, PauseReason, PersistentTopic
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """The samples of the broker as a whole, failures included."""
+    """The samples of the broker as a whole, including counts of failures."""
     report = broker.load_report()
     cluster = cluster_of(broker)
     loaded = broker.topics.loaded

@@ -354,5 +354,5 @@ MEANINGS: Final = {name: meaning for group in GROUPS for name, meaning in group.
 
 
 def is_counter(name: str) -> bool:
-    """Whether a series only ever rises. Pulsar exposes all of its own as gauges, totals too."""
+    """Whether a metric only ever rises. Pulsar exposes all of its metrics as gauges, totals too."""
     return name.startswith("counterpoise_") and name.endswith("_total")

@@ -22,7 +22,7 @@ class MetricSample:
 def samples_of(
     prefix: str, labels: Labels, values: Iterable[tuple[str, float]]
 ) -> Iterator[MetricSample]:
-    """Several samples with the same labels."""
+    """Samples with the same labels; ``prefix`` is put before each metric's name."""
     for name, value in values:
         yield MetricSample(prefix + name, labels, float(value))
 
@@ -41,6 +41,6 @@ def cluster_of(broker: BrokerFace) -> Labels:
 
 
 def broker_labels(broker: BrokerFace, metric: str) -> Labels:
-    """The labels of a broker's own samples; Pulsar names a broker by its host alone."""
+    """The labels of a sample about a broker as a whole; Pulsar names a broker by its host alone."""
     host = broker.config.advertised_address
     return (*cluster_of(broker), ("broker", host), ("metric", metric))

@@ -15,7 +15,7 @@ from counterpoise.app.errors import UserError
 
 
 class ConsoleProcess:
-    """A console that serves pages until it is stopped or this process ends."""
+    """A console as a child process, which runs until it is stopped or this process ends."""
 
     def __init__(
         self,

@@ -253,7 +253,10 @@ class Cluster(ClusterWithFaults):
         return self.do(self._brokers.add())
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the cluster's loop and wait for it, for what has no method here."""
+        """Run a coroutine on the cluster's event loop and return its result.
+
+        For whatever has no method here.
+        """
         if self._thread is None:
             work.close()
             raise RuntimeError("the cluster does not run: use it in a with statement")

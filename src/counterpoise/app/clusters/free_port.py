@@ -4,7 +4,7 @@ import socket
 
 
 def free_port() -> int:
-    """A port to which no socket is bound now."""
+    """The number of a TCP port to which no socket is bound at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         number: int = probe.getsockname()[1]

@@ -109,7 +109,10 @@ class Child:
         return self.exit_status is None
 
     def wait_ready(self) -> str:
-        """Wait for the ready line and return it; raises :class:`ChildFailedError`."""
+        """Wait for the line of output that says it is ready, and return it.
+
+        Raises :class:`ChildFailedError`.
+        """
         if not self._ready.wait(self.spec.ready_within_s):
             raise ChildFailedError(
                 f"{self.spec.name} was not ready after {self.spec.ready_within_s:g} s; "
@@ -147,7 +150,7 @@ class Child:
         self._process.wait()
 
     def stop(self) -> int:
-        """SIGTERM, then SIGKILL when the time is up; returns the exit status."""
+        """End it by SIGTERM, or by SIGKILL when its time is up; returns the exit status."""
         self._end_requested = True
         if self.is_alive:
             self.terminate()

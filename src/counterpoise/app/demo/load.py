@@ -100,7 +100,7 @@ class LoadGenerator:
         return tally
 
     def tally(self) -> Tally:
-        """The present counts; a message under way counts as lost here."""
+        """The counts so far; acknowledged messages that are not received yet count as lost."""
         sums = Tally(0, 0, 0, 0, 0, 0)
         for counts in self._counts:
             acknowledged, received = bytes(counts.acknowledged), bytes(counts.received)

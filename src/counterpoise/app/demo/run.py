@@ -115,7 +115,7 @@ def _watch(
 
 
 def is_over(record: DemoRecord, elapsed: float, options: DemoOptions) -> bool:
-    """Whether the demo can end after this time: it is even and quiet, or its time is up."""
+    """Whether the demo can end after `elapsed` seconds: load is even and quiet, or time is up."""
     if record.first_round_s is None:
         return elapsed >= options.spark_s
     if elapsed - record.first_round_s >= options.limit_s:

@@ -32,7 +32,7 @@ class Screen(Protocol):
 
 @contextmanager
 def open_screen() -> Iterator[Screen]:
-    """A live table in a terminal, otherwise plain lines."""
+    """The demo's screen: a live table in a terminal, otherwise plain lines."""
     if not sys.stdout.isatty():
         yield PlainScreen()
         return

@@ -37,7 +37,10 @@ _BEGINS: Final[Mapping[BrokerFault, str]] = {
 
 
 def begin(log: ClusterLog, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
-    """Begin a fault of a broker, until `end`; raises `InvalidFault`."""
+    """Begin a lasting fault of a broker; ``seconds`` is the delay of a slow disk.
+
+    Raises `InvalidFault`.
+    """
     if not broker.alive:
         raise InvalidFault(f"{broker} is gone: no fault can be set there")
     listener = broker.running.listener

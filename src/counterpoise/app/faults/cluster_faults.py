@@ -23,7 +23,7 @@ ADVANCE_MAX_S: Final = 10 * 366 * 86_400.0
 
 
 class BrokerInterceptor:
-    """Passes one broker's operations to the cluster's log and to its faults."""
+    """Lets set faults strike one broker's operations, and logs what happened."""
 
     def __init__(self, broker: str, engine: FaultEngine, log: ClusterLog) -> None:
         self.broker = broker
@@ -67,7 +67,10 @@ class ClusterFaults:
         return self.engine.add(fault)
 
     async def begin(self, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
-        """Begin a fault of a broker; raises `InvalidFault`."""
+        """Begin a lasting fault of a broker; ``seconds`` is the delay of a slow disk.
+
+        Raises `InvalidFault`.
+        """
         broker_faults.begin(self.log, broker, fault, seconds)
         self._begun[broker.id, fault] = broker
 

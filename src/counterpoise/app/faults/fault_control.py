@@ -54,11 +54,11 @@ class EmbeddedFaultControl:
         ]
 
     async def set(self, wanted: JsonMap) -> JsonMap:
-        """Set a fault of operations."""
+        """Set the fault that `wanted` describes; returns it with its number."""
         return _shown(await self._faults.set(fault_of(wanted)))
 
     async def remove(self, number: int) -> None:
-        """Remove a fault of operations."""
+        """Remove the fault with this number; raises `LookupError`."""
         self._faults.engine.remove(number)
 
     async def clear(self) -> None:
@@ -66,7 +66,10 @@ class EmbeddedFaultControl:
         await self._faults.clear()
 
     async def at_broker(self, wanted: JsonMap) -> None:
-        """Begin or end a fault of a broker."""
+        """Begin or end the fault of a broker that `wanted` names.
+
+        Raises `InvalidFault` or `LookupError`.
+        """
         broker, name = self._brokers.find(wanted["broker"]), wanted["fault"]
         if name == "lose-session":
             await self._faults.lose_session(broker)

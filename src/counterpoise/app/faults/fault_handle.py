@@ -155,7 +155,7 @@ class StruckOften:
 
 
 class BrokerFaultHandle:
-    """A lasting fault of a broker. As a context manager it ends with the block."""
+    """A fault of a broker, such as a freeze, that lasts until it is removed or its block ends."""
 
     def __init__(
         self,

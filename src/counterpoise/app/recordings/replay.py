@@ -38,7 +38,7 @@ class ReplayOptions:
 
 
 class ReplayedConnection:
-    """A connection of a recording, replayed: sends its commands and collects the responses."""
+    """One connection of a recording: sends the recorded commands, and collects the responses."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.log = AnswerLog()

@@ -49,7 +49,7 @@ class Entry:
 
 @cache
 def table() -> Mapping[str, Entry]:
-    """Every balancing and rate setting by its broker.conf name."""
+    """By its broker.conf name, every setting for load balancing or rates, with who reads it."""
     entries: dict[str, Entry] = {}
     for room, settings in ROOMS:
         for option in all_options(settings):

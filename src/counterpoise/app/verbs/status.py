@@ -62,7 +62,7 @@ def _show_fleet(args: argparse.Namespace, states: Sequence[ClusterState]) -> int
 
 
 def sentences(found: BalancerStatus) -> list[str]:
-    """The status for a person, a line each."""
+    """A balancer's status as lines for a person."""
     lines = [f"history {found.history}"]
     if found.held:
         lines.append(found.held)
@@ -105,7 +105,7 @@ def sentences(found: BalancerStatus) -> list[str]:
 
 
 def actions_text(actions: Sequence[OperatorAction], now_ms: int) -> list[str]:
-    """The brokers that are cordoned, and what operators did in the last hour."""
+    """Sentences on cordoned brokers, and on operators' actions of the last hour."""
     lines = [
         f"cordoned: {broker}, drained by {drain.who}{f': {drain.why}' if drain.why else ''} "
         f"(counterpoise refill {broker}, or counterpoise drain {broker} --release)"

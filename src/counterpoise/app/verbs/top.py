@@ -106,9 +106,10 @@ def screen(
     everything: bool = False,
     answered: int = 1,
 ) -> list[str]:
-    """The lines to show; rates are those since ``before``, which was ``seconds`` ago.
+    """The lines that ``top`` shows of these limits.
 
-    ``answered``: how many brokers listed their limits.
+    Rates are the difference to the counters in ``before``, ``seconds`` ago; ``answered`` brokers
+    listed their limits.
     """
     lines = [f"{'LIMIT':<21} {'OF':<42} {'RATE':>24} {'PASSES':>24} {'WAITING':>8} {'WAITED':>10}"]
     shown = 0

@@ -95,7 +95,7 @@ class BookieDirectory:
     ) -> list[str]:
         """The ensemble with failed bookies replaced, as far as there are others.
 
-        Never by one that failed recently: two such would replace each other for ever.
+        Never by a bookie that failed recently: two such would replace each other for ever.
         """
         await self.refresh()
         spare = (

@@ -19,12 +19,12 @@ SHOWN = 30
 
 
 def clock(at_ms: int) -> str:
-    """A time of day, UTC."""
+    """A time (ms since 1970) as its time of day in UTC."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
 
 
 def moment(at_ms: int, now_ms: int) -> str:
-    """A time in UTC, with the date unless it is today."""
+    """A time (ms since 1970) as text in UTC, with the date unless it is today."""
     at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
 

@@ -66,7 +66,10 @@ class Confirm:
         remake: Callable[[str], ActionPlan] | None = None,
         chosen: str = "",
     ) -> None:
-        """Show a plan; `remake` makes the plan for another of the `choices`."""
+        """Show a plan, and call ``act`` once it is confirmed.
+
+        With ``choices`` the operator may choose another, for which ``remake`` makes the plan.
+        """
         self._act, self._remake = act, None
         self._choice.set_visibility(bool(choices))
         if choices:

@@ -48,7 +48,7 @@ def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanChe
 
 
 def moves_of(steps: Sequence[PlanStep], plan_id: str, view: ClusterView) -> list[Move]:
-    """The steps as moves on this view, with the operator's approval as their reason."""
+    """The plan's steps as moves to carry out, with the operator's approval as their reason."""
     now_ms = view.now_ms
     return [
         Move(

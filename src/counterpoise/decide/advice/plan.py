@@ -18,7 +18,7 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """One broker's load at one moment of a plan."""
+    """One broker's load before or after a plan."""
 
     broker: str
     bytes_per_s: float
@@ -31,7 +31,7 @@ class BrokerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The load of all brokers at one moment of a plan, by broker name."""
+    """Each broker's load, and their imbalance, before or after a plan."""
 
     imbalance: float
     """Largest broker's bytes/s ÷ their mean - 1; 0 is perfectly even."""
@@ -40,7 +40,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What moving a bundle costs its clients."""
+    """What moves cost clients: topics and connections moved, traffic, seconds of waiting."""
 
     topics: int = 0
     connections: int = 0
@@ -54,7 +54,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One move of a plan."""
+    """One move of a plan, with its reason, cost, and the imbalance after it."""
 
     round: int
     """The plan's rounds are those in which the strategy would decide."""
@@ -145,7 +145,8 @@ class MoveTime:
 
 @dataclass(frozen=True, slots=True)
 class AdvisedPlan:
-    """The steps to carry out, their cost, and the balance that they lead to.
+    """A plan for an operator to approve: steps to carry out, their cost, and the balance after
+    them.
 
     Times are milliseconds since 1970. A plan is carried out as it stands or refused.
     """

@@ -8,14 +8,14 @@ from counterpoise.names.units import bytes_text
 
 
 class Measurement(NamedTuple):
-    """Bytes/s in and out, and the age of the measurement. None where unknown."""
+    """A measured load in bytes/s (in and out), and its age in seconds, None where unknown."""
 
     bytes_per_s: float
     age_s: float | None = None
 
     @property
     def sentence(self) -> str:
-        """The figure with its age, for a person."""
+        """The measurement as text: bytes/s, and how long ago."""
         age = "" if self.age_s is None else f" {self.age_s:.0f} s ago"
         return f"{bytes_text(self.bytes_per_s)}{age}"
 
@@ -36,7 +36,7 @@ class MoveBasis(JsonObject):
     """What the destination reported last."""
 
     def sentence_of(self, source: str, destination: str) -> str:
-        """The figures for a person, with the names of the brokers."""
+        """The figures as a sentence, with the names of source and destination."""
         reports = "its only report" if self.samples == 1 else f"its last {self.samples} reports"
         carries = f"it carries {bytes_text(self.average)} on average of {reports}"
         if self.measured is not None:

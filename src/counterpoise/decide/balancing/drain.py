@@ -92,8 +92,9 @@ class EmptyBroker:
         return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """Plan the round for this snapshot, without a clock, I/O or randomness. The largest
-        bundles first, since they are the hardest to place.
+        """Plan moves of all its bundles, the largest first, since they are the hardest to place.
+
+        Without a clock, I/O or randomness.
         """
         mine = snapshot.owned[self.broker]
         view = _without_reports(snapshot.view, self.broker, mine)

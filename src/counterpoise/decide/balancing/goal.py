@@ -21,9 +21,9 @@ class Goal(Protocol):
 
     @property
     def placed_by(self) -> str:
-        """The name of the placement strategy, or of what replaces it."""
+        """What chooses destinations, for the history: a placement strategy's name or a phrase."""
         ...
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """Plan the round for this snapshot, without a clock, I/O or randomness."""
+        """Plan a round on a snapshot, without a clock, I/O or randomness."""
         ...

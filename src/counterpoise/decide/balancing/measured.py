@@ -14,7 +14,7 @@ THROUGHPUT = tuple(name for name in RATES if "throughput" in name)
 
 
 def with_basis(made: Round, state: FoldState) -> Round:
-    """The round, with the figures behind each of its moves."""
+    """Add to each move of a round the figures behind it, from the folded reports."""
     moves = tuple(replace(move, basis=basis_of(move, state, made.poll_id)) for move in made.moves)
     return replace(made, moves=moves)
 

@@ -21,7 +21,7 @@ _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A decision with its destination, and an id by which it is carried out at most once."""
+    """A decided move of a bundle, with an id by which it is carried out at most once."""
 
     id: str
     poll_id: int
@@ -36,7 +36,7 @@ class Move:
 
     @property
     def basis_text(self) -> str:
-        """The figures behind the move, for a person; empty when unknown."""
+        """The figures behind the move as text; empty when unknown."""
         return self.basis.sentence_of(self.source, self.destination) if self.basis else ""
 
     @property
@@ -171,7 +171,7 @@ class MoveOutcome:
 
     @property
     def hop(self) -> Hop | None:
-        """From which broker to which the bundle went; None when it did not move."""
+        """The move's source and new owner, for the bundle's trail; None when it did not move."""
         if self.status not in (MoveStatus.MOVED, MoveStatus.ELSEWHERE):
             return None
         return Hop(self.ended_at_ms, self.source, self.owner)
@@ -353,11 +353,11 @@ class Round:
 
 
 def imbalance(loads: Collection[float]) -> float:
-    """The largest ÷ the mean, minus 1: 0 when all are equal, or when there is no load at all."""
+    """The largest load ÷ the mean, minus 1: 0 when all are equal, or when there is no load."""
     mean = sum(loads) / len(loads) if loads else 0.0
     return max(loads) / mean - 1 if mean > 0 else 0.0
 
 
 def imbalance_of(view: ClusterView) -> float:
-    """How uneven the brokers of a view are, by bytes/s."""
+    """Largest broker's bytes/s ÷ the mean, minus 1, in a view."""
     return imbalance(view.broker.traffic.throughput().tolist())

@@ -72,5 +72,5 @@ class BalanceOptions:
 
     @property
     def leave_alone_ms(self) -> int:
-        """Milliseconds for which a moved bundle is left alone."""
+        """The grace period: milliseconds for which a moved bundle is not moved again."""
         return self.grace_minutes * 60_000 if self.grace_ms is None else self.grace_ms

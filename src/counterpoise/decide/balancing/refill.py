@@ -63,7 +63,7 @@ class FillBrokers:
         return ""
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """Plan the round for this snapshot, without a clock, I/O or randomness."""
+        """Plan moves that fill the brokers up to the mean, without a clock, I/O or randomness."""
         filling = _Filling(snapshot, self)
         filling.run()
         rejections = filling.rejections.values()

@@ -39,7 +39,7 @@ View = ClusterView | LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A shedder and a placement strategy with their settings: the goal of shedding load."""
+    """The goal of shedding load: a shedder and a placement strategy, with their settings."""
 
     shedder: Shedder[Any, Any, Any]
     options: Any
@@ -67,11 +67,10 @@ class Strategy:
         return self.shedder.view is LoadStoreView
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """Plan the round for this snapshot, without a clock, I/O or randomness. Bundles that moved
-        within the grace period, or too often, stay.
+        """Plan a round of shedding; random choices are seeded by the snapshot's time.
 
-        So do those of a broker that gave no report at the newest poll: what is known of them is of
-        the time before.
+        Bundles stay that moved within the grace period or too often, and those of a broker without
+        a report at the newest poll, whose load is not known.
         """
         now_ms = snapshot.view.now_ms
         memory = _after_gap(memory, now_ms, self.balance)
@@ -98,12 +97,12 @@ def decide(
     strategy: Strategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
-    """Plan a round. Its time is the newest poll's, so that a replay decides the same."""
+    """Plan a round from folded reports, at the newest poll's time: a replay decides the same."""
     return with_basis(strategy.plan(snapshot_of(state, policies), memory), state)
 
 
 def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dict[str, int]:
-    """The bundles within their grace period, and when each was moved."""
+    """The bundles within their grace period, with the time (ms since 1970) of each one's move."""
     oldest = now_ms - options.leave_alone_ms
     return {b: at for b, at in memory.recently_unloaded.items() if at >= oldest}
 

@@ -45,7 +45,7 @@ class ClusterSnapshot:
 
     @property
     def measured(self) -> Rates | None:
-        """The latest measurement of each bundle; None where that is not known."""
+        """The latest measured load of each bundle of the view; None where that is not known."""
         if self.newest is not None or self.state is None:
             return self.newest
         return newest_measured(self.state, self.view)
@@ -63,7 +63,7 @@ def snapshot_of(state: FoldState, policies: PlacementPolicies | None = None) -> 
 
 
 def newest_poll(state: FoldState) -> int:
-    """The poll that the state goes up to; 0 when no broker was ever read."""
+    """The id (ms since 1970) of the newest poll in a state; 0 when no broker was ever read."""
     polls = state.brokers["poll_id"]
     return int(polls.max()) if len(polls) else 0
 

@@ -37,7 +37,7 @@ Trails = Mapping[str, tuple[Hop, ...]]
 
 
 def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]:
-    """The bundles to leave alone, and why; none when `span_ms` is 0.
+    """The bundles not to move since they move back and forth, with reasons; none if `span_ms` is 0.
 
     A bundle that returned within the span to a broker it had left, or moved `MOVES_MOST` times,
     stays until the span has passed since its last move.
@@ -85,7 +85,7 @@ def _return(hops: Sequence[Hop]) -> Hop | None:
 def trailed(
     trails: Trails, moved: Iterable[tuple[str, Hop]], now_ms: int, span_ms: int
 ) -> dict[str, tuple[Hop, ...]]:
-    """The trails with these moves added and hops older than the span removed."""
+    """Each bundle's past moves, with these added and those older than the span removed."""
     longer = dict(trails)
     for bundle, hop in moved:
         longer[bundle] = (*longer.get(bundle, ()), hop)

@@ -23,11 +23,11 @@ _RESERVED = Rule("reserved", "{subject} is reserved by isolation policy {policy}
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicy:
-    """Brokers set aside for namespaces: primaries, and secondaries for when those run short.
+    """Brokers reserved for namespaces: primaries, and secondaries in case those run short.
 
     All patterns are regular expressions that must match in full: of the namespace, and of the
     broker's host. Secondaries join when fewer than ``min_limit`` primaries are candidates.
-    ``usage_threshold`` is read but, as in Pulsar's modular and extensible managers, not heeded.
+    ``usage_threshold`` is read but, as in Pulsar's modular and extensible managers, has no effect.
     """
 
     namespaces: tuple[str, ...]
@@ -83,7 +83,8 @@ def isolate(
     *,
     persistent: bool = True,
 ) -> FilterOutcome:
-    """Keep the brokers that a namespace's policy allows; without one, those that none reserves.
+    """Keep the brokers that a namespace's isolation policy allows; without a policy, those that no
+    policy reserves.
 
     Parity: ``LoadManagerShared.applyNamespacePolicies`` of 4.0.7. Quirks kept: under a policy it
     does not count whether a broker serves the topic's domain, and being another policy's secondary

@@ -45,7 +45,7 @@ class LeastUsage(Memoryless):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[NoMemory]:
-        """Choose among `candidates`; the bundle's present broker is the one that reports it."""
+        """Choose the least used candidate, or none if the bundle should stay on its broker."""
         names, rows, unknown = known_candidates(candidates, view)
         if not names:
             return no_candidate(NO_MEMORY, unknown)

@@ -25,8 +25,7 @@ _UNSEEN_SAMPLES = [10, 0, 1000, 0]
 
 
 def load_key(view: ClusterView, bundle: str) -> str:
-    """The key by which a bundle is remembered: its averages, their samples and its topics, not its
-    name.
+    """The key by which AvgShedder remembers a bundle: its averages and topics, not its name.
 
     Quirk kept from ``AvgShedder`` of 4.0.7, whose map is keyed by the ``BundleData`` itself: a
     bundle whose averages have changed is not found again, and bundles with the same averages (such

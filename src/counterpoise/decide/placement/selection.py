@@ -95,7 +95,7 @@ class Chooser(Generic[M]):
     rng: Random | None = None
 
     def place(self, bundle: str, candidates: Sequence[str], memory: M) -> Placement[M]:
-        """Let the strategy choose among the candidates."""
+        """Let the strategy choose a broker for the bundle among the candidates."""
         return self.strategy.place(bundle, candidates, self.view, memory, self.options, self.rng)
 
     def overloaded(self, broker: str | None) -> bool:

@@ -37,10 +37,11 @@ class Placement(NamedTuple, Generic[M]):
 
 @runtime_checkable
 class PlacementStrategy(Protocol[M, C]):
-    """One way to choose a broker for a bundle, with memory ``M`` and options ``C``.
+    """The interface of placement strategies, which choose a broker for a bundle.
 
-    Write your own by offering these members; nothing needs to be inherited. A strategy holds no
-    state: what it remembers is in the memory it returns.
+    ``M`` is the class of its memory, ``C`` of its options. Write your own by offering these
+    members; nothing needs to be inherited. A strategy holds no state: what it remembers is in the
+    memory it returns.
     """
 
     @property
@@ -76,7 +77,7 @@ class PlacementStrategy(Protocol[M, C]):
 
 
 def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
-    """The placement when there is no candidate."""
+    """The result when there is no candidate: no broker, with these rejections."""
     reason = (
         "none of the candidates has sent a load report"
         if len(rejections)

@@ -69,7 +69,7 @@ class Quota(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """The name of the unit."""
+        """The unit as text: messages/s or bytes/s."""
         return "messages/s" if self.by_rate else "B/s"
 
 
@@ -97,7 +97,7 @@ class Moves:
         return rate * part, throughput * part
 
     def quota(self, pair: Pair) -> Quota:
-        """How much should move: in messages/s or, where that is too little, in bytes/s."""
+        """How much a pair should move: in messages/s or, where that is too little, in bytes/s."""
         limits = self.options.limits
         rate, throughput = self.amounts(pair)
         if rate > limits.min_unload_message:
@@ -151,7 +151,7 @@ def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
 
 
 class Counts(Protocol):
-    """How many calls in a row each broker was in an uneven pair, after this call."""
+    """By broker, in how many calls in a row it was in an uneven pair, this call included."""
 
     @property
     def low_hits(self) -> Mapping[str, int]:
@@ -258,9 +258,7 @@ def _too_little(moves: Moves, pair: Pair) -> Rejection:
 
 
 def movable_bundles(view: ClusterView) -> Masks:
-    """The bundles that may move by the rule of Pulsar 4.2.4. Names are sorted, so only few have
-    to be checked.
-    """
+    """Which bundles may move: not those of brokers' own namespaces (Pulsar 4.2.4's rule)."""
     movable = np.ones(len(view.bundles), dtype=np.bool_)
     for tenant in BOUND_TENANTS:
         start = bisect_left(view.bundles, tenant)

@@ -15,7 +15,7 @@ _SIGN = 63
 
 
 def ascending(values: Floats) -> Indices:
-    """The rows sorted by value, smallest first, equal values in the order given.
+    """The indices that sort values, smallest first, equal values in the order given.
 
     Values compare as in ``Double.compare``: NaN is the largest, and 0.0 is larger than -0.0.
     """
@@ -61,10 +61,7 @@ def by_rate(view: ClusterView, brokers: Indices, movable: Masks | None = None) -
 
 
 class Ranking:
-    """The bundles that may leave each of several brokers, ranked when a broker's are asked for.
-
-    What needs no sorting is computed for all brokers at once.
-    """
+    """The bundles that may leave each of several brokers; a broker's are sorted on first use."""
 
     __slots__ = ("_bounds", "_keys", "_rows", "_values")
 

@@ -23,7 +23,10 @@ C = TypeVar("C")
 
 @runtime_checkable
 class Shedder(Protocol[V_contra, M, C]):
-    """A shedding strategy over views ``V_contra`` with memory ``M`` and options ``C``."""
+    """The interface of shedding strategies, which decide which bundles leave which brokers.
+
+    ``V_contra`` is the class of view that it reads, ``M`` of its memory, ``C`` of its options.
+    """
 
     @property
     def name(self) -> str:
@@ -44,7 +47,7 @@ class Shedder(Protocol[V_contra, M, C]):
         """The memory that :meth:`Memory.to_json` wrote."""
 
     def forget(self, memory: M, active: Collection[str]) -> M:
-        """The memory when only the brokers ``active`` are left (``onActiveBrokersChange``)."""
+        """The memory without brokers other than ``active`` (``onActiveBrokersChange``)."""
 
     def plan(
         self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random

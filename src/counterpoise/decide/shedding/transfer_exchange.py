@@ -22,10 +22,7 @@ SWAP_CEILING: Final = 0.75
 
 @dataclass(slots=True)
 class Exchange:
-    """The most and the least loaded broker, and the moves between them.
-
-    ``even_out`` chooses the moves; nothing changes after that.
-    """
+    """The moves between the most and the least loaded broker, chosen by ``even_out``."""
 
     view: LoadStoreView
     options: TransferOptions

@@ -97,7 +97,7 @@ def _overflow(options: SplitOptions) -> str:
 
 
 def first_reasons(limits: tuple[SplitLimit, ...], splittable: Masks) -> dict[int, SplitLimit]:
-    """The first limit that each bundle exceeds, by the bundle's row, in ascending order."""
+    """By a bundle's row, the first limit that it exceeds; only bundles in ``splittable``."""
     first = np.full(len(splittable), -1)
     for index in reversed(range(len(limits))):
         first[limits[index].exceeded] = index
@@ -123,7 +123,7 @@ def nearest_to_limits(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Ite
 
 
 def single_topic(loads: BundleLoads, limits: tuple[SplitLimit, ...]) -> Iterator[Rejection]:
-    """The rejections of bundles above a limit that have at most one topic."""
+    """Rejections of bundles that exceed a limit but cannot be split, with at most one topic."""
     few = loads.topics < MIN_TOPICS
     above = np.logical_or.reduce([each.exceeded for each in limits]) & few
     for row in np.flatnonzero(above).tolist():

@@ -56,7 +56,7 @@ class SplitAlgorithm(Protocol):
 
 
 def points_of(topics: Mapping[str, TopicLoad | None]) -> list[TopicPoint]:
-    """The positions of full topic names on the hash ring, in the order given."""
+    """The position of each topic on the hash ring, with its load, in the order given."""
     return [TopicPoint(topic_hash(name), load) for name, load in topics.items()]
 
 

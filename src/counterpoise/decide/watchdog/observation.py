@@ -101,7 +101,7 @@ class WatchdogOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogFinding:
-    """A fault of the cluster, and what would help."""
+    """One fault of the cluster that the watchdog found, with a remedy or advice."""
 
     kind: str
     """A short label, for metrics: one of `judge.KINDS`."""

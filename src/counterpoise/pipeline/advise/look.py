@@ -141,9 +141,10 @@ def _cordons(options: LookOptions) -> list[str]:
 
 
 def state_of(reader: TablesReader) -> FoldState:
-    """The averages at the newest poll: the last committed state, plus the polls after it.
+    """The averages of load at the newest poll: the last committed state, with the later polls
+    folded in.
 
-    Without a committed state (`counterpoise watch` keeps none), the averages of the last hour.
+    Without a committed state (`counterpoise watch` stores none), the averages of the last hour.
     """
     state, after = FoldState.empty(), max(0, newest_landed(reader) - HOUR_MS)
     if kept := current_states(reader):
@@ -259,7 +260,7 @@ def _looked(state: FoldState, memory: RoundMemory, source: str) -> AdviceInputs:
 
 
 def connections_of(state: FoldState) -> dict[str, int]:
-    """The number of producers and consumers of each bundle."""
+    """The number of producers and consumers of each bundle, by its last report."""
     columns = (state.served[name].tolist() for name in ("bundle", "producers", "consumers"))
     return {bundle: made + taken for bundle, made, taken in zip(*columns, strict=True)}
 

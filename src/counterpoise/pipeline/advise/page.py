@@ -10,7 +10,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def page_of(plan: AdvisedPlan) -> str:
-    """The HTML page of a plan."""
+    """A plan as an HTML page."""
     after = {each.broker: each for each in plan.after.brokers}
     ordered = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
     return render(

@@ -47,7 +47,7 @@ def lines_of(plan: AdvisedPlan) -> Iterator[str]:
 
 
 def step_lines(number: int, step: PlanStep) -> Iterator[str]:
-    """A step with its reason and cost."""
+    """A step of a plan as lines of text, with its reason and cost."""
     cost = step.cost
     yield (
         f"{number:>3}. {step.bundle}: {step.source} -> {step.destination}  "
@@ -60,7 +60,7 @@ def step_lines(number: int, step: PlanStep) -> Iterator[str]:
 
 
 def split_lines(advice: SplitAdvice) -> Iterator[str]:
-    """The advice about splitting a bundle, and the command to type."""
+    """The advice about splitting a bundle as lines of text, with the command to type."""
     yield f"  {advice.verdict}: {advice.bundle} on {advice.broker}: {advice.why}"
     if advice.hottest:
         shares = ", ".join(f"{each.topic} {each.share:.0%}" for each in advice.hottest)

@@ -78,7 +78,7 @@ class BacktestResult:
 
     @property
     def excess(self) -> float:
-        """Load moved ÷ the least that had to be moved; 0 if nothing had to be."""
+        """Load moved ÷ the least that had to move to even out brokers; 0 if nothing had to."""
         return self.moved / self.needed if self.needed > 0 else 0.0
 
     @property
@@ -137,7 +137,7 @@ class Measure:
         self._last_move[row] = step
 
     def refused(self, rejections: Iterable[Rejection]) -> None:
-        """Count a round's rejections by rule, and keep each rule's highest value."""
+        """Count a round's rejections by rule, and remember each rule's highest value."""
         for each in rejections:
             self._refused[each.rule] += 1
             kept = self._highest.setdefault(each.rule, each)
@@ -145,7 +145,7 @@ class Measure:
                 self._highest[each.rule] = each
 
     def orphan(self) -> None:
-        """Count a bundle that was placed because its broker left."""
+        """Count a bundle that got another broker because its own left the cluster."""
         self._orphans += 1
 
     def result(self, label: str, trace: LoadTrace, first: int, last: int) -> BacktestResult:

@@ -60,7 +60,7 @@ class Recording:
 
     @property
     def when(self) -> str:
-        """The recorded span, for a person; empty for all of it."""
+        """The recorded span as a phrase for sentences; empty for the whole history."""
         return " between --from and --to" if (self.first_ms, self.last_ms) != (0, EVER) else ""
 
     def open(self) -> "RecordedTrace":
@@ -129,7 +129,7 @@ class RecordedTrace:
 
 @dataclass(frozen=True)
 class RecordedHosts(Hosts):
-    """Brokers that use what they used in the recording, adjusted for load that moved."""
+    """Hosts whose usage is the recorded one, adjusted for load that differs from the recorded."""
 
     used: Any
     """Per cent, by step, broker and resource."""

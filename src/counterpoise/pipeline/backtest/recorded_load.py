@@ -57,7 +57,7 @@ class OwnerChanges:
 
 
 def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
-    """The changes of load and of owner that the reports show."""
+    """Derive from reports when each bundle's load changed, and when its owner did."""
     order = np.lexsort((reports.poll_ms, reports.bundle))
     at_ms, owner = reports.poll_ms[order], reports.broker[order]
     bundle, rates = reports.bundle[order], reports.rates[order].copy()

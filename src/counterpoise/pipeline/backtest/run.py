@@ -211,7 +211,7 @@ def _why(task: Task, error: Exception) -> str:
 
 
 def results_table(results: Sequence[BacktestResult]) -> pa.Table:
-    """The results as a table."""
+    """The results as an Arrow table, a row for each."""
     return pa.Table.from_pylist([asdict(each) for each in results], RESULTS)
 
 

@@ -54,12 +54,12 @@ class SyntheticTrace:
     start_ms: int = field(default=START_MS)
 
     def open(self) -> "SyntheticTrace":
-        """Itself."""
+        """The trace itself, which needs no opening."""
         return self
 
     @property
     def name(self) -> str:
-        """The name by which an operator asks for it."""
+        """The text by which an operator names it on the command line, with its parameters."""
         return (
             f"synthetic:{self.kind},brokers={self.count_of_brokers},"
             f"bundles={self.count_of_bundles},hours={self.hours:g},seed={self.seed}"

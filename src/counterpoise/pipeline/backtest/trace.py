@@ -34,15 +34,16 @@ class Hosts:
         return used
 
     def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
-        """The brokers' own averages of their weighted usage at a step; 0 where unknown.
+        """Each broker's own average of its weighted usage at a step, as it would publish it; 0
+        where unknown.
 
-        ``usage`` is in per cent.
+        ``usage`` is in per cent, a row per broker.
         """
         del weights, step
         return np.zeros(len(usage))
 
     def more(self, broker: int, loads: Rates, bundle: int) -> Floats:
-        """The per cent that a bundle adds to a broker's usage."""
+        """How much a bundle adds to a broker's usage: per cent by resource."""
         added = np.zeros(5)
         added[0] = self.cpu_of_rate[broker] * loads.rate()[bundle]
         added[3] = 100.0 * loads.throughput_in[bundle] / self.bytes_most[broker]
@@ -59,7 +60,7 @@ class LoadTrace(Protocol):
 
     @property
     def name(self) -> str:
-        """The name by which an operator asks for it."""
+        """The text by which an operator names the trace on the command line."""
 
     @property
     def start_ms(self) -> int:
@@ -75,11 +76,11 @@ class LoadTrace(Protocol):
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """All brokers that are present at any step."""
+        """The sorted names of all brokers that are present at any step."""
 
     @property
     def bundles(self) -> tuple[str, ...]:
-        """All bundles that are present at any step."""
+        """The sorted names of all bundles that are present at any step."""
 
     @property
     def topics(self) -> Integers:

@@ -177,7 +177,7 @@ class _Turns:
 
 
 class LoopLag:
-    """The accumulated lag of the running event loop, during which no response could be read."""
+    """Measures for how long the event loop was blocked, so that no response could be read."""
 
     EVERY_S = 0.1
 

@@ -83,7 +83,10 @@ class Collector:
         self._parsers = ThreadPoolExecutor(1, "parse-reports")
 
     async def poll(self) -> ReportRows:
-        """The rows of one poll. Never raises for a cluster that does not respond: that is a gap."""
+        """Ask all brokers for their load; returns the rows of the poll.
+
+        Never raises: a broker, or a cluster, that does not respond is a row with the reason.
+        """
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         began = asyncio.get_running_loop().time()
         try:
@@ -127,7 +130,7 @@ class Collector:
         self._beside.keep(())
 
     async def brokers(self) -> tuple[str, ...]:
-        """The names of the cluster's brokers; raises `ClusterUnreachableError`."""
+        """The ids of the cluster's brokers; raises `ClusterUnreachableError`."""
         return tuple(sorted(await self._brokers()))
 
     async def look_at(self, broker: str) -> ReportRows:

@@ -15,7 +15,7 @@ STATS_EVERY_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which software a broker runs, its version and its load manager."""
+    """A broker's load manager, version, and interval between measurements of rates."""
 
     load_manager: str
     stats_every_ms: int = STATS_EVERY_S * 1000

@@ -41,7 +41,7 @@ async def settings_of_any(admin: Admin, addresses: Iterable[str]) -> Properties:
 
 
 async def cluster_of(admin: Admin, address: str, broker: str) -> str:
-    """The name of a broker's cluster; raises one of `UNREADABLE`."""
+    """The name of the cluster that a broker belongs to; raises one of `UNREADABLE`."""
     base = f"{address}/admin/v2"
     names = [str(name) for name in await _listed(admin, f"{base}/clusters") if name != "global"]
     if len(names) == 1:
@@ -65,7 +65,7 @@ async def _listed(admin: Admin, url: str) -> list[object]:
 
 
 async def leader_by(admin: Admin, address: str) -> str:
-    """The leader that a broker names, empty for none; raises one of `UNREADABLE`."""
+    """The id of the leader according to a broker, empty for none; raises one of `UNREADABLE`."""
     try:
         found = orjson.loads(await admin.get(f"{address}/admin/v2/brokers/leaderBroker"))
         named = str(found.get("brokerId") or found.get("serviceUrl") or "")

@@ -30,7 +30,7 @@ PREFIX = "action-"
 
 
 class ActionKind(StrEnum):
-    """The kind of an operator's action on brokers or bundles."""
+    """What an operator did: drain, refill, release, unload, split, move."""
 
     DRAIN = "drain"
     REFILL = "refill"
@@ -117,7 +117,7 @@ class ActionTrail:
     def begin(
         self, kind: ActionKind, at_ms: int, *, who: str, why: str = "", broker: str = ""
     ) -> OperatorAction:
-        """Record an action before any of it is done."""
+        """Record an action as begun, before anything is moved."""
         action = OperatorAction(kind, at_ms, who, why, broker, id=uuid.uuid4().hex[:8])
         self.keep(action)
         return action
@@ -131,11 +131,11 @@ class ActionTrail:
         return read_control(self.place).withholds(0)
 
     def roll(self) -> RollState | None:
-        """The last rolling restart, under way or ended."""
+        """The history's last rolling restart, under way or ended; None without one."""
         return read_roll(self.place)
 
     def keep_roll(self, state: RollState) -> None:
-        """Record how far a rolling restart is."""
+        """Record the progress of a rolling restart."""
         write_roll(self.place, state)
 
     def actions(self) -> list[OperatorAction]:
@@ -207,7 +207,7 @@ def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[
 
 
 def as_past_moves(moves: Iterable[ActionMove]) -> list[PastMove]:
-    """The moves in the form that hourly limits count."""
+    """These moves as `PastMove`s, which hourly limits count."""
     return [
         PastMove(
             move.ended_ms,

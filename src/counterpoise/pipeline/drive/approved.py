@@ -64,7 +64,7 @@ class ApprovedOptions:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """The outcome of carrying out a plan."""
+    """What came of a plan: outcomes of moves, and which steps were not carried out, and why."""
 
     before: float
     """The imbalance when it was begun."""

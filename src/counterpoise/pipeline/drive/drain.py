@@ -30,7 +30,7 @@ class DrainRefusedError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class DrainOptions:
-    """How a broker is drained."""
+    """How a broker is drained: attempts, concurrent moves, time-outs."""
 
     attempts: int = 3
     """How often a bundle is tried, each time where it fits best by then."""

@@ -50,7 +50,7 @@ class RollState:
 
     @property
     def label(self) -> str:
-        """The rolling restart's name in the history's list of actions."""
+        """The name under which the rolling restart's moves are recorded."""
         return f"rolling restart {self.id}"
 
     @property

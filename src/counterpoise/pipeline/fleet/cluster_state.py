@@ -12,7 +12,7 @@ LATE_AFTER_MS: Final = 60_000
 
 
 class BalancerState(StrEnum):
-    """A balancer's state by its history."""
+    """Whether a cluster's balancer runs, is held back, or is late, judged by its history."""
 
     NONE = "no history named"
     UNREADABLE = "history cannot be read"
@@ -105,7 +105,7 @@ class ClusterState:
         return self.seen.silent if self.seen else {}
 
     def line(self) -> str:
-        """The cluster in one line, for a person."""
+        """A summary of the cluster in one line."""
         parts = [f"balancer: {self.balancer.value}"]
         if self.seen is not None:
             parts.append(f"{self.seen.brokers} brokers")
@@ -133,7 +133,7 @@ class ClusterState:
         }
 
     def figures(self) -> dict[str, float]:
-        """The known figures among `FIGURES`."""
+        """The values of those metrics in `FIGURES` that are known."""
         found = {
             "reachable": float(self.seen is not None),
             "findings": float(len(self.findings)),

@@ -171,7 +171,7 @@ class FleetWatch:
             await asyncio.sleep(every_s)
 
     def metrics(self) -> bytes:
-        """The figures of all clusters as Prometheus reads them, each with its `cluster`."""
+        """Metrics of all clusters in Prometheus' text format, each labelled with its `cluster`."""
         registry = CollectorRegistry()
         for name, what in FIGURES.items():
             gauge = Gauge(f"{PREFIX}_{name}", what, ("cluster",), registry=registry)

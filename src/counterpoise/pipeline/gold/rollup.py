@@ -43,7 +43,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DaysToRollUp:
-    """The days of the gold tables that are out of date."""
+    """Which days of the gold tables are out of date, by table."""
 
     sources: Mapping[str, int]
     """For each day of the history, a number that grows with whatever its rows are made of."""

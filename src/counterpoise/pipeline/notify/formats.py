@@ -32,7 +32,7 @@ class NotifyFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoticeContext:
-    """What every notice includes besides its own content."""
+    """What is added to every notice: the cluster's name, and a link."""
 
     cluster: str = ""
     """Which cluster, or history, it is about."""

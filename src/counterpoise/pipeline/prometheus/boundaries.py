@@ -54,7 +54,7 @@ class NamedBoundaries:
 
     @classmethod
     def read(cls, path: Path) -> "NamedBoundaries":
-        """Read a file; raises `BoundariesError`."""
+        """Read a file with bundle boundaries; raises `BoundariesError`."""
         try:
             found = orjson.loads(path.read_bytes())
         except (OSError, orjson.JSONDecodeError) as error:

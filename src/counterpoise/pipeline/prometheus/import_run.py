@@ -62,7 +62,7 @@ class ImportOptions:
 
 
 class NothingNewError(ExplainedError):
-    """Everything that was asked for is imported already."""
+    """The requested span of time is already imported."""
 
 
 class HistoryImport:

@@ -103,7 +103,7 @@ class PieceReader:
         self._seen_ms: dict[str, int] = {}
 
     def take(self, piece: ClusterPiece) -> PieceReports:
-        """The reports of the next piece."""
+        """Turn the next piece into reports; pieces have to come in order of time."""
         facts = PieceFacts(moments=piece.grid.count)
         known = tuple(sorted({*piece.brokers, *self._seen_ms}))
         piece = _with_brokers(piece, known)

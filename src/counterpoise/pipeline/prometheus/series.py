@@ -53,7 +53,7 @@ _NO_PARTITION: Final = ("", "-1")
 
 @dataclass(frozen=True, slots=True)
 class SeriesPlace:
-    """The broker and bundle to which a series belongs."""
+    """The broker, bundle and topic that a Prometheus series is about."""
 
     broker: str
     bundle: str = ""
@@ -63,7 +63,7 @@ class SeriesPlace:
 
 
 class SeriesLabels:
-    """Parses labels; caches each line, since they recur in each response."""
+    """Finds out from a series' labels what it is about; caches results, since labels recur."""
 
     def __init__(
         self, bundles: KnownBundles, broker_label: str = "", names: Mapping[str, str] | None = None
@@ -83,7 +83,8 @@ class SeriesLabels:
         return self._bundles.assumed
 
     async def places(self, lines: Sequence[bytes]) -> list[SeriesPlace | None]:
-        """The place of each series; None for labels that cannot be parsed.
+        """What each series is about, from its labels as JSON; None for labels that cannot be
+        parsed.
 
         Raises `BoundariesError`.
         """

@@ -12,7 +12,7 @@ DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class TimeGrid:
-    """`count` times, `step_ms` apart; milliseconds since 1970."""
+    """`count` times, `step_ms` apart, from `first_ms` on; all in milliseconds since 1970."""
 
     first_ms: int
     step_ms: int
@@ -33,7 +33,7 @@ class TimeGrid:
         return replace(self, count=max(1, min(self.count, count)))
 
     def within_day(self) -> "TimeGrid":
-        """The first times, up to the end of their UTC day."""
+        """The beginning of the grid, up to the end of its first UTC day."""
         rest = DAY_MS - 1 - self.first_ms % DAY_MS
         return self.at_most(rest // self.step_ms + 1)
 
@@ -43,7 +43,7 @@ class TimeGrid:
         return replace(self, first_ms=part.last_ms + self.step_ms, count=left) if left else None
 
     def every(self, nth: int) -> "TimeGrid":
-        """Every nth time, starting with the first."""
+        """A coarser grid: every nth time, starting with the first."""
         return TimeGrid(self.first_ms, self.step_ms * nth, -(-self.count // nth))
 
     def place(self, moment_ms: float) -> int:

@@ -40,7 +40,7 @@ def page_of(shown: RecordedDays) -> str:
 
 
 def summary_of(shown: RecordedDays) -> list[str]:
-    """A summary in a few sentences."""
+    """The report's summary as a few sentences."""
     sentences = [
         f"The brokers were even {plots.share_text(1 - shown.uneven_part)} of the time: the most "
         f"loaded one carried {shown.mean_imbalance:.2f} times the mean, "

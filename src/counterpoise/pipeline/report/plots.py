@@ -196,5 +196,5 @@ def share_text(part: float) -> str:
 
 
 def load_text(value: float | None) -> str:
-    """Bytes/s, or a dash where nothing was recorded."""
+    """Bytes/s as text, or a dash for None."""
     return "-" if value is None else bytes_text(value)

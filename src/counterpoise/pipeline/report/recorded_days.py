@@ -71,7 +71,7 @@ class RecordedDays:
 
     @property
     def moved(self) -> Rows:
-        """The moves that succeeded."""
+        """The rows of those moves that succeeded."""
         return [move for move in self.moves if move["status"] == MOVED]
 
     @property

@@ -34,7 +34,7 @@ class JobWatch:
 
     @property
     def master(self) -> str:
-        """The session's master."""
+        """The session's master URL, such as ``local[2]``."""
         return str(self._spark.sparkContext.master)
 
     def run(self, frame: DataFrame) -> pa.Table:

@@ -42,11 +42,11 @@ class HistorySource(DataSource):
         return "counterpoise"
 
     def schema(self) -> StructType:
-        """The columns of the table or view, and `day`."""
+        """The columns of the table or view to be read, and the partition column `day`."""
         return spark_type(arrow_schema(self._location, _view_of(self._name)))
 
     def reader(self, schema: Any) -> "HistorySourceReader":
-        """The reader of the history's rows."""
+        """A reader of the table's or view's rows between the options `from` and `to`."""
         del schema
         first, last = int(self.options.get("from", 0)), int(self.options.get("to", LAST))
         return _reader(self._location, self._name, first, last)
@@ -115,7 +115,7 @@ class FilesPartition(InputPartition):
 
 
 class HistorySourceReader(DataSourceReader):
-    """Reads the rows of a view between two times, both included."""
+    """Reads the rows of a table or view between two times, both included."""
 
     def __init__(
         self, location: Location, view: TableView, columns: pa.Schema, first_ms: int, last_ms: int

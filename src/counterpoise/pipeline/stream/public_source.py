@@ -47,7 +47,7 @@ SCHEMA = spark_schema(REPORTS_SCHEMA)
 
 @dataclass
 class BrokerPartition(InputPartition):
-    """One broker of a live cluster."""
+    """The Spark partition that reads one broker of a live cluster."""
 
     name: str
 

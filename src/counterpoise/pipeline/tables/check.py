@@ -122,7 +122,7 @@ def repair_logs(location: Location) -> list[str]:
 
 
 def damaged_logs(location: Location, table: str) -> list[str]:
-    """The names of the files of a table's log that cannot be read."""
+    """The names of those files in a table's Delta log that cannot be read."""
     log = f"{table}/_delta_log"
     names = names_below(location, log)
     damaged = [

@@ -63,7 +63,7 @@ class Control:
 
 
 def read_control(location: Location) -> Control:
-    """The operator's last order. An unreadable one counts as a pause, which it may have been."""
+    """The operator's last order. An unreadable one counts as a pause, to be safe."""
     try:
         said = read_plain(location, NAME)
         return Control() if said is None else _parsed(said)

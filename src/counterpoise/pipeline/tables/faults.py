@@ -59,14 +59,14 @@ def is_out_of_reach(error: Exception) -> bool:
 
 
 def unreadable(uri: str, error: Exception) -> OutOfReachError:
-    """The error for something that could not be read, and may be whole."""
+    """The error for something that cannot be read now, but may be undamaged."""
     remedy = "let this user read there" if isinstance(error, PermissionError) else _LOOK
     sentence = f"{uri} cannot be read ({brief(error)}): {remedy}, then try again"
     return (OutageError if _OUTAGE.search(str(error)) else OutOfReachError)(sentence)
 
 
 def damaged(file: str, history: str, error: Exception) -> DamagedError:
-    """The error for a file that exists and cannot be read."""
+    """The error for a file that exists but whose content is damaged."""
     return DamagedError(
         f"{file} is damaged ({brief(error)}): `counterpoise history repair {history}` sets such "
         "files aside, and the balancer goes on without what they held"

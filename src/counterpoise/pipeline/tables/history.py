@@ -52,7 +52,7 @@ _COMMIT_ID = "counterpoiseCommit"
 
 
 class TablesReader:
-    """Reads a history's tables; each call sees what was committed since the last one."""
+    """Reads a history's tables; each call uses the newest committed version."""
 
     def __init__(self, location: Location) -> None:
         self.location = location

@@ -14,7 +14,7 @@ from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS, TABLES
 
 @dataclass(frozen=True, slots=True)
 class KeepingOptions:
-    """When files are compacted, and how long they are kept."""
+    """How often a history is compacted and vacuumed, and how many days stay."""
 
     compact_from: int = PER_LEVEL
     """How many small files of a table are made few."""

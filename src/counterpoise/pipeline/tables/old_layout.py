@@ -32,7 +32,7 @@ _NAME = re.compile(r"(\d+)(-\d{15}|-[0-9a-f]{8})?(?:\.([0-9a-f]{12}))?\.parquet"
 
 
 def has_tables(names: Iterable[str]) -> bool:
-    """Whether a directory with these names is a history, of this layout or an older one."""
+    """Whether a directory with these file names is a history, in any layout."""
     return not {*TABLES, VERSION_FILE}.isdisjoint(names)
 
 

@@ -91,7 +91,7 @@ def current_states(reader: TablesReader) -> FoldedStates | None:
 
 
 def read_state(location: Location, file: DataFile) -> FoldState:
-    """The state that a file holds; raises `HistoryFaultError`."""
+    """Read a shard's state from its file; raises `HistoryFaultError`."""
     table = read_file(location, file, ["state"])
     try:
         return state_from_bytes(table.column("state")[0].as_py())

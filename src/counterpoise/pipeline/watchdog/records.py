@@ -61,8 +61,9 @@ def written(data: bytes) -> Written | None:
 
 
 def holds_after(before: Written | None, record: Written) -> bool:
-    """Whether brokers accept a bundle's new record after its former one, by the channel's rules
-    for versions and states.
+    """Whether brokers would accept a record as a bundle's next one after `before` (None: first).
+
+    By the state channel's rules for versions and states (PIP-192).
     """
     if before is not None:
         if before.version != _MOST and before.version >= record.version:

@@ -25,7 +25,7 @@ class Job(Protocol):
 
 
 class Committer:
-    """Runs jobs in ``threads`` threads and finishes them on one event loop.
+    """Runs jobs in ``threads`` threads, and their last part on one event loop.
 
     Jobs that end close together share one wake-up of the loop. The threads do not keep the process
     alive: a disk that never responds must not block its exit.

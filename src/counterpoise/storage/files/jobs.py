@@ -41,7 +41,7 @@ class WriteGroup:
         self._error: StorageError | None = None
 
     def run(self) -> None:
-        """Write and wait for the disk."""
+        """Write the group's records, and wait until they are on disk."""
         try:
             if self._seal is not None:
                 self._log.save_sealed(*self._seal)

@@ -41,7 +41,7 @@ class Descriptors:
 
     @property
     def crowded(self) -> bool:
-        """Whether files should be closed after each write."""
+        """Whether so many files are open that each should be closed after its write."""
         return self._count > self._limit
 
     def add(self, change: int) -> None:

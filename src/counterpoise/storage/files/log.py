@@ -229,7 +229,7 @@ class FileLog(GroupLog[C]):
         return self._cache.at(index)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """Read a ledger's file in a thread."""
+        """Read a chunk starting at ``index`` from a ledger's file, in a thread."""
         ledger = self._index.holding(index)
         entry_id = index - ledger.base
         if lost := lost_from(self._lost, ledger.ledger_id, entry_id):

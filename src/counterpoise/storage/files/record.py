@@ -48,7 +48,7 @@ class LedgerRecord(NamedTuple):
 
 
 class Format(Protocol):
-    """How records of a ledger's format are recognised."""
+    """How the records of a ledger's file are found and decoded, in one version of the format."""
 
     header_size: int
     """Bytes of a record before its entry."""

@@ -54,10 +54,10 @@ OPEN_ATTEMPTS = 3
 
 
 class FileLedgerStore:
-    """One broker's access to the shared directory ``root``, on one event loop.
+    """The logs in files below the directory ``root``, which all brokers share, for one broker.
 
     ``ledger_bytes``: a ledger rolls over once it holds this much; only whole ledgers are deleted.
-    ``cache_bytes``: how much of what was written last stays in memory for tailing consumers.
+    ``cache_bytes``: how much of the newest entries stays in memory for tailing consumers.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class FileLedgerStore:
             raise StorageError(f"ledgers in {self._root} cannot be listed: {error}") from error
 
     async def is_released(self, name: str) -> bool:
-        """Whether the last owner left a final state."""
+        """Whether the log's last owner closed it in order, leaving a final state."""
         directory = self._directory(name)
         try:
             if name in self._prepared:
@@ -168,11 +168,11 @@ class FileLedgerStore:
             raise StorageError(f"log {name} in {directory} cannot be read: {error}") from error
 
     async def exists(self, name: str) -> bool:
-        """Whether the log's directory has a fence."""
+        """Whether the log exists: its directory has a fence."""
         return await self.in_thread(fence.exists, self._directory(name))
 
     async def delete(self, name: str) -> None:
-        """Fence the owner and remove the directory."""
+        """Fence the log's owner, and remove the log's directory."""
         directory = self._directory(name)
         try:
             await self.in_thread(_delete, directory, self.disk)

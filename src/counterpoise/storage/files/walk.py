@@ -17,7 +17,7 @@ ReadAt = Callable[[int, int], bytes]
 
 
 class Place(NamedTuple):
-    """The offset of an entry's record in a file."""
+    """An entry's id, and the offset of its record in a ledger's file."""
 
     entry_id: int
     offset: int

@@ -32,7 +32,7 @@ class ConfirmedLedger:
 
     @property
     def entries(self) -> int:
-        """The number of entries."""
+        """The number of confirmed entries."""
         return self._writer.last_confirmed + 1
 
     async def add(self, payload: bytes) -> None:

@@ -19,7 +19,7 @@ class LedgerEvents(Protocol):
 
 
 class CurrentLedger:
-    """One ledger with its writer, from before its creation until it takes no more entries."""
+    """The ledger that a log writes, with its writer, until it takes no more entries."""
 
     def __init__(self, begun: float) -> None:
         """``begun``: when it began, by the clock for the age of ledgers."""

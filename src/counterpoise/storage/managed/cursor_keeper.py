@@ -64,7 +64,7 @@ class StoredCursor:
 async def latest_positions(
     client: LedgerClient, node: CursorNode
 ) -> tuple[CursorPositions, BookKeeperError | None]:
-    """A cursor's last state; or its node's, with the reason why no later one was read.
+    """A cursor's last state, from its ledger; or what its node has, with the error of the ledger.
 
     Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed.
     """

@@ -80,7 +80,7 @@ class LedgerChain:
         self._listing = asyncio.Lock()
 
     async def create_next(self) -> CurrentLedger:
-        """The ledger that `list_next` will make the current one; raises `StorageError`.
+        """Create the ledger that `list_next` will make the current one; raises `StorageError`.
 
         Reuses one that was created before and could not be listed.
         """
@@ -116,7 +116,10 @@ class LedgerChain:
         return committed
 
     async def list_next(self, following: CurrentLedger, entries: int, size: int) -> None:
-        """List a ledger after the current one, which has so many entries and bytes."""
+        """Write the next ledger into the list, and close the current one's entry in it.
+
+        The current one has so many ``entries``, and ``size`` bytes; without entries it is deleted.
+        """
         async with self._listing:
             closed = list(self.closed)
             if entries:
@@ -129,7 +132,9 @@ class LedgerChain:
     async def begin(
         self, following: CurrentLedger, found: Iterable[ListedLedger], empty: Iterable[int]
     ) -> None:
-        """List a former owner's ledgers and the next one; delete ``empty`` ones."""
+        """Write the list after a takeover: ledgers ``found``, then the next; delete ``empty``
+        ones.
+        """
         async with self._listing:
             self._next = following
             self._dropped.update(empty)

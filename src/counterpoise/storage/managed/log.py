@@ -210,7 +210,7 @@ class ManagedLog(GroupLog[C]):
         self._given = self._given_entries = self._given_size = self._taken = 0
 
     def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
-        """A ledger's entries up to and including ``last`` are confirmed."""
+        """Commit the groups whose entries, up to and including ``last``, the ledger confirmed."""
         if ledger is not self._chain.current:
             return
         while self._given:
@@ -223,7 +223,7 @@ class ManagedLog(GroupLog[C]):
         self._give()
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
-        """A ledger takes no more entries: the next ones go to a new ledger."""
+        """Continue with a new ledger, since this one takes no more entries."""
         if ledger is not self._chain.current or self._error is not None:
             return
         _log.warning("%s: ledger %d ended: %s", self.name, ledger.ledger_id, error)
@@ -255,7 +255,7 @@ class ManagedLog(GroupLog[C]):
         return self._cache.at(index)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """Read from bookies."""
+        """Read a chunk starting at ``index`` from bookies."""
         ledger = self._index.holding(index)
         entry_id = index - ledger.base
         if lost := lost_from(self._lost, ledger.ledger_id, entry_id):
@@ -291,7 +291,9 @@ class ManagedLog(GroupLog[C]):
             _log.warning("%s: %s", self.name, error)
 
     def set_persistence(self, persistence: Persistence | None) -> None:
-        """Create the next ledger so, as Pulsar does; the rate of saves holds at once."""
+        """Set quorums from the next ledger on, as Pulsar does, and the rate of cursor saves at
+        once.
+        """
         chosen = persistence or self._context.options.persistence
         self._chain.quorums = chosen.quorums
         if self._mark_deletes_per_s != chosen.mark_deletes_per_s:

@@ -91,7 +91,7 @@ class ManagedLedgerStore:
         return await self._context.is_released(name)
 
     async def exists(self, name: str) -> bool:
-        """Whether the log has a node."""
+        """Whether the log exists: it has a node in the metadata store."""
         try:
             return await self._context.metadata.exists(f"{ROOT}/{_check(name)}")
         except MetadataError as error:

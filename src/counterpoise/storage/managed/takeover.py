@@ -58,7 +58,7 @@ class UnsupportedLog(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A log that this broker has taken over."""
+    """The parts of a log that this broker has taken over: ledgers and cursors."""
 
     chain: LedgerChain
     keeper: CursorKeeper
@@ -68,7 +68,7 @@ class TakenOver:
 async def take_over(context: ManagedContext, name: str, owner: str, quorums: Quorums) -> TakenOver:
     """Take a log over from its former owner, or create it; raises `StorageError`.
 
-    ``quorums``: of the ledger that it goes on with.
+    ``quorums`` are those of the new ledger.
     """
     purpose = messages_purpose(name, owner)
     client = context.client

@@ -175,7 +175,7 @@ def samples(view: ClusterView, before: Tracks, average: Floats32) -> Floats32:
     """The latest sample of each bundle, derived from two successive averages where that is
     consistent.
 
-    Pulsar averages the last n samples by ``average = ((n - 1) * before + sample) n``
+    Pulsar averages the last n samples by ``average = ((n - 1) * before + sample) ÷ n``
     (`load/average.py`), which is solved for the sample. If a broker's own traffic is closer to the
     sum of its bundles' averages than to that of the derived samples, a report was missed or its
     figures are no such averages; then the averages are taken as samples.

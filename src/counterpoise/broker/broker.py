@@ -265,7 +265,8 @@ class Broker:
     def request_stop(self, unloads_per_s: int = 0) -> None:
         """Make the process that runs this broker stop it, as an administrator requested.
 
-        ``unloads_per_s``: how many bundles per second it hands over meanwhile; 0: all at once.
+        ``unloads_per_s``: how many bundles it hands over per second before it stops; 0: all at
+        once.
         """
         self._unloads_per_s = unloads_per_s
         self.stop_requested.set()

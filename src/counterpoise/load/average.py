@@ -32,12 +32,12 @@ class TimeAverageMessageData:
 
     @property
     def throughput(self) -> float:
-        """Bytes/s in and out."""
+        """Bytes/s in plus out."""
         return self.msg_throughput_in + self.msg_throughput_out
 
     @property
     def rate(self) -> float:
-        """Messages/s in and out."""
+        """Messages/s in plus out."""
         return self.msg_rate_in + self.msg_rate_out
 
 

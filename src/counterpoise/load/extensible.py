@@ -93,7 +93,7 @@ class BundleLoadData:
 
     @property
     def throughput(self) -> float:
-        """Bytes/s in and out."""
+        """Bytes/s in plus out."""
         return self.stats.msg_throughput_in + self.stats.msg_throughput_out
 
 

@@ -12,7 +12,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, TEXT, Col
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Why a broker's report could not be read."""
+    """The answer of a broker whose report could not be read: the reason."""
 
     reason: str
 

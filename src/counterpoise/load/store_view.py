@@ -116,9 +116,10 @@ class LoadStoreView:
 
     @staticmethod
     def from_load_data(value: object) -> "LoadStoreView":
-        """Build the view from one parsed line of JSON (see ``counterpoise decide shed --help``).
+        """Build the view from one parsed line of JSON, as ``counterpoise decide shed --help``
+        describes.
 
-        Beside what the line must have it may say ``availableBrokers``, ``owners`` {bundle: broker},
+        Optional fields are ``availableBrokers``, ``owners`` {bundle: broker},
         ``bundlesWithPolicies`` and ``allowedBrokers`` {bundle: [broker]}. Raises ``LoadDataError``
         naming the field and what was expected there.
         """

@@ -70,7 +70,7 @@ class BrokerColumns:
         )
 
     def take(self, rows: Indices) -> "BrokerColumns":
-        """The chosen brokers, in the given order."""
+        """The same columns with only the brokers ``rows`` (indices), in that order."""
         return BrokerColumns(
             self.usage[rows],
             self.traffic.take(rows),
@@ -118,7 +118,7 @@ class BundleColumns:
         )
 
     def take(self, rows: Indices) -> "BundleColumns":
-        """The chosen bundles, in the given order."""
+        """The same columns with only the bundles ``rows`` (indices), in that order."""
         return BundleColumns(
             self.short.take(rows),
             self.long.take(rows),
@@ -286,7 +286,9 @@ def _by_name(
 
 
 def movable_mask(bundles: Sequence[str]) -> Masks:
-    """Which bundles a shedder may touch: all but those of a namespace bound to one broker."""
+    """A boolean for each bundle: whether a shedder may move it, since several brokers may own
+    it.
+    """
     mask = np.ones(len(bundles), dtype=np.bool_)
     maybe = np.fromiter(map(str.startswith, bundles, repeat(BOUND_TENANTS)), np.bool_, len(bundles))
     for index in np.flatnonzero(maybe).tolist():
@@ -305,7 +307,7 @@ def bundle_namespace(bundle: str) -> str:
 
 
 def unloaded_mask(bundles: Sequence[str], recently_unloaded: Collection[str]) -> Masks:
-    """Which of the bundles have just been unloaded, as a mask."""
+    """A boolean for each of ``bundles``: whether it is in ``recently_unloaded``."""
     if not recently_unloaded:
         return np.zeros(len(bundles), dtype=np.bool_)
     recent = frozenset(recently_unloaded)

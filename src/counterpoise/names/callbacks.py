@@ -13,28 +13,28 @@ class Notify(Protocol):
 
 
 class StopListening(Protocol):
-    """Ends a subscription to notifications."""
+    """A function that ends a subscription to notifications."""
 
     def __call__(self) -> None:
         """Notify no more."""
 
 
 class Clock(Protocol):
-    """A clock that returns seconds."""
+    """A function that returns a clock's time in seconds."""
 
     def __call__(self) -> float:
         """Seconds since some moment."""
 
 
 class MillisecondClock(Protocol):
-    """Returns the time of the wall clock in milliseconds since 1970."""
+    """A function that returns the wall clock's time in milliseconds since 1970."""
 
     def __call__(self) -> int:
         """Milliseconds since 1970."""
 
 
 class NanosecondClock(Protocol):
-    """A clock that does not go backwards, such as ``time.monotonic_ns``."""
+    """A function that returns nanoseconds and never goes back, such as ``time.monotonic_ns``."""
 
     def __call__(self) -> int:
         """Nanoseconds since some moment."""

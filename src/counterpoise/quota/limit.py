@@ -23,7 +23,7 @@ NO_LIMIT: Final = 1 << 62
 
 
 class LimitLevel(StrEnum):
-    """What a rate limit applies to, by Pulsar's names of throttle types (4.2.4)."""
+    """What a rate limit applies to, such as a topic or the broker, by Pulsar's names (4.2.4)."""
 
     TOPIC_PUBLISH = "TopicPublishRate"
     GROUP_PUBLISH = "ResourceGroupPublishRate"
@@ -35,7 +35,7 @@ class LimitLevel(StrEnum):
 
 
 class Queued(Hashable, Protocol):
-    """A producer's or subscription's flow, as a rate limit on which it waits uses it."""
+    """A producer's or subscription's flow, as the rate limit for which it waits uses it."""
 
     finished: dict[RateLimit, int]
     """How far its clock has come at each limit where it had to wait."""

@@ -30,5 +30,5 @@ def words_of(bits: int) -> list[int]:
 
 
 def words_for(bits: int) -> int:
-    """How many 64-bit words a number of so many bits needs."""
+    """How many 64-bit words a number of ``bits`` bits needs."""
     return -(-bits // WORD_BITS)

@@ -55,7 +55,7 @@ _WITHOUT_TEXT: Final = frozenset(
 
 
 def what_is_wrong(kind: int, request: Any) -> str | None:
-    """Which field of a command has a forbidden value, as text; None if all are allowed."""
+    """What is wrong in a command of this ``kind`` (its number), as text; None if nothing is."""
     for field, low, high in LIMITS.get(kind, ()):
         value = getattr(request, field)
         if not low <= value <= high:

@@ -77,7 +77,7 @@ def connected(
 def auth_challenge(
     server_version: str, protocol_version: int, auth_method: str, challenge: bytes
 ) -> bytes:
-    """AUTH_CHALLENGE: ask the client for new credentials."""
+    """AUTH_CHALLENGE: ask the client to authenticate again."""
     return frame(
         commands.CommandAuthChallenge(
             server_version=server_version,

@@ -125,7 +125,7 @@ class ConsumerFigures:
 
 
 def consumer_stats(request_id: int, figures: ConsumerFigures) -> bytes:
-    """Answer CONSUMER_STATS."""
+    """Answer CONSUMER_STATS with a consumer's figures."""
     response = commands.CommandConsumerStatsResponse(request_id=request_id)
     for field in ConsumerFigures.__slots__:
         setattr(response, field, getattr(figures, field))
@@ -142,7 +142,7 @@ def consumer_stats_failed(request_id: int, code: ServerError, message: str) -> b
 
 
 def schema(request_id: int, found: Schema, version: bytes) -> bytes:
-    """Answer GET_SCHEMA."""
+    """Answer GET_SCHEMA with a schema and its version."""
     return frame(
         commands.CommandGetSchemaResponse(
             request_id=request_id, schema=raw_schema(found), schema_version=version
@@ -160,7 +160,7 @@ def schema_failed(request_id: int, code: ServerError, message: str) -> bytes:
 
 
 def schema_created(request_id: int, version: bytes) -> bytes:
-    """Answer GET_OR_CREATE_SCHEMA."""
+    """Answer GET_OR_CREATE_SCHEMA with the schema's version."""
     return frame(
         commands.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version)
     )

@@ -116,7 +116,7 @@ def close_consumer(consumer_id: int, request_id: int) -> bytes:
 
 
 def permit(consumer_id: int, messages: int) -> bytes:
-    """FLOW: permit the broker to send so many messages."""
+    """FLOW: permit the broker to send this many messages."""
     return frame(commands.CommandFlow(consumer_id=consumer_id, message_permits=messages))
 
 

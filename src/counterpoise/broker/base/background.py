@@ -67,7 +67,7 @@ class BackgroundTasks:
         *,
         expected: tuple[type[Exception], ...] = (),
     ) -> asyncio.Task[T]:
-        """Run ``work`` once; ``expected``: exceptions that the awaiting code handles."""
+        """Run ``work`` once; a failure is logged unless it is ``expected`` by the awaiting code."""
         task = self._start(name, work)
         task.add_done_callback(lambda done: self._ended(done, expected))
         return task

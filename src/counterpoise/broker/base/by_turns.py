@@ -13,7 +13,7 @@ PIECE: Final = 500
 
 
 class WorkBudget:
-    """Lets a long task yield to other tasks after each so many units of work."""
+    """Lets a long task yield to other tasks each time it has done a fixed amount of work."""
 
     __slots__ = ("_left", "_most")
 

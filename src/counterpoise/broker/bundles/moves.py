@@ -90,8 +90,8 @@ class BundleMoves:
     async def leave(self, unloads_per_s: int = 0) -> None:
         """Hand every bundle owned here to other brokers, if there are any.
 
-        ``unloads_per_s``: hand-overs started per second (``maxConcurrentUnloadPerSec`` of a
-        shutdown). 0 or less starts all of them at once.
+        ``unloads_per_s``: how many hand-overs start per second (``maxConcurrentUnloadPerSec`` of a
+        shutdown). 0 or less starts all at once.
         """
         others = set(await self._registry.active()) - {self._registry.my_id}
 

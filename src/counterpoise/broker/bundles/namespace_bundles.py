@@ -57,7 +57,7 @@ class NamespaceBundleCache:
     ) -> NamespaceBundles:
         """Change a namespace's bundles by compare-and-set, retried if another broker wrote them.
 
-        Raises what ``change`` raises, or `BadVersion` where others were faster too often.
+        Raises what ``change`` raises, or `BadVersion` after too many retries.
         """
         await self._read(namespace)
         after: list[NamespaceBundles] = []

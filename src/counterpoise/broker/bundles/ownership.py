@@ -276,8 +276,7 @@ class BundleOwnership:
     async def resume(self) -> None:
         """Resume the transfers and splits that this broker began before it restarted.
 
-        The leader repairs them only for a broker that was gone, not for one that returned before
-        its session timed out.
+        The leader repairs them only if the broker's session has timed out in between.
         """
         me = self._options.me.broker_id.encode()
         while True:

@@ -118,7 +118,11 @@ class NamespaceService:
     async def lookup_bundle(
         self, bundle: BundleName, *, authoritative: bool = False
     ) -> LookupResult:
-        """The broker that serves a bundle; assigns it first if none does."""
+        """The broker that serves a bundle, which is assigned first if none does.
+
+        ``authoritative``: another broker redirected the client here because it chose this broker.
+        Raises `BrokerError` (ServiceNotReady) when the client should try again.
+        """
         return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     # What an administrator asks.

@@ -96,7 +96,7 @@ class LeaderShedding:
         """The last rounds, whose moves were seen through."""
 
     def lead(self, leads: bool) -> None:
-        """This broker became the leader, or no longer is: that ends a round under way."""
+        """This broker became the leader, or no longer is; a running round is cancelled."""
         if self._round is not None:
             self._round.cancel()
         if leads:

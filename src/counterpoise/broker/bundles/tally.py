@@ -35,7 +35,7 @@ class CountedResult:
 
 @contextlib.contextmanager
 def counted(counts: Counter[str]) -> Iterator[CountedResult]:
-    """Count the body of a ``with`` once; as Failure if it raises."""
+    """Count the body of a ``with`` under its `CountedResult`; as Failure if it raises."""
     outcome = CountedResult()
     try:
         yield outcome

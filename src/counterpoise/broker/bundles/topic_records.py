@@ -65,7 +65,7 @@ class RecordsLink(Protocol):
 
     @property
     def linked(self) -> bool:
-        """Whether the link can be written to now."""
+        """Whether the connection is ready for `publish`."""
 
     async def publish(
         self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None

@@ -103,7 +103,7 @@ class ClientListener:
         self._shared.connections.closed = False
 
     def set_publish_buffer(self, mib: int) -> None:
-        """Limit the memory of published messages to so many MiB; 0 or less is no limit."""
+        """Limit the memory of published messages to ``mib`` MiB; 0 or less is no limit."""
         self._shared.set_publish_buffer(mib)
 
     def traffic(self) -> Traffic:

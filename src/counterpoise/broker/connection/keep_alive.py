@@ -17,7 +17,7 @@ class KeepAlive:
 
     A connection whose reading is paused cannot receive PONGs, so it is not disconnected. Since its
     client's PINGs are not read either, PONGs are sent unasked several times an interval: the C++
-    client gives up a connection on which no PONG came between two of its ticks. Those PONGs also
+    client gives up a connection on which no PONG came between two of its checks. Those PONGs also
     show sooner that a client is gone, because without reading only a failing write does.
     """
 

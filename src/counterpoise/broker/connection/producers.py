@@ -195,7 +195,7 @@ class ClientProducers:
             self.send_error(send.producer_id, send.sequence_id, refusal)
 
     def sends(self, run: Sequence[Send]) -> None:
-        """Several SENDs in a row; faster than `send` for each if one producer sent them all.
+        """Publish several SENDs in a row; faster than `send` for each if one producer sent them.
 
         All are counted as pending before the first is stored, so a receipt always finds its entry
         counted.

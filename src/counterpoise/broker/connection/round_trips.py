@@ -11,8 +11,8 @@ from counterpoise.names.callbacks import Notify
 class RoundTrips:
     """The PINGs of one connection, and the futures that wait for their PONGs.
 
-    A client responds in order: what it sent before it read what precedes a PING arrives before the
-    PONG.
+    Clients answer in order: once a PONG arrives, so has everything that the client sent before it
+    read the frames before that PING.
     """
 
     __slots__ = ("_heard", "_loop", "_sent", "_waiting", "_write")
@@ -37,7 +37,7 @@ class RoundTrips:
         return future
 
     def pong(self) -> None:
-        """A PONG arrived: complete the oldest waiting future."""
+        """A PONG arrived: complete the future that waits for it, if any."""
         # A PONG without a PING counts for nothing.
         self._heard = min(self._heard + 1, self._sent)
         self._release(self._heard)

@@ -46,7 +46,7 @@ class SharedByConnections:
         self.is_frozen = False
 
     def set_publish_buffer(self, mib: int) -> None:
-        """Limit the memory of published messages to so many MiB; 0 or less is no limit."""
+        """Limit the memory of published messages to ``mib`` MiB; 0 or less is no limit."""
         size = max(0, mib) * MIB
         self.publish_buffer.set_limit(size)
         self.held_memory.limit = size // 2

@@ -88,7 +88,7 @@ class Dispatches(Protocol):
         """The number of entries not delivered yet."""
 
     def dispatch(self) -> None:
-        """Deliver as much as the budget allows now."""
+        """Deliver as much as the limits and permits allow now."""
 
 
 class DispatchFlow(LimitedFlow):
@@ -162,7 +162,7 @@ class DispatchFlow(LimitedFlow):
             self.charge(count, size, self._runner.now())
 
     def go_on(self, now: int) -> None:
-        """Deliver as much as the budget allows now."""
+        """Deliver as much as the limits allow now."""
         self._dispatcher.dispatch()
 
     def clear(self) -> None:

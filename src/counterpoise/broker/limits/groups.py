@@ -147,7 +147,7 @@ class ResourceGroupShares:
         return sorted(self._groups)
 
     def close(self) -> None:
-        """Stop listening to other brokers."""
+        """Stop listening to the other brokers' use."""
         self._usages.close()
 
     async def run(self) -> None:

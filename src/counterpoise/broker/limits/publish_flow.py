@@ -17,11 +17,11 @@ class ThrottledConnection(Protocol):
     """The methods of a connection that publish limits call."""
 
     def held(self, entries: int, size: int) -> None:
-        """Count throttled entries of so many bytes (fewer if negative)."""
+        """Count throttled entries and their bytes (negative: uncount)."""
 
 
 class ProducerOrigin(Protocol):
-    """Where a producer's request came from."""
+    """The command that created a producer, and its client."""
 
     @property
     def address(self) -> str:

@@ -59,7 +59,7 @@ def broker_rate(options: RateOptions) -> Rate:
 
 
 def rates_of(policies: JsonObject, options: RateOptions) -> TopicRates:
-    """The rates of a topic, from the policies that hold for it (``applied_policies``)."""
+    """The rates of a topic, from the policies in force for it (``applied_policies``)."""
     policy = policies.get("publishRate")
     if isinstance(policy, Mapping):
         publish = _rate(

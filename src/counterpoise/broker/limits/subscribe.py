@@ -66,7 +66,7 @@ class SubscribeLimits:
         self._topics: dict[TopicName, _SubscribedTopic] = {}
 
     def set_rate(self, name: TopicName, rate: Rate) -> None:
-        """Allow each consumer so many subscribes per period; its bucket starts full."""
+        """Allow each consumer this many subscribes per period; its bucket starts full."""
         known = self._topics.get(name)
         if not rate:
             self._topics.pop(name, None)

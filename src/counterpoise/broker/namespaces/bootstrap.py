@@ -27,9 +27,9 @@ async def bootstrap(
 ) -> None:
     """Create the cluster, and the tenants and namespaces that Pulsar's initialisation creates.
 
-    ``bundles``: the number for each namespace; ``extensible``: whether brokers run the extensible
-    load manager; ``coordinators``: the number of transaction coordinators. Any broker may run it at
-    any time: what exists stays as it is.
+    ``bundles``: how many in each namespace; ``extensible``: whether brokers run the extensible load
+    manager; ``coordinators``: the number of transaction coordinators. Any broker may run it at any
+    time: what exists stays as it is.
     """
     urls = {
         "serviceUrl": addresses.web_url,

@@ -62,7 +62,7 @@ class Deduplication:
         return found
 
     def admit(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that are new. To the others the producer has been sent an answer."""
+        """The entries that are new. The producer is sent an answer for each of the others."""
         new: list[Send] = []
         for send in sends:
             found = self._take(producer.name, send)

@@ -172,7 +172,7 @@ class Subscription(SubscriptionCursor):
             self.dispatcher.dispatch()
 
     def resume(self, consumer: Recipient) -> None:
-        """A consumer has new permits, or its connection is writable again."""
+        """Deliver to a consumer that has new permits, or whose connection is writable again."""
         if self.dispatcher is not None:
             self.dispatcher.resume(consumer)
 

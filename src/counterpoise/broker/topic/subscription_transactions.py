@@ -157,7 +157,7 @@ class SubscriptionTransactions:
         )
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
-        """Apply or drop a transaction's acknowledgements; none of an unknown one. Raises
+        """Apply (commit) or drop a transaction's acknowledgements, if it has any. Raises
         `BrokerError`.
 
         Those of transactions up to ``low_watermark``, which have ended elsewhere, are dropped: they

@@ -222,7 +222,7 @@ class TopicRegistry:
         return topic
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
-        """Read the policies of loaded ones of these topics again; loads none.
+        """Apply the new policies of those of these topics that are loaded; loads none.
 
         A topic that is being unloaded reads them when its next owner loads it.
         """

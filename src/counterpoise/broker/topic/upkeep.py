@@ -112,7 +112,7 @@ class TopicUpkeep:
                 known.forget_inactive(topic.log, topic.producers.by_name, topic.commons.wall())
 
     async def trim(self) -> None:
-        """Delete ledgers that neither a subscription nor ``retention`` keeps."""
+        """Delete ledgers that neither a subscription nor ``retention`` needs."""
         for topic in self._stored():
             try:
                 await topic.trim()

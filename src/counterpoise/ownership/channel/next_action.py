@@ -210,7 +210,7 @@ def comes_to(record: ServiceUnitStateData | None, me: str) -> bool:
 
 
 def has_successor(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether broker ``me`` is releasing the bundle to a successor, which prepares meanwhile."""
+    """Whether broker ``me`` is releasing the bundle to a successor, which is preparing."""
     return (
         _left(record, me, ServiceUnitState.RELEASING)
         and not blank(record.destination)

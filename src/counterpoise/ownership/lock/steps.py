@@ -101,7 +101,7 @@ def hear(state: BundleLock, _: object) -> Next:
 
 
 def check_ownership(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """A client came: check whether the bundle is handed over to this broker, or owned already."""
+    """A client asked: check whether the bundle is handed over to this broker, or owned already."""
     return enter(state, P.READING_HAND_OVER, thorough=True)
 
 
@@ -177,7 +177,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def create(state: BundleLock, _: object) -> Next:
-    """No other lock is in the way: create this broker's."""
+    """No other broker has a lock: create this broker's."""
     return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
 
 

@@ -45,9 +45,9 @@ class DeliveryTurns:
             asyncio.get_running_loop().call_soon(self._renew)
 
     def wait(self, go_on: Notify, who: object = None, work: int = 0) -> None:
-        """Call ``go_on`` in a later turn; for callers that find nothing left.
+        """Call ``go_on`` in a later turn, for a caller that finds nothing left in this one.
 
-        ``who``: the client in whose queue it waits. ``work`` is spent when its turn comes.
+        ``who``: the client in whose queue it waits. ``work`` is spent when it is called.
         """
         line = self._lines.get(who)
         if line is None:

@@ -112,10 +112,10 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def remove(self, recipient: Recipient) -> None:
-        """Detach a consumer; its unacknowledged entries are sent to others."""
+        """Detach a consumer; its unacknowledged entries are sent to other consumers."""
 
     def resume(self, recipient: Recipient) -> None:
-        """A consumer has new permits, or its connection is writable again."""
+        """Deliver to a consumer that has new permits, or whose connection is writable again."""
         self.dispatch()
 
     @abstractmethod

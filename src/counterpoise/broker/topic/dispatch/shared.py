@@ -79,7 +79,7 @@ class SharedDispatcher(Dispatcher):
         self.consumers[recipient] = None
 
     def remove(self, recipient: Recipient) -> None:
-        """Detach a consumer; its unacknowledged entries are sent to others, in order."""
+        """Detach a consumer; its unacknowledged entries are sent to other consumers, in order."""
         self._detach(recipient)
         self.dispatch()
 
@@ -95,7 +95,7 @@ class SharedDispatcher(Dispatcher):
             self.give_back(index)
 
     def resume(self, recipient: Recipient) -> None:
-        """A consumer has new permits, or its connection is writable again."""
+        """Deliver to a consumer that has new permits, or whose connection is writable again."""
         self._enter(recipient)
         self.dispatch()
 

@@ -92,7 +92,7 @@ class SingleActiveDispatcher(Dispatcher):
             self.dispatch()
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """Always 1: this type does not record which entries a consumer holds."""
+        """Always 1: this type does not record which entries a consumer was sent."""
         return 1
 
     def acked_through(self, index: int) -> None:

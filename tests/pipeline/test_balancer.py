@@ -20,8 +20,10 @@ from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.executor import Executor
+from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.watchdog import guard
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
@@ -308,6 +310,36 @@ async def test_what_a_rule_withholds_is_not_done_and_is_kept_with_the_rule(
     assert "--max-moves-a-round" in ended[-1].error
     left_alone = history.memory_before(made.poll_id + 1).recently_unloaded
     assert set(left_alone) == {made.moves[0].bundle}, "the others may go in the next round"
+
+
+async def test_a_round_and_how_its_moves_ended_are_counted_and_notified_of(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+) -> None:
+    notices, metrics, by = list[Notice](), Metrics(lambda: START, 1.0), strategy()
+    one = Balancer(
+        replace(by, balance=replace(by.balance, thrash_span_ms=3_600_000)),
+        history,
+        Executor(http, lambda: START + 1000, DO_IT),
+        LogLines().append,
+        rules=ApprovalRules(moves_a_round=1),
+        metrics=metrics,
+        notices=BalancerNotices(notices.append, lambda: START),
+    )
+    made = await made_of(one, seen(uneven))
+    moves, reason = len(made.moves), made.moves[0].decision.reason
+
+    def counted(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(f"counterpoise_balancer_{name}_total", labels)
+
+    assert counted("rounds", strategy="ThresholdShedder") == 1
+    assert counted("decisions", reason=reason) == moves > 1
+    assert counted("moves", status="moved") == 1
+    assert counted("moves", status="withheld") == moves - 1
+    kinds = [each.kind for each in notices]
+    assert kinds == [NoticeKind.ROUND, *[NoticeKind.REFUSAL] * (moves - 1)]
+    again = await made_of(one, seen(uneven, 100))
+    moved_before = history.memory_before(again.poll_id + 1).trails
+    assert made.moves[0].bundle in moved_before, "or none is seen to go to and fro"
 
 
 async def test_what_is_withheld_round_after_round_is_said_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,14 +13,14 @@ import aiohttp
 import pytest
 
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, move_id
-from counterpoise.decide.balancing.publish_latency import LatencyLimit
+from counterpoise.decide.balancing.publish_latency import LatencyLimit, LatencyRise
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline import executor as module
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
-from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
-from counterpoise.quota import SECOND_NS
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions, MoveStop
 from tests.load.story import START
 from tests.pipeline.fake_cluster import bundle_name
+from tests.pipeline.rounds import EndedMoves
 from tests.quota.jumping import now_ns, on_jumping_loop
 
 SOURCE, TO, OTHER = "b1:80", "b2:80", "b3:80"
@@ -43,6 +44,7 @@ class Cluster:
         self._status = status
         self.unloads: list[dict[str, str]] = []
         self.source_says = ""
+        self.connects_s = 0.0
         self.reasons: list[str] = []
         monkeypatch.setattr(module, "BundleLookup", lambda *_: self)
         monkeypatch.setattr(module, "Unacknowledged", lambda *_: self)
@@ -56,14 +58,20 @@ class Cluster:
     async def owner(self, *_: object, **__: object) -> str:
         return self._next()
 
-    async def seconds(self, *_: object) -> None:
-        """What its consumers have not acknowledged is not known."""
+    async def seconds(self, *_: object) -> float:
+        """What its consumers have not acknowledged; it takes three seconds to ask."""
+        await asyncio.sleep(3.0)
+        return 0.5
 
     async def named_by(self, *_: object) -> str:
         return self.source_says or self._next()
 
     @asynccontextmanager
-    async def put(self, _: str, *, params: dict[str, str], **__: object) -> AsyncIterator[Any]:
+    async def put(
+        self, _: str, *, params: dict[str, str], headers: object, **more: aiohttp.ClientTimeout
+    ) -> AsyncIterator[Any]:
+        if self.connects_s > (more["timeout"].connect or 1e9):
+            raise aiohttp.ConnectionTimeoutError
         self.unloads.append(params)
 
         async def text() -> str:
@@ -125,6 +133,8 @@ def test_a_move_ends_as_the_owners_show(
         outcome = await cluster.outcome(move(to))
         assert outcome.status is status, outcome.error
         assert bool(outcome.error) is (status is MoveStatus.FAILED)
+        assert outcome.started_at_ms == START + 3000, "its clients do not wait for what is read"
+        assert outcome.unacknowledged_s == (0.5 if outcome.carried_out else None)
         assert cluster.unloads == [{"destinationBroker": to} if to else {}] * unloads
 
     carried_out()
@@ -159,6 +169,84 @@ def test_an_unload_that_is_not_accepted_fails_with_the_clusters_words(
         assert f"HTTP {status} its reason" in outcome.error
 
     carried_out()
+
+
+@pytest.mark.parametrize(
+    ("connects_s", "status"), [(5.0, MoveStatus.MOVED), (5.1, MoveStatus.FAILED)]
+)
+def test_an_unload_for_which_there_is_no_connection_in_time_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch, connects_s: float, status: MoveStatus
+) -> None:
+    """By then another may have followed this process."""
+    cluster = Cluster(monkeypatch, SOURCE, TO)
+    cluster.connects_s = connects_s
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        outcome = await cluster.outcome(move())
+        assert (outcome.status, len(cluster.unloads)) == (status, status is MoveStatus.MOVED)
+        reason = f"unload: no connection to {SOURCE} within 5 s, so it was not asked for"
+        assert outcome.error == ("" if cluster.unloads else reason)
+
+    carried_out()
+
+
+def test_what_stopped_moves_stops_none_of_the_next_and_a_dry_run_looks_at_no_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(monkeypatch, SOURCE, TO)
+    rise = LatencyRise(TO, 5.0, 80.0, LatencyLimit())
+    rises, watched = [rise, None, None], list[list[str]]()
+
+    @asynccontextmanager
+    async def watching(brokers: list[str], stop: MoveStop) -> AsyncIterator[None]:
+        watched.append(brokers)
+        if found := rises.pop(0):
+            stop(found)
+        yield
+
+    monkeypatch.setattr(module, "LatencyWatch", lambda *_: SimpleNamespace(watching=watching))
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        for options in (OPTIONS, replace(OPTIONS, execute=False)):
+            executor, ended = Executor(cast("Any", cluster), lambda: START, options), EndedMoves()
+            reasons = [rise.sentence, ""] if options.execute else [""]
+            for reason in reasons:
+                await executor.carry_out([move()], [TO], ended.keep)
+                assert executor.stopped == reason
+            assert [each.error for each in ended] == reasons
+
+    carried_out()
+    assert watched == [[SOURCE, TO], [SOURCE, TO], []]
+
+
+def test_moves_go_beside_each_other_one_more_with_each_that_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    under_way, begun = set[str](), list[int]()
+
+    class Slow(Cluster):
+        async def seconds(self, bundle: str, *_: object) -> float:
+            under_way.add(bundle)
+            begun.append(len(under_way))
+            await asyncio.sleep(1.0 + len(begun) / 10)
+            return 0.0
+
+        async def owner(self, bundle: str, *_: object, **__: object) -> str:
+            under_way.remove(bundle)
+            return TO
+
+    cluster, ended = Slow(monkeypatch, TO), EndedMoves()
+    options = replace(OPTIONS, at_once=3, latency=LatencyWatchOptions(LatencyLimit(times=0.0)))
+
+    @on_jumping_loop
+    async def carried_out() -> None:
+        executor = Executor(cast("Any", cluster), lambda: START, options)
+        await executor.carry_out([move(number=n) for n in range(9)], [TO], ended.keep)
+
+    carried_out()
+    assert begun == [1, 1, 2, 2, 3, 3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -207,22 +295,13 @@ def test_an_old_decision_is_not_carried_out_and_what_came_of_it_is_kept(
     @on_jumping_loop
     async def carried_out() -> None:
         options = replace(OPTIONS, execute=executes)
-        outcome = await cluster.outcome(move(), options, late_ms=round(1000 * late_s))
+        # By the time at which its consumers are known, which takes three seconds.
+        late_ms = round(1000 * late_s) - (3000 if executes else 0)
+        outcome = await cluster.outcome(move(), options, late_ms=late_ms)
         assert outcome.status is expected, outcome.error
         assert len(cluster.unloads) == (status is None and executes)
 
     carried_out()
-
-
-@on_jumping_loop
-async def test_pauses_before_further_attempts_double() -> None:
-    executor = Executor(cast("aiohttp.ClientSession", None), lambda: START, OPTIONS)
-    pauses = []
-    for attempt in range(1, 5):
-        began = now_ns()
-        await executor.pause_before(attempt)
-        pauses.append((now_ns() - began) / SECOND_NS)
-    assert pauses == pytest.approx([0, 2, 4, 8])
 
 
 def test_bundles_of_brokers_own_topics_are_never_moved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.notify.notice import BalancerNotices, Notice
 from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies, facts_of
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
@@ -57,11 +58,18 @@ def balancer(
     logged: LogLines,
     by: Strategy | None = None,
     trail: ActionTrail | None = None,
+    notices: list[Notice] | None = None,
 ) -> Balancer:
     executor = Executor(http, wall_clock_ms, DRY)
-    policies = RoundPolicies(http, urls)
-    by = by or strategy(interval_ms=1)
-    return Balancer(by, history, executor, logged.append, policies=policies, trail=trail)
+    return Balancer(
+        by or strategy(interval_ms=1),
+        history,
+        executor,
+        logged.append,
+        policies=RoundPolicies(http, urls),
+        trail=trail,
+        notices=None if notices is None else BalancerNotices(notices.append, wall_clock_ms),
+    )
 
 
 async def test_a_round_heeds_the_policies_of_its_moment(
@@ -99,7 +107,8 @@ async def test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter, tmp_path: Path
 ) -> None:
     logged, trail = LogLines(), ActionTrail(open_location(tmp_path))
-    one = balancer(http, [uneven.admin_url], history, logged, trail=trail)
+    notices = list[Notice]()
+    one = balancer(http, [uneven.admin_url], history, logged, trail=trail, notices=notices)
     roll = new_roll(tuple(uneven.names), 1, "ann", "")
     write_roll(trail.place, roll)
     assert await one.step(seen(uneven, 0)) is None
@@ -110,6 +119,10 @@ async def test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again(
     assert await one.step(seen(uneven, 2)) is not None
     again = [said for said in logged if said.startswith("rounds are made again")]
     assert again == ["rounds are made again: policies can be read"]
+    assert [(each.subject, each.is_over) for each in notices[:2]] == [
+        ("rounds", False),
+        ("rounds", True),
+    ]
 
 
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(

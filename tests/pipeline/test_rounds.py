@@ -106,23 +106,27 @@ async def test_what_is_done_is_not_done_again_and_counts_for_no_rule_of_the_rest
 
 
 async def test_what_failed_is_tried_again_alone_and_its_last_failure_is_kept() -> None:
-    script = Script(m0=[FAILED, MOVED], m1=[FAILED, FAILED, FAILED])
+    script = Script(m0=[FAILED, MoveStatus.GONE], m1=[FAILED, FAILED, FAILED])
     story = Story(script, attempts=3)
     await story.see_through()
     first, second = (move.bundle for move in TWO.moves)
     assert script.tried == [[first, second], [first, second], [second]]
     assert script.pauses == [1, 2, 3]
-    assert story.kept() == [MOVED, FAILED]
+    assert story.kept() == [MoveStatus.GONE, FAILED]
     assert len(story.log) == 5, "each attempt is said"
 
 
 async def test_what_failed_before_moves_were_stopped_is_kept_and_not_tried_again() -> None:
-    script = Script(m0=[FAILED, MOVED], m1=[MOVED])
-    script.stopped = "publish latency rose"
+    """The moves to the broker that became slow hurt, which is remembered."""
+    script, moved = Script(m0=[FAILED, MOVED], m1=[MOVED]), TWO.moves[1]
+    script.rise = LatencyRise(moved.destination or "", 5.0, 80.0, LatencyLimit())
+    script.stopped = script.rise.sentence
     story = Story(script, attempts=3)
     await story.see_through()
     assert len(script.tried) == 1
     assert sorted(story.kept()) == [FAILED, MOVED]
+    [cost] = story.history.memories[TWO.poll_id].costs[moved.bundle]
+    assert cost.why == script.rise.figures
 
 
 @pytest.mark.parametrize(
@@ -155,6 +159,8 @@ async def test_a_rule_that_withholds_the_same_is_said_once() -> None:
         moves = tuple(replace(move, id=f"{move.id}-{poll}") for move in TWO.moves)
         await story.see_through(replace(TWO, moves=() if poll == 1 else moves))
     assert len(story.log) == 2
+    at_ms = {(each.started_at_ms, each.ended_at_ms) for each in story.history.outcomes.values()}
+    assert at_ms == {(TWO.poll_id, TWO.poll_id)}, "when it was decided"
     assert story.runner.withheld == {(move.bundle, "--leave-alone)") for move in TWO.moves}
 
 

@@ -228,15 +228,19 @@ class Executor:
         params = {"destinationBroker": move.destination} if move.destination else {}
         # Without a body Pulsar still insists on a content type it knows: 415 otherwise.
         headers = {"Content-Type": "application/json"}
-        within = aiohttp.ClientTimeout(
-            total=self._options.unload_within_s, connect=self._options.send_within_s
-        )
+        connects_s = self._options.send_within_s
+        within = aiohttp.ClientTimeout(total=self._options.unload_within_s, connect=connects_s)
         asked = self._session.put(url, params=params, headers=headers, timeout=within)
         try:
             async with asked as response:
                 if response.status >= 300:
                     text = (await response.text()).strip()[:300]
                     raise RefusedError(f"unload: HTTP {response.status} {text}".strip())
+        except aiohttp.ConnectionTimeoutError:
+            raise RefusedError(
+                f"unload: no connection to {move.source} within {connects_s:g} s, so it was not "
+                "asked for"
+            ) from None
         except TimeoutError:
             raise RefusedError(
                 f"unload: {move.source} gave no answer within {within.total:g} s; it may still be "

@@ -100,10 +100,15 @@ class Roller:
 
     async def resumed(self, options: RollOptions = QUICK) -> RollState:
         """By another process, which has seen long enough that the first one is gone."""
+        each = self.roll(options)
+        return await each.run(await each.take_over(self.silent_since_long()))
+
+    def silent_since_long(self) -> RollState:
+        """The rolling restart, as if nothing had been heard of its process for a long time."""
         state = self.trail.roll()
         assert state is not None
-        each = self.roll(options)
-        return await each.run(await each.take_over(replace(state, seen_ms=0)))
+        self.trail.keep_roll(silent := replace(state, seen_ms=0))
+        return silent
 
     async def from_here(
         self,

@@ -9,9 +9,12 @@ import aiohttp
 import pytest
 
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
+from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.schema import JournalKind
 from tests.load.story import START, poll
 from tests.pipeline.drive.test_approved import (
     DO_IT,
@@ -20,8 +23,9 @@ from tests.pipeline.drive.test_approved import (
     carried_out,
     planned,
 )
+from tests.pipeline.drive.test_drain import SlowsDown
 from tests.pipeline.fake_cluster import FakeCluster
-from tests.pipeline.histories import writer_of
+from tests.pipeline.histories import kept, writer_of
 from tests.waiting import until
 
 
@@ -120,4 +124,32 @@ async def test_a_plan_is_carried_out_behind_a_history_whose_clock_was_ahead(
 ) -> None:
     plan, writer = await planned(uneven, http), writer_of(tmp_path)
     land(writer, poll((wall_clock_ms() - START) // 5000 + 100, {"b1:80": {}}))
+    assert not (await carried_out(uneven, http, writer, plan)).left
+
+
+async def test_no_further_round_is_begun_once_publishing_is_slow(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    plan = await planned(uneven, http)
+    last = len(plan.steps) - 1
+    rounds = [replace(step, round=1 + (number == last)) for number, step in enumerate(plan.steps)]
+    plan = replace(plan, steps=tuple(rounds), at_once=1).sealed()
+    for each in uneven.brokers:
+        each.latency_ms = 5.0
+    slow = next(each for each in uneven.brokers if each.name == plan.steps[0].destination)
+    uneven.takes_s, uneven.unloads = 0.1, SlowsDown(slow)
+    options = replace(DO_IT, latency=LatencyWatchOptions(every_s=0.01, first_s=0.01))
+    came = await carried_out(uneven, http, writer_of(tmp_path), plan, options)
+    assert came.refused.startswith(f"publish latency of {slow.name} rose from 5.0 ms to 80.0 ms")
+    assert set(came.left.values()) == {came.refused}
+    assert len(came.left) + len(uneven.unloads) == len(plan.steps)
+    assert len(kept(tmp_path, JournalKind.ROUND)) == 1
+
+
+async def test_an_order_to_stop_from_before_a_plan_was_begun_does_not_hold_it(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """It was for the balancer that ran then."""
+    plan, writer = await planned(uneven, http), writer_of(tmp_path)
+    write_control(writer.location, Control(Wish.STOP, wall_clock_ms() - 60_000))
     assert not (await carried_out(uneven, http, writer, plan)).left

@@ -38,7 +38,7 @@ from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.location import open_location
-from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
+from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 from tests.pipeline.test_collect_managers import with_own_topics
 
 QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01)
@@ -90,6 +90,18 @@ async def test_a_broker_is_emptied_evenly_and_every_owner_verified(
     assert Counter(full.owners.values()) == {full.names[1]: 6, full.names[2]: 6}
 
 
+class SlowsDown(list[tuple[str, str]]):
+    """The unloads of a cluster one of whose brokers is slow from the first on."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        super().__init__()
+        self._broker = broker
+
+    def append(self, each: tuple[str, str]) -> None:
+        self._broker.latency_ms = 80.0
+        super().append(each)
+
+
 async def test_a_drain_stops_once_publishing_is_slow_and_says_what_is_left_and_why(
     full: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
@@ -98,12 +110,7 @@ async def test_a_drain_stops_once_publishing_is_slow_and_says_what_is_left_and_w
     source.latency_ms, slow.latency_ms, other.latency_ms = 5.0, 5.0, 6.0
     full.takes_s = 0.05
 
-    class SlowsDown(list[tuple[str, str]]):
-        def append(self, each: tuple[str, str]) -> None:
-            slow.latency_ms = 80.0
-            super().append(each)
-
-    full.unloads = SlowsDown()
+    full.unloads = SlowsDown(slow)
     log: list[str] = []
     latency = LatencyWatchOptions(every_s=0.01, first_s=0.01)
     options = replace(QUICK, at_once=1, latency=latency)

@@ -20,26 +20,32 @@ def has_ended(pid: int) -> bool:
 
 SCRIPT = """
 import os, sys
-open(sys.argv[1], "w").write(os.environ["COUNTERPOISE_HOST"] + " " + sys.argv[2])
+words = (os.environ["COUNTERPOISE_HOST"], os.environ["KUBECONFIG"], sys.argv[2])
+open(sys.argv[1], "w").write(" ".join(words))
 if sys.argv[3:]:
     print("first line", file=sys.stderr)
     sys.exit("no such unit")
 """
 
 
-async def test_a_command_is_run_without_a_shell_and_its_failure_named(tmp_path: Path) -> None:
+async def test_a_command_is_run_without_a_shell_and_its_failure_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/etc/k")
     script, out = tmp_path / "restart.py", tmp_path / "out"
     script.write_text(SCRIPT)
     line = f"{shlex.quote(sys.executable)} {script} {out} '{{broker}};$HOME'"
     await RestartCommand.parse(line, 30.0).restart("b-1:8080")
-    assert out.read_text() == "b-1 b-1:8080;$HOME"
+    assert out.read_text() == "b-1 /etc/k b-1:8080;$HOME"
     with pytest.raises(RestartFailedError, match="failed with status 1: no such unit"):
         await RestartCommand.parse(f"{line} fail", 30.0).restart("b-1:8080")
     to_host = f"{shlex.quote(sys.executable)} {script} {out} {{host}}"
     await RestartCommand.parse(to_host, 30.0).restart("[fe80::1]:8080")
-    assert out.read_text() == "[fe80::1] [fe80::1]"
+    assert out.read_text() == "[fe80::1] /etc/k [fe80::1]"
     with pytest.raises(ValueError, match="the command is empty"):
         RestartCommand.parse(" ", 30.0)
+    with pytest.raises(RestartFailedError, match="failed with status -9: no message"):
+        await RestartCommand.parse("sh -c 'kill -9 $$'", 30.0).restart("b-1:8080")
     with pytest.raises(RestartFailedError, match="cannot be run"):
         await RestartCommand.parse("/nowhere/restart", 30.0).restart("b-1:8080")
 

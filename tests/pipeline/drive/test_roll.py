@@ -165,6 +165,8 @@ async def test_brokers_of_the_wanted_version_are_left_out_and_another_version_st
     roller.cluster.brokers[2].version = "4.0.8"
     order = await roller.roll(options).plan()
     assert set(order) == {*roller.cluster.names} - {roller.cluster.names[2]}
+    assert await roller.roll(options).plan((order[1], order[0])) == order[:2]
+    assert await roller.roll(options).plan(order[1:2]) == order[1:2]
     roller.machines.version = "4.0.7"
     with pytest.raises(RollStoppedError, match=r"is back with version 4.0.7, not 4.0.8"):
         await roller.whole(options)
@@ -263,21 +265,25 @@ async def test_no_further_broker_is_begun_while_the_cluster_is_not_well(
     state = await each.begin(await each.plan(), "me", "")
     last = next(b for b in roller.cluster.brokers if b.name == state.brokers[-1].broker)
     trouble(roller, last)
-    with pytest.raises(RollStoppedError, match=words):
+    with pytest.raises(RollStoppedError, match=f"no further broker is restarted: .*{words}"):
         await each.run(state)
     assert roller.cluster.unloads == []
     assert roller.machines.restarted == []
 
 
-async def test_it_goes_on_in_a_cluster_that_is_uneven_and_does_not_shed(roller: Roller) -> None:
-    """Its leader is not to move what the rolling restart moves."""
-    roller.watchdog = WatchdogOptions(patience_ms=0, shed_patience_ms=0, uneven_above=-1.0)
+async def test_it_goes_on_in_a_cluster_that_is_uneven_does_not_shed_and_is_slow(
+    roller: Roller,
+) -> None:
+    """Its leader is not to move what the rolling restart moves; what has just started is slow."""
+    uneven = WatchdogOptions(patience_ms=0, shed_patience_ms=0, uneven_above=-1.0)
+    roller.watchdog = replace(uneven, slow_times=0.0, slow_from_s=0.0, slow_looks=1)
     for each in roller.cluster.brokers:
         on = (200, b'{"loadBalancerSheddingEnabled": "true"}')
         each.answers |= {f"/admin/v2/brokers/configuration/{k}": on for k in ("runtime", "values")}
     running = asyncio.create_task(roller.whole(replace(QUICK, patience_s=0.1)))
     await until(lambda: running.done() or roller.machines.restarted)
-    assert any("leader-does-not-shed" in each for each in roller.logged)
+    for kind in ("leader-does-not-shed", "slow-broker"):
+        assert any(kind in each for each in roller.logged)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert roller.machines.restarted
@@ -294,7 +300,7 @@ async def test_outside_its_window_no_broker_is_begun(roller: Roller) -> None:
 async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_broker(
     roller: Roller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two hours pass while it is not."""
+    """Two hours pass while it is not; a cluster that is well has time enough to show it."""
     loop, ahead = asyncio.get_running_loop(), 0.0
     now = loop.time
     monkeypatch.setattr(loop, "time", lambda: now() + ahead)
@@ -304,7 +310,7 @@ async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_bro
         before = len(requests)
         await until(lambda: len(requests) > before + 50)
 
-    options = replace(QUICK, settle_s=3600.0, patience_s=100_000.0)
+    options = replace(QUICK, settle_s=3600.0, patience_s=10_000.0)
     running = asyncio.create_task(roller.whole(options))
     await looked()
     roller.cluster.brokers[3].silent = True
@@ -312,27 +318,34 @@ async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_bro
     roller.cluster.brokers[3].silent = False
     ahead += 7200.0
     await looked()
-    assert roller.cluster.unloads == []
-    ahead += 3601.0
-    await until(lambda: roller.machines.restarted)
+    for passed in (3000.0, 601.0):
+        assert roller.cluster.unloads == []
+        ahead += passed
+        await looked()
+    await until(lambda: running.done() or roller.machines.restarted)
+    assert roller.machines.restarted
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_what_is_carried_out_by_another_process_is_not_taken_over(roller: Roller) -> None:
+@pytest.mark.parametrize("change", [{"seen_ms": 1}, {"ended_ms": 1, "abandoned": True}])
+async def test_what_another_process_carries_out_or_is_given_up_is_not_taken_over(
+    roller: Roller, change: dict[str, int]
+) -> None:
     first, second = roller.roll(), roller.roll()
     state = await first.begin(await first.plan(), "me", "")
     taking = asyncio.create_task(second.take_over(state))
     await until(lambda: any("a moment ago" in each for each in roller.logged))
-    write_roll(roller.trail.place, replace(state, seen_ms=state.seen_ms + 1))
-    with pytest.raises(RollStoppedError, match="another process carries rolling restart"):
+    write_roll(roller.trail.place, changed := replace(state, **change))
+    with pytest.raises(RollStoppedError, match="was given up, or another process carries it out"):
         await taking
+    assert roller.trail.roll() == changed
 
 
 async def test_a_process_whose_rolling_restart_was_taken_over_stops(roller: Roller) -> None:
     first, second = roller.roll(), roller.roll()
     state = await first.begin(await first.plan(), "me", "")
-    await second.take_over(replace(state, seen_ms=0))
+    await second.take_over(roller.silent_since_long())
     with pytest.raises(RollStoppedError, match="was given up, or taken over by another"):
         await first.run(state)
     assert roller.machines.restarted == []

@@ -11,9 +11,11 @@ from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
 from counterpoise.pipeline.drive.roll import RollStoppedError
+from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from tests.pipeline.drive.roller import IMPATIENT, QUICK, roller_of
 from tests.pipeline.drive.test_approved import LogLines
+from tests.pipeline.drive.test_drain import SlowsDown
 from tests.pipeline.fake_cluster import bundle_name
 
 MOVED, FAILED = MoveStatus.MOVED, MoveStatus.FAILED
@@ -91,6 +93,28 @@ async def test_a_pause_holds_the_filling_of_the_last_broker_back(tmp_path: Path)
         one_by_one = replace(QUICK, drain=replace(QUICK.drain, at_once=1))
         await roller.from_here(*roller.cluster.names, options=one_by_one)
         assert len(roller.cluster.unloads) == 1
+
+
+async def test_the_filling_of_the_last_broker_stops_once_publishing_is_slow(
+    tmp_path: Path,
+) -> None:
+    async with roller_of(tmp_path, 3, 0) as roller:
+        cluster, last = roller.cluster, roller.cluster.brokers[-1]
+        for number in range(12):
+            cluster.carry(cluster.brokers[number % 2], bundle_name(number), 1000.0)
+        for each in cluster.brokers:
+            each.latency_ms = 5.0
+        cluster.takes_s, cluster.unloads = 0.05, SlowsDown(last)
+        latency = LatencyWatchOptions(every_s=0.01, first_s=0.01)
+        options = replace(QUICK, drain=replace(QUICK.drain, at_once=1, latency=latency))
+        words = f"{last.name} has not got its whole share: publish latency of {last.name} rose"
+        with pytest.raises(RollStoppedError, match=words):
+            await roller.from_here(*cluster.names, options=options)
+        assert 0 < len(cluster.unloads) < 4, "a third of the load is its share"
+        state = roller.trail.roll()
+        assert state
+        assert state.under_way
+        assert all(each.ended_ms for each in roller.trail.actions())
 
 
 async def test_a_bundle_that_can_go_nowhere_stops_it_before_the_broker_is_stopped(

@@ -121,21 +121,23 @@ class RollingRestart:
         return await self._keep(state)
 
     async def take_over(self, state: RollState) -> RollState:
-        """Continue an interrupted rolling restart; raises `RollStoppedError` if another process
-        runs it.
+        """Continue the interrupted rolling restart of the history.
+
+        Raises `RollStoppedError` if another process runs it, or it is given up meanwhile.
         """
-        seen_ms = state.seen_ms
-        if self._clock_ms() - seen_ms < SILENT_AFTER_MS:
+        if self._clock_ms() - state.seen_ms < SILENT_AFTER_MS:
             self._log(
                 f"{state.label} was carried out a moment ago: waiting to see that no process does "
                 "it any more"
             )
-        while self._clock_ms() - seen_ms < SILENT_AFTER_MS:
-            now = await asyncio.to_thread(self._trail.roll)
-            if now is None or now.runner != state.runner or now.seen_ms != seen_ms:
-                raise RollStoppedError(f"another process carries {state.label} out")
+        while True:
+            if await asyncio.to_thread(self._trail.roll) != state:
+                raise RollStoppedError(
+                    f"{state.label} was given up, or another process carries it out"
+                )
+            if self._clock_ms() - state.seen_ms >= SILENT_AFTER_MS:
+                return await self._keep(state)
             await asyncio.sleep(self._options.look_every_s)
-        return await self._keep(state)
 
     async def run(self, state: RollState) -> RollState:
         """Restart the remaining brokers; raises `RollStoppedError`."""

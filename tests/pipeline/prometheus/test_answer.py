@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counterpoise.pipeline.prometheus.answer import AnswerError, parse_answer
@@ -47,6 +47,8 @@ def body_of(series: list[tuple[dict[str, str], dict[int, float]]], *, compact: b
 
 
 @given(st.lists(SERIES, max_size=5))
+@example([({}, {step: 1.0 + step for step in (0, 1, 2, 3, 5)})])
+@example([({}, {step: 1.0 + step for step in (-1, 1, 2, 3, 4)})])
 def test_numbers_do_not_depend_on_the_spelling(
     series: list[tuple[dict[str, str], dict[int, float]]],
 ) -> None:

@@ -35,7 +35,7 @@ from tests.pipeline.prometheus.importing import (
     rows_of,
     steady,
 )
-from tests.pipeline.prometheus.played import at_steps, series_of
+from tests.pipeline.prometheus.played import Series, at_steps, series_of
 
 
 @pytest.mark.parametrize("manager", ["modular", "extensible"])
@@ -116,6 +116,28 @@ async def test_figures_that_stay_the_same_are_one_sample(tmp_path: Path) -> None
     assert [row["fresh"] for row in brokers] == [True, False, False, True, False, True]
     assert [row["age_ms"] for row in brokers] == [0, STEP_MS, 2 * STEP_MS, 0, STEP_MS, 0]
     assert len(rows_of(tmp_path / "h", BUNDLE)) == 3
+
+
+async def test_numbers_of_clients_hold_until_the_next_and_sums_by_namespace_count_for_nothing(
+    tmp_path: Path,
+) -> None:
+    topic = name_in(BUNDLE_OF)
+    labels = {"cluster": "c", "instance": "b1:8080"}
+    counts = dict(zip(moments(0, 10), (3.0, 5.0), strict=True))
+    series = [
+        *steady("b1:8080", topic, *range(15)),
+        Series("pulsar_producers_count", {**labels, "topic": topic}, counts),
+        *(
+            Series(name, {**labels, "namespace": "tenant/ns"}, dict.fromkeys(moments(0, 10), 99.0))
+            for name in ("pulsar_producers_count", "pulsar_rate_in")
+        ),
+    ]
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=14) == 0
+    bundles = rows_of(tmp_path / "h", BUNDLE)
+    assert [row["producers"] for row in bundles] == [3] * 10 + [5] * 5
+    assert [row["msg_rate_in"] for row in bundles] == [
+        100.0 + at % 977 for at in moments(*range(15))
+    ]
 
 
 async def test_values_that_are_no_figures_are_left_out(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 from counterpoise.app.main import main
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.pipeline.bundle_lookup import name_in
+from counterpoise.pipeline.prometheus.import_record import (
+    NotImportableError,
+    begun,
+    read_record,
+)
 from counterpoise.pipeline.tables.reports import land, newest_poll
 from tests.pipeline.histories import reader_of, writer_of
 from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, playing
@@ -102,6 +108,22 @@ async def test_a_history_of_another_origin_is_refused(
     land(writer_of(tmp_path / "h"), poll_rows(later, "no broker answers", []))  # as `watch` does
     assert await asyncio.to_thread(main, words) == 2
     assert "looks at a cluster that were not imported" in capsys.readouterr().err
+
+
+async def test_an_import_goes_on_with_what_it_was_made_of_alone(tmp_path: Path) -> None:
+    """Behind the newest poll, wherever a run that was killed has left its record."""
+    file = export(steady("b1:8080", name_in(BUNDLE_OF), *range(5)), tmp_path / "f.json", range(5))
+    words = ["history", "import", str(tmp_path / "h"), "--file", str(file)]
+    assert await asyncio.to_thread(main, words) == 0
+    reader = reader_of(tmp_path / "h")
+    record = read_record(reader.location)
+    assert record is not None
+    replace(record, last_ms=FIRST_MS).write(reader.location)
+    assert begun(reader, record) == record
+    for name, value in (("source", "x"), ("match", "job=x"), ("by", "bundles"), ("step_ms", 7)):
+        with pytest.raises(NotImportableError) as raised:
+            begun(reader, replace(record, **{name: value}))
+        assert f"({getattr(record, name)}, now {value})" in str(raised.value)
 
 
 def matrix(*series: str) -> bytes:

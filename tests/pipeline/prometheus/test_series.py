@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
+from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.prometheus.boundaries import (
     BoundariesError,
+    ClusterBoundaries,
     KnownBundles,
     NamedBoundaries,
 )
@@ -156,6 +158,30 @@ async def test_bundles_are_named_by_number_boundaries_or_policies(
     halves = NamespaceBundles.of_count(NamespaceName.parse("t/n"), 2)
     assert str(found.bundle_of(topic)) == str(halves.bundle_of(topic))
     assert await NamedBoundaries.read(file).of(NamespaceName.parse("t/other")) is None
+
+
+@pytest.mark.parametrize(
+    ("statuses", "found"), [((200,), True), ((500, 200), True), ((404, 200), False)]
+)
+async def test_the_first_broker_that_knows_says_which_bundles_a_namespace_has(
+    statuses: tuple[int, ...], found: bool
+) -> None:
+    """It is asked of another one only where the first cannot say; one that is gone has none."""
+    left = [*statuses]
+
+    class Brokers:
+        async def get(self, _: str) -> bytes:
+            if (status := left.pop(0)) != 200:
+                raise RefusedError(f"HTTP {status}", status)
+            return json.dumps({"boundaries": HALVES}).encode()
+
+    addresses = tuple(f"http://b{number}:80" for number in range(len(statuses)))
+    namespace = NamespaceName.parse("t/n")
+    bundles = await ClusterBoundaries(cast("Admin", Brokers()), addresses).of(namespace)
+    assert (bundles is not None) is found
+    left[:] = [500] * len(addresses)
+    with pytest.raises(BoundariesError, match=r"bundles of t/n \(http://b0:80: HTTP 500"):
+        await ClusterBoundaries(cast("Admin", Brokers()), addresses).of(namespace)
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"t/n": "x"}', '{"t/n": {}}', '{"n": 2}'])

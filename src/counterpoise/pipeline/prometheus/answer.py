@@ -37,8 +37,6 @@ class RangeAnswer:
     """The labels of each series, as the JSON that was sent."""
     values: Floats
     """By series and moment; NaN where a series has none, or one that is no figure."""
-    odd: int = 0
-    """Values that are no figure: NaN, infinite, or less than nothing."""
     warnings: tuple[str, ...] = ()
 
 
@@ -171,10 +169,7 @@ def _parse_any(body: bytes, grid: TimeGrid) -> RangeAnswer:
 def _sound(labels: Sequence[bytes], values: Floats, warnings: tuple[str, ...]) -> RangeAnswer:
     """Replace infinite and negative values by gaps."""
     wrong = np.isinf(values) | (values < 0)
-    odd = int(wrong.sum())
-    if odd:
-        values = np.where(wrong, np.nan, values)
-    return RangeAnswer(labels, values, odd, warnings)
+    return RangeAnswer(labels, np.where(wrong, np.nan, values), warnings)
 
 
 def _warnings(document: Any) -> tuple[str, ...]:

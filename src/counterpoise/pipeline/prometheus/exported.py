@@ -100,7 +100,6 @@ class ExportedFiles:
         """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""
         lines: list[bytes] = []
         tables = [np.zeros((0, grid.count))]
-        odd = 0
         warnings: tuple[str, ...] = ()
         for file in self._files:
             if file.grid.last_ms < grid.first_ms:
@@ -115,8 +114,8 @@ class ExportedFiles:
                 table[:, there] = answer.values[rows][:, places[there]]
                 tables.append(table)
                 lines += [answer.labels[row] for row in rows]
-                odd, warnings = answer.odd, answer.warnings
-        return RangeAnswer(lines, np.concatenate(tables), odd, warnings)
+                warnings += answer.warnings
+        return RangeAnswer(lines, np.concatenate(tables), warnings)
 
     def _opened(self, file: _File) -> tuple[RangeAnswer, list[Mapping[str, str]]]:
         if file.path not in self._open:
@@ -125,7 +124,6 @@ class ExportedFiles:
             answer = RangeAnswer(
                 lines,
                 np.concatenate([each.values for each in answers]),
-                sum(each.odd for each in answers),
                 tuple(warning for each in answers for warning in each.warnings),
             )
             self._open[file.path] = answer, [orjson.loads(line) for line in lines]

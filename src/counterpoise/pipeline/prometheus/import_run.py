@@ -233,29 +233,19 @@ class HistoryImport:
         names = list(COUNT_SERIES[by])
         counts = {
             name: _repeated(sums, grid.count)
-            for name, (sums, _) in zip(names, rest[: len(names)], strict=True)
+            for name, sums in zip(names, rest[: len(names)], strict=True)
         }
         usage = rest[len(names) : -1]
-        odd = sum(count for _, count in found)
-        parts = ([sums for sums, _ in rates], counts, [sums for sums, _ in usage], rest[-1][0])
-        return await asyncio.to_thread(piece_of, grid, *parts, odd=odd)
+        return await asyncio.to_thread(piece_of, grid, rates, counts, usage, rest[-1])
 
-    async def _sums(
-        self, name: str, match: Mapping[str, str], grid: TimeGrid
-    ) -> tuple[SeriesSums, int]:
+    async def _sums(self, name: str, match: Mapping[str, str], grid: TimeGrid) -> SeriesSums:
         answer: RangeAnswer = await self._source.values(name, match, grid)
         for warning in answer.warnings:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._log(f"{self._source.address} warns: {warning}")
         places = await self._labels.places(answer.labels)
-        is_load = (
-            name in RATE_SERIES[self._options.by] or name in COUNT_SERIES[self._options.by].values()
-        )
-        if is_load:
-            # Series by namespace, where there are some besides, say nothing of a bundle.
-            places = [each if each and each.bundle else None for each in places]
-        return await asyncio.to_thread(summed, places, answer.values), answer.odd
+        return await asyncio.to_thread(summed, places, answer.values)
 
     def _left_out(self) -> str:
         reason, example = next(iter(self._labels.unreadable.items()))

@@ -46,8 +46,6 @@ class ClusterPiece:
     """Fractions; NaN where a broker makes none."""
     values: int
     """How many figures it was made of."""
-    odd: int = 0
-    """How many of them were no figures."""
 
 
 def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
@@ -90,10 +88,9 @@ def piece_of(
     counts: Mapping[str, SeriesSums],
     usage: Sequence[SeriesSums],
     averages: SeriesSums,
-    *,
-    odd: int = 0,
 ) -> ClusterPiece:
     """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`."""
+    # Series by namespace, where there are some besides, say nothing of a bundle.
     pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
     named = {broker for broker, _ in pairs}
     named |= {broker for each in (*usage, averages) for broker, _ in each.pairs}
@@ -121,7 +118,6 @@ def piece_of(
         {name: _mean(each, own) for name, each in zip(RESOURCES, usage, strict=True)},
         _mean(averages, own),
         sum(int(each.counts.sum()) for each in every),
-        odd,
     )
 
 

@@ -213,7 +213,7 @@ def _with_brokers(piece: ClusterPiece, brokers: Sequence[str]) -> ClusterPiece:
     return ClusterPiece(
         piece.grid, tuple(brokers), piece.pairs, piece.present, piece.rates, piece.counts,
         {name: laid(each) for name, each in piece.usage.items()}, laid(piece.averages),
-        piece.values, piece.odd,
+        piece.values,
     )  # fmt: skip
 
 

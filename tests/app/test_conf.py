@@ -9,8 +9,10 @@ import pytest
 
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.arguments.rules import left_alone, part, window
+from counterpoise.app.client import client_security
 from counterpoise.app.conf import given_conf, read_conf
 from counterpoise.app.errors import UserError
+from counterpoise.app.main import full_parser
 from counterpoise.app.numbers import count
 from counterpoise.app.times import moment_ms, some_time, span_ms
 from counterpoise.app.wiring import config_of, shedding_every
@@ -31,6 +33,25 @@ def test_a_value_may_hold_an_equals_sign_and_a_file_a_mark_at_its_start(tmp_path
     file.write_bytes(b"\xef\xbb\xbfminUnloadMessage=7\n")
     conf = given_conf(str(file), ["advertisedListeners=a=b,c=d"])
     assert conf.values == {FLOOR: "7", "advertisedListeners": "a=b,c=d"}
+
+
+@pytest.mark.parametrize(
+    ("words", "token"),
+    [
+        ((), "old"),
+        (("--auth-params", "token:new"), "new"),
+        (("--auth-plugin", "token", "--auth-params", "token:new"), "new"),
+    ],
+)
+def test_credentials_that_are_given_win_over_those_of_the_file(
+    words: tuple[str, ...], token: str, tmp_path: Path
+) -> None:
+    """The parameters alone go with the plugin of the file."""
+    file, name = tmp_path / "broker.conf", "brokerClientAuthentication"
+    file.write_text(f"{name}Plugin=token\n{name}Parameters=token:old\n", encoding="utf-8")
+    typed = ["advise", "--admin-url", "http://b1:80", "--conf", str(file), *words]
+    security = client_security(full_parser().parse_args(typed))
+    assert security.headers() == {"Authorization": f"Bearer {token}"}
 
 
 @pytest.mark.parametrize("text", ["minUnloadMessage", "=5", " =5"])

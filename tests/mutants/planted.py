@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.mutants.fault import Fault
 from tests.mutants.planted_in_bookkeeper import IN_BOOKKEEPER
 from tests.mutants.planted_in_brokers import IN_BROKERS
+from tests.mutants.planted_in_moves import IN_MOVES
 from tests.mutants.planted_in_pipeline import IN_PIPELINE
 from tests.mutants.planted_in_security import IN_SECURITY
 from tests.mutants.planted_in_storage import IN_STORAGE
@@ -17,5 +18,6 @@ PLANTED: tuple[Fault, ...] = (
     *IN_BOOKKEEPER,
     *IN_BROKERS,
     *IN_PIPELINE,
+    *IN_MOVES,
     *IN_SECURITY,
 )

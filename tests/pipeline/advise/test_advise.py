@@ -25,6 +25,7 @@ from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.plots import steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
+from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
     ActionMove,
@@ -136,14 +137,37 @@ async def test_a_cordoned_broker_takes_no_part_in_a_plan(
     assert held["notes"][0].startswith(f"{empty} is cordoned: ann drained it: disks; it gets")
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"), [((401, b"no token"), "HTTP 401 no token"), ((200, b"[]"), ""),
+                         ((200, b"{"), "")]
+)  # fmt: skip
 async def test_topics_that_cannot_be_asked_for_are_a_note(
-    uneven: FakeCluster, capsys: pytest.CaptureFixture[str]
+    uneven: FakeCluster,
+    capsys: pytest.CaptureFixture[str],
+    answer: tuple[int, bytes],
+    said: str,
 ) -> None:
     uneven.carry(uneven.brokers[1], bundle_name(50), 999_999.0)
-    uneven.brokers[1].answers["/admin/v2/broker-stats/topics"] = (401, b"no token")
+    uneven.brokers[1].answers["/admin/v2/broker-stats/topics"] = answer
     assert await run(["--admin-url", uneven.admin_url]) == 0
     text = capsys.readouterr().out
-    assert f"the topics of {uneven.names[1]} are not known: HTTP 401 no token" in text
+    assert f"the topics of {uneven.names[1]} are not known: {said}" in text
+
+
+async def test_a_plan_leaves_alone_what_the_history_says_was_moved_lately(
+    uneven: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = writer_of(tmp_path)
+    words = ["--admin-url", uneven.admin_url, "--history", str(tmp_path), "--json", *SET]
+    moved: set[str] = set()
+    for _ in range(2):
+        assert await run(words) == 0
+        steps = {step["bundle"] for step in json.loads(capsys.readouterr().out)["steps"]}
+        assert steps
+        assert not steps & moved
+        moved |= steps
+        lately = RoundMemory(recently_unloaded=dict.fromkeys(moved, wall_clock_ms()))
+        JournalWriter(writer).record_memory(1, lately)
 
 
 async def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,17 +249,21 @@ def test_the_picture_of_the_steps_begins_at_nothing_however_little_they_change()
 def test_how_long_moves_took_is_what_the_history_says() -> None:
     rows = [
         {"status": status, "started_at_ms": 0, "ended_at_ms": took}
-        for status, took in (("moved", 100), ("moved", 300), ("moved", 9000), ("failed", 20_000))
-    ]
+        for status, took in (("moved", 100), ("moved", 300), ("moved", 9000),
+                             ("failed", 20_000), ("gone", 1), ("elsewhere", 1))
+    ]  # fmt: skip
     took = move_time(rows)
     assert (took.seconds, took.quickest_s, took.slowest_s) == (0.3, 0.1, 9.0)
     assert took.basis == "the median of 3 moves seen here"
+    by_hand = ActionMove("t/n/1", "a:1", "b:1", "moved", 0, 7000)
+    drain = OperatorAction(ActionKind.DRAIN, 0, "ann", moves=(by_hand,))
+    assert move_time(rows, by_hand=[drain]) == took, "where there are rounds, those count"
     assert move_time(rows, 5.0).seconds == 5.0
     assert "taken for granted" in move_time([]).basis
 
 
 def test_moves_at_once_are_expected_to_take_what_those_took_that_went_beside_others() -> None:
-    spans = [(0, 1000), (2000, 3200), (10_000, 12_000), (10_500, 13_300), (11_000, 11_400)]
+    spans = [(0, 1000), (1000, 2200), (10_000, 12_000), (10_500, 13_300), (11_000, 11_400)]
     rows = [{"status": "moved", "started_at_ms": a, "ended_at_ms": b} for a, b in spans]
     alone, beside = move_time(rows), move_time(rows, at_once=4)
     assert (alone.seconds, alone.quickest_s, alone.slowest_s) == (1.1, 1.0, 1.2)
@@ -320,6 +348,15 @@ def test_a_page_of_many_brokers_is_curves_and_one_of_none_is_a_page() -> None:
     assert "Nothing to move" in page_of(plan({}))
     assert page_of(plan(UNEVEN)) == page_of(plan(UNEVEN)), "the same plan is the same page"
     assert any("and 40 brokers between" in line for line in lines_of(plan(many)))
+
+
+def test_a_terminal_shows_what_a_plan_brings_and_how_long_it_takes() -> None:
+    made = replace(plan(UNEVEN), took=MoveTime(2.0, 9.0, "as it was", 1.0))
+    first, cost, *_ = lines_of(made)
+    before, after = made.before.imbalance, made.after.imbalance
+    assert before > after
+    assert first.endswith(f"moves, imbalance {before:.2f} -> {after:.2f}")
+    assert cost.endswith("(2.0 s each, 1.0 to 9.0 s, as it was)")
 
 
 def test_a_terminal_shows_the_ten_most_and_the_ten_least_loaded_brokers() -> None:

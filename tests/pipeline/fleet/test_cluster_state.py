@@ -46,7 +46,7 @@ def test_a_balancer_is_late_after_a_minute_and_held_only_while_it_looks(
 
 def test_a_line_says_all_that_is_known_and_what_needs_an_operator() -> None:
     failed = replace(PAUSED, failures=(("t/n/1", "HTTP 500"),))
-    state = ClusterState("east", NOW, seen=SEEN, status=failed)
+    state = ClusterState("east", NOW + 7000, seen=SEEN, status=failed)
     assert state.findings == (
         "no load report from b4:80: HTTP 503",
         "no load report from b5:80: no answer",

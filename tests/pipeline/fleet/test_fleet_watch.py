@@ -17,7 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from counterpoise import Cluster
 from counterpoise.app.main import main
+from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.fleet import cluster_state
 from counterpoise.pipeline.fleet.cluster_state import (
     FIGURES,
     LATE_AFTER_MS,
@@ -27,6 +29,10 @@ from counterpoise.pipeline.fleet.cluster_state import (
 from counterpoise.pipeline.fleet.fleet_watch import FleetCluster, StatusReading, watching_fleet
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.reports import land
+from tests.load.story import START, poll
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.pipeline.histories import writer_of
 from tests.waiting import until
 
 
@@ -37,6 +43,11 @@ class Staged:
     good: Cluster
     hanging: str
     history: Path
+    seen_ms: int
+    """When it was looked at: a busy machine may come to a test minutes later."""
+
+    def clock_ms(self) -> int:
+        return self.seen_ms
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +57,8 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
     with Cluster(brokers=2) as good, closing(socket.create_server(("127.0.0.1", 0))) as silent:
         watch = ["watch", "--once", "--admin-url", good.admin_url, "--history", str(history)]
         assert main(watch) == 0
-        yield Staged(good, f"http://127.0.0.1:{silent.getsockname()[1]}", history)
+        hanging = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        yield Staged(good, hanging, history, wall_clock_ms())
 
 
 def fleet_of(staged: Staged) -> list[FleetCluster]:
@@ -59,7 +71,7 @@ def fleet_of(staged: Staged) -> list[FleetCluster]:
 
 
 async def test_one_look_at_all_has_a_state_for_each(staged: Staged) -> None:
-    async with watching_fleet(fleet_of(staged), wall_clock_ms, 1.0) as watch:
+    async with watching_fleet(fleet_of(staged), staged.clock_ms, 1.0) as watch:
         hanging, east, away, west = await watch.look()
     assert east.seen is not None
     assert (east.seen.brokers, east.findings) == (2, ())
@@ -111,8 +123,39 @@ async def test_a_history_that_hangs_is_said_and_not_read_twice_at_once(
         each.join()
 
 
+async def test_each_look_is_about_now_and_a_broker_that_hangs_is_silent(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    first, second = [await cluster.add_broker() for _ in range(2)]
+    cluster.owners[bundle_name(0)] = first.name
+    cluster.loads[bundle_name(0)] = NamespaceBundleStats(
+        msg_throughput_in=2000.0, msg_throughput_out=1000.0
+    )
+    writer, at = writer_of(tmp_path / "h"), [START]
+    west = FleetCluster("west", (cluster.admin_url,), str(tmp_path / "h"))
+    async with watching_fleet([west], lambda: at[0], 6.0) as watch:
+        for number in range(2):
+            land(writer, poll(number, {}))
+            [state] = await watch.look()
+            assert state.seen is not None
+            assert (state.seen.bytes_per_s, state.seen.imbalance) == (3000.0, 1.0 - number)
+            assert set(state.seen.silent) == {second.name} if number else not state.seen.silent
+            assert state.status is not None
+            assert state.status.poll is not None
+            assert state.status.poll.at == at[0]
+            at[0] += 5000
+            second.hangs = asyncio.Event()
+        await cluster.remove_broker(first)
+        (tmp_path / "h").rename(tmp_path / "away")
+        [state] = await watch.look()
+        assert (state.seen, state.status) == (None, None)
+        assert state.balancer is BalancerState.UNREADABLE
+        assert len(state.findings) == 2
+        second.hangs.set()
+
+
 async def test_metrics_name_the_cluster_of_each_figure(staged: Staged) -> None:
-    async with watching_fleet(fleet_of(staged), wall_clock_ms, 1.0) as watch:
+    async with watching_fleet(fleet_of(staged), staged.clock_ms, 1.0) as watch:
         before = watch.metrics().decode()
         assert not [s for f in text_string_to_metric_families(before) for s in f.samples]
         await watch.look()
@@ -129,7 +172,7 @@ async def test_metrics_name_the_cluster_of_each_figure(staged: Staged) -> None:
 
 
 async def test_the_state_of_a_balancer_is_that_of_its_history(staged: Staged) -> None:
-    reading = StatusReading(str(staged.history), wall_clock_ms())
+    reading = StatusReading(str(staged.history), staged.seen_ms)
     reading.start()
     status = await reading.result
     assert not isinstance(status, str)
@@ -146,8 +189,12 @@ async def test_the_state_of_a_balancer_is_that_of_its_history(staged: Staged) ->
 
 
 def test_status_prints_a_line_for_each_and_succeeds(
-    staged: Staged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    staged: Staged,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(cluster_state, "LATE_AFTER_MS", 10**9)  # a busy machine comes here late
     file = tmp_path / "fleet.toml"
     file.write_text(
         f'[[cluster]]\nname = "east"\nadmin-url = "{staged.good.admin_url}"\n'

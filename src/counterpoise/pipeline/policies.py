@@ -102,7 +102,7 @@ class PolicyReader:
         return {name: str(group) for name, group in zip(asked, found, strict=True) if group}
 
     async def members(self, base: str, cluster: str, group: str, one: str) -> frozenset[str]:
-        """The namespaces of an anti-affinity group; `one` is a member, with its tenant."""
+        """The namespaces of an anti-affinity group in the tenant of `one`, a known member."""
         tenant = quote(one.partition("/")[0])
         url = f"{base}/namespaces/{quote(cluster)}/antiAffinity/{quote(group)}?tenant={tenant}"
         return frozenset(await self._needed(url) or (one,))

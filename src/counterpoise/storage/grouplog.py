@@ -69,7 +69,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def begin(self) -> int:
-        """Index of the oldest kept entry."""
+        """Index of the oldest entry that is not deleted."""
         return self._index.begin
 
     @property
@@ -80,7 +80,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def size(self) -> int:
-        """Bytes of all kept committed entries."""
+        """Bytes of all committed entries that are not deleted."""
         return self._index.size
 
     @property
@@ -95,7 +95,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def lost(self) -> Sequence[Lost]:
-        """Everything known to be lost, in order."""
+        """The entries known to be lost, except deleted ones, in order."""
         return self._lost
 
     @property
@@ -108,7 +108,9 @@ class GroupLog(ABC, Generic[C]):
         return self._index.position(index)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the first kept or future entry at or after ``position``."""
+        """Index of the entry at ``position``, which may be to come; of the next one if it is
+        deleted.
+        """
         last = self._index.last
         if position[0] == last.ledger_id and position[1] >= 0:
             return last.base + position[1]

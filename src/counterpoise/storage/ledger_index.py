@@ -42,12 +42,12 @@ class LedgerIndex:
 
     @property
     def first(self) -> IndexedLedger:
-        """The oldest ledger kept."""
+        """The oldest ledger that is not deleted."""
         return self._all[0]
 
     @property
     def begin(self) -> int:
-        """Index of the oldest kept entry."""
+        """Index of the oldest entry that is not deleted."""
         return self._bases[0]
 
     @property
@@ -57,7 +57,7 @@ class LedgerIndex:
 
     @property
     def size(self) -> int:
-        """Bytes of all ledgers."""
+        """Bytes of all ledgers that are not deleted."""
         return sum(span.size for span in self._all)
 
     def start(self, ledger_id: int) -> IndexedLedger:
@@ -77,14 +77,17 @@ class LedgerIndex:
         return self._all[max(bisect_right(self._bases, index) - 1, 0)]
 
     def position(self, index: int) -> Position:
-        """The position (ledger and entry id) of the entry with this index; ``begin - 1``, before
-        the first kept entry, is entry -1 of the first ledger.
+        """The position (ledger and entry id) of the entry with this index.
+
+        ``begin - 1``, before the first entry, is entry -1 of the first ledger.
         """
         span = self.holding(index)
         return Position(span.ledger_id, index - span.base)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the first kept or future entry at or after ``position``."""
+        """Index of the entry at ``position``, which may be to come; of the next one if it is
+        deleted.
+        """
         ledger_id, entry_id = position
         last = self.last
         if ledger_id == last.ledger_id:

@@ -154,7 +154,7 @@ class LogListener(Protocol[C]):
         """Called when the log can take no more. Entries of ``contexts`` were never acknowledged."""
 
     def lost(self, lost: Lost) -> None:
-        """Called once for each range of lost entries that a read found. See `Log.lost`."""
+        """Called once for each range of lost entries that a read found."""
 
 
 class Log(Protocol[C_contra]):
@@ -164,7 +164,7 @@ class Log(Protocol[C_contra]):
 
     @property
     def begin(self) -> int:
-        """Index of the oldest kept entry."""
+        """Index of the oldest entry that is not deleted."""
 
     @property
     def end(self) -> int:
@@ -172,7 +172,7 @@ class Log(Protocol[C_contra]):
 
     @property
     def size(self) -> int:
-        """Bytes of all kept committed entries."""
+        """Bytes of all committed entries that are not deleted."""
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
@@ -184,7 +184,7 @@ class Log(Protocol[C_contra]):
 
     @property
     def lost(self) -> Sequence[Lost]:
-        """All kept entries that are known to be lost, in order."""
+        """The entries known to be lost, except deleted ones, in order."""
 
     @property
     def cursors_lost(self) -> bool:
@@ -207,7 +207,9 @@ class Log(Protocol[C_contra]):
         """Position of the entry at ``index``; the next position to be written at the end."""
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the first kept or future entry at or after ``position``."""
+        """Index of the entry at ``position``, which may be to come; of the next one if it is
+        deleted.
+        """
 
     def cached(self, index: int) -> Chunk | None:
         """A cached chunk that contains ``index``; None if it has to be `read`."""

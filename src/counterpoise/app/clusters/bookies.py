@@ -160,7 +160,7 @@ class LocalBookies:
 
 
 def bookie_settings(port: int, data: Path, zookeeper: str) -> dict[str, object]:
-    """The settings of a small bookie on the loopback address."""
+    """The settings, by bookkeeper.conf's names, of a small bookie on the loopback address."""
     return {
         "bookiePort": port,
         "advertisedAddress": "127.0.0.1",

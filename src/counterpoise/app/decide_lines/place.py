@@ -35,9 +35,9 @@ def place_line(
 ) -> tuple[dict[str, Any], Any]:
     """Place the bundle of one parsed line; gives the answer, and the memory for the next line.
 
-    ``strategy`` is None for `EXTENSIBLE`; ``options`` are its own, else `PlacementOptions`.
-    The answer is ``{"broker", "admissible", "reason", "sentence", "rejections"}``, the broker null
-    when there is none to choose. A line may name ``activeBrokers``: others are forgotten first
+    ``strategy`` None stands for the extensible manager, with `PlacementOptions`. The answer is
+    ``{"broker", "admissible", "reason", "sentence", "rejections"}``, the broker null when there is
+    none to choose. A line may name ``activeBrokers``: others are forgotten first
     (``onActiveBrokersChange``). ``loadData`` with ``brokers`` is a line of the extensible manager
     and is answered by its LeastResourceUsageWithWeight. Raises ``LoadDataError`` naming the field.
     """

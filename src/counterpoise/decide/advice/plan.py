@@ -196,7 +196,7 @@ class AdvisedPlan:
 
     @staticmethod
     def from_json(value: object) -> "AdvisedPlan":
-        """The reverse of `to_json`; raises `PlanError`."""
+        """Make the plan from the JSON object that `to_json` gave; raises `PlanError`."""
         if not isinstance(value, dict) or "format" not in value:
             raise PlanError("it is no plan of `counterpoise advise --json`")
         if value["format"] != FORMAT:

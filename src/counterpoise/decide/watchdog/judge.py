@@ -94,11 +94,11 @@ def remember(
 def slow_looks(
     answered_s: Mapping[str, float], before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """For each broker, in how many observations in a row it was slow; and, if it is found slow, in
-    how many since it was not.
+    """Two counts by broker: observations in a row in which it was slow; and, for a broker found
+    slow, those since then in which it was quick.
 
-    It counts as recovered after as many quick ones as it took slow ones to find it. `answered_s` is
-    each broker's response time now.
+    It is found slow, and recovered, after the same number. `answered_s` is each broker's response
+    time now, in seconds.
     """
     slow, quick = {}, {}
     for broker, seconds in answered_s.items():

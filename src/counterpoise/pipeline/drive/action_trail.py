@@ -97,7 +97,7 @@ class OperatorAction:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "OperatorAction":
-        """The reverse of `to_json`."""
+        """Make the action from the JSON object that `to_json` gave."""
         moves = tuple(ActionMove(**each) for each in value["moves"])
         return OperatorAction(**{**value, "kind": ActionKind(value["kind"]), "moves": moves})
 

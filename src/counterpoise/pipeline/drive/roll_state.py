@@ -87,7 +87,7 @@ class RollState:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "RollState":
-        """The reverse of `asdict`."""
+        """Make the state from the JSON object that `dataclasses.asdict` gave."""
         brokers = tuple(
             RolledBroker(**{**each, "stage": RestartStage(each["stage"])})
             for each in value["brokers"]

@@ -112,7 +112,7 @@ class KnownBundles:
         return str(found.bundle_of(topic)) if found else None
 
     async def ask(self, namespace: NamespaceName) -> None:
-        """Read the bundles of a namespace; raises `BoundariesError`."""
+        """Read and remember the bundles of a namespace; raises `BoundariesError`."""
         if namespace in self._bundles:
             return
         found = await self._source.of(namespace) if self._source else None

@@ -65,10 +65,10 @@ def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
 
 
 class ShardTasks(Protocol):
-    """Runs a batch's tasks, one for each shard."""
+    """A way to run a batch's tasks, one for each shard."""
 
     def run(self, batch: FoldBatch) -> Sequence[DataFile]:
-        """The files that the tasks wrote, by shard."""
+        """Run a batch's tasks; returns the files that they wrote, by shard."""
 
 
 class SparkTasks:
@@ -79,7 +79,7 @@ class SparkTasks:
         self._job = job
 
     def run(self, batch: FoldBatch) -> Sequence[DataFile]:
-        """The files that the tasks wrote, by shard."""
+        """Run a batch's tasks; returns the files that they wrote, by shard."""
         shards = self._spark.range(0, batch.shards, 1, batch.shards)
         frame = shards.mapInArrow(_folding(batch), "shard long, path string, size long")
         rows = sorted(self._job.run(frame).to_pylist(), key=lambda row: int(row["shard"]))

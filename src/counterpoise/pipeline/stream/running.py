@@ -42,7 +42,8 @@ class PatientFold:
         return self._fold.states
 
     def next(self) -> FoldedStates | None:
-        """Fold what has landed, as `ReportFold.next` does, with retries.
+        """Fold and commit the polls that landed since the last call, with retries; None if there
+        are none.
 
         Raises `HistoryFaultError`, or `StreamFailedError` if a batch fails each time.
         """

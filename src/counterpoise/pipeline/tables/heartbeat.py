@@ -116,7 +116,7 @@ class _Heart:
         self._is_withdrawn = False
 
     async def wait_for_others(self) -> None:
-        """Return when no other writer is alive; raises `HistoryInUseError`."""
+        """Wait until no other process writes the history; raises `HistoryInUseError`."""
         loop = asyncio.get_running_loop()
         began, seen, since = loop.time(), await self._read(), loop.time()
         while seen is not None and not seen.is_of_a_dead_process:

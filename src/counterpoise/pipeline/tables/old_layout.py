@@ -57,7 +57,7 @@ def is_old(location: Location) -> bool:
 
 
 def expect_readable(location: Location) -> None:
-    """Raise `HistoryFaultError` where there is no history of layout 2 or 3."""
+    """Raise `HistoryFaultError` unless there is a history of an older, readable layout (2 or 3)."""
     if not is_old(location):
         raise HistoryFaultError(f"{location.address} has no history of an older counterpoise")
     try:

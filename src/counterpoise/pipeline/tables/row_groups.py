@@ -26,7 +26,7 @@ class ReportPart:
         """Whether a row group may have selected rows, by the least and greatest `kind` and `digest`
         in it.
 
-        None: not known.
+        None: not known, so it may.
         """
         if kinds is None or kinds[0] != kinds[1]:
             return True

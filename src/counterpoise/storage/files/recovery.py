@@ -37,8 +37,8 @@ class LedgerSurvey:
 
     ``found``: every (ledger id, epoch) with a file. ``missing``: ledgers without one. ``scans``:
     the result for each ledger that had to be read. ``lost``: everything lost, known before or not.
-    ``unreadable``: damaged copies of the state. ``cursors_lost_below``: see `SavedState`. If the
-    owner closed the log in order, no ledger has to be read.
+    ``unreadable``: damaged copies of the state. ``cursors_lost_below``: cursors were lost when
+    ledgers below this one existed. If the owner closed the log in order, no ledger has to be read.
     """
 
     last: SavedState

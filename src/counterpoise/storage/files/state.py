@@ -106,7 +106,7 @@ class StateFiles:
         self._writes = 1
 
     def settle(self) -> None:
-        """Wait until the first copy is on disk; its name is once the directory is synced."""
+        """Wait until the first copy is on disk; the directory has to be synced as well."""
         descriptor, self._begun = self._begun, -1
         _sync_and_close(self._disk, descriptor)
 

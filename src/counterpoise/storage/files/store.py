@@ -133,7 +133,7 @@ class FileLedgerStore:
         return recovered, file
 
     def ledger_file(self, saved: SavedState, directory: Path, ledger_id: int) -> LedgerFile:
-        """A new ledger's file, which the first write creates."""
+        """The object for a new ledger's file, which its first write creates."""
         path = ledger_path(directory, ledger_id, saved.epoch)
         return LedgerFile(path, ledger_id, saved.marker, self.disk, self.descriptors)
 

@@ -43,8 +43,8 @@ def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
 
 
 def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
-    """A sentence on the bound at any number of moves, and one comparing each result with its
-    bound.
+    """Sentences: the bound at any number of moves, then each result beside bound and local
+    search.
     """
     lines = [f"no assignment at any instant is below max/mean {best.floor:.3f} on average"]
     for result in results:

@@ -260,7 +260,7 @@ class GroupLog(ABC, Generic[C]):
             await self._release()
 
     def save_cursor(self, state: CursorState) -> None:
-        """Save a cursor soon."""
+        """Save a cursor; it is stored soon, and at the latest after `flush`."""
         self._cursors[state.name] = state
         self._state_changed()
 
@@ -269,7 +269,7 @@ class GroupLog(ABC, Generic[C]):
         await self._persist()
 
     def drop_cursor(self, name: str) -> None:
-        """Delete a cursor."""
+        """Delete the cursor of this name."""
         if self._cursors.pop(name, None) is not None:
             self._state_changed()
 
@@ -285,7 +285,7 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     def cached(self, index: int) -> Chunk | None:
-        """A cached chunk that contains ``index``."""
+        """A cached chunk that contains ``index``; None if it has to be `read`."""
 
     @property
     def cached_bytes(self) -> int:
@@ -294,7 +294,7 @@ class GroupLog(ABC, Generic[C]):
 
     @abstractmethod
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """A chunk starting at ``index``."""
+        """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most."""
 
     @abstractmethod
     def _place(self, group: EntryGroup[C]) -> tuple[int, int]:

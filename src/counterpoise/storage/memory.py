@@ -139,7 +139,7 @@ class _MemoryLog(GroupLog[C]):
         self._stored.ledgers[ledger_id] = ([], [])
 
     def cached(self, index: int) -> Chunk | None:
-        """The whole ledger that contains ``index``."""
+        """A chunk with the whole ledger that contains ``index``; None if there is no such entry."""
         if not self.begin <= index < self.end:
             return None
         ledger = self._index.holding(index)
@@ -147,7 +147,9 @@ class _MemoryLog(GroupLog[C]):
         return Chunk(ledger.base, entries, messages)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """The whole ledger that contains ``index``, like `cached`."""
+        """A chunk with the whole ledger that contains ``index``; an empty one if there is no
+        such entry.
+        """
         chunk = self.cached(index)
         return chunk if chunk is not None else Chunk(index, (), ())
 

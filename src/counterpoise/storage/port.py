@@ -228,7 +228,7 @@ class Log(Protocol[C_contra]):
         """Wait until every cursor passed so far is on disk; raises `StorageError`."""
 
     def drop_cursor(self, name: str) -> None:
-        """Delete a cursor."""
+        """Delete the cursor of this name."""
 
     def set_persistence(self, persistence: Persistence | None) -> None:
         """Set quorums and rate of cursor saves from the next ledger on; None: the store's settings.

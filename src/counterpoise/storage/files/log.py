@@ -225,7 +225,7 @@ class FileLog(GroupLog[C]):
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:
-        """A cached chunk that contains ``index``."""
+        """A cached chunk that contains ``index``; None if it has to be `read`."""
         return self._cache.at(index)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:

@@ -131,10 +131,13 @@ def test_an_operator_aborts_a_transaction(
     opened = coordinator.open()
     one = id_in(opened)
     coordinator.add(opened, TARGET)
+    coordinator.add(opened, "target")  # the same topic: shown as sent, ended once
     coordinator.add(opened, SOURCE, "s")
     publishes.publish(opened, 10)
     consumes.acknowledge(opened, sent(consumes, 10))
     path = f"{one.coordinator}/{one.number}"
+    shown = api.get(f"{BASE}/transactionMetadata/{path}")["producedPartitions"]
+    assert [*shown] == [TARGET, "target"]
     assert api("POST", f"{BASE}/abortTransaction/{path}").status == 204
     assert api("POST", f"{BASE}/abortTransaction/{path}").status == 404
     assert api.get(f"{BASE}/transactionInBufferStats/{IN_TARGET}/{path}") == {"aborted": True}
@@ -148,7 +151,7 @@ def test_an_operator_aborts_a_transaction(
         "pulsar_txn_committed_total": 0,
         "pulsar_txn_aborted_total": 2,
         "pulsar_txn_timeout_total": 0,
-        "pulsar_txn_append_log_total": 8,
+        "pulsar_txn_append_log_total": 9,
         "pulsar_txn_tb_active_total": 0,
         "pulsar_txn_tb_aborted_total": 1,
         "pulsar_txn_tb_committed_total": 0,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from counterpoise.broker.transactions.table import PARTICIPANTS_MAX
+from counterpoise.wire.entry import metadata_of
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
@@ -74,6 +75,23 @@ def test_an_end_counts_once(transactor: Transactor, topic: str) -> None:
         assert again == ServerError.TransactionNotFound
     late = transactor.ask(Type.ADD_PARTITION_TO_TXN, partitions=[topic], **transaction)
     assert late == ServerError.TransactionNotFound
+
+
+def test_a_message_whose_send_alone_names_the_transaction_belongs_to_it(
+    transactor: Transactor, topic: str
+) -> None:
+    """Apache's client for Go does not repeat the transaction in the message's metadata."""
+    client, transaction = transactor.client, transactor.open()
+    transactor.add(transaction, topic)
+    client.produce(topic)
+    for number, within in ((1, transaction), (2, {})):
+        client.send(frames.send(0, number, frames.entry(sequence_id=number), **within))
+        client.receive(Type.SEND_RECEIPT)
+    transactor.end(transaction, ABORT)
+    client.subscribe(topic, consumer_id=1, initial_position=1)
+    client.command("flow", consumer_id=1, message_permits=1)
+    _, entry = client.receive_with_entry(Type.MESSAGE)
+    assert metadata_of(entry).sequence_id == 2
 
 
 def test_absurd_counts_and_names_are_refused(transactor: Transactor, topic: str) -> None:

@@ -9,6 +9,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.transactions.coordinator import Coordinator
 from counterpoise.broker.transactions.coordinator_log import CoordinatorLog
 from counterpoise.broker.transactions.table import CoordinatorTable, TransactionState
+from counterpoise.names.topic import TopicName
 from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -44,7 +45,8 @@ class Participants:
             self.failures -= 1
             raise BrokerError(ServerError.ServiceNotReady, "it is on its way")
         number = request.transaction.number
-        self.asked.append((number, request.commit, request.topic, request.subscription))
+        topic = TopicName.parse(request.topic).local_name
+        self.asked.append((number, request.commit, topic, request.subscription))
         try:
             await self.free.wait()
         except asyncio.CancelledError:

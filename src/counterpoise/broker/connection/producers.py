@@ -19,6 +19,7 @@ from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledPublishes
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.transactions.buffer import in_transaction
 from counterpoise.wire import encode, encode_peers
 from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
@@ -180,7 +181,8 @@ class ClientProducers:
 
     def send_in_transaction(self, event: TransactionSend) -> None:
         """SEND: store an entry of a transaction."""
-        attached, send = self._attached[event.send.producer_id], event.send
+        attached = self._attached[event.send.producer_id]
+        send = event.send._replace(entry=in_transaction(event.send.entry, event.transaction))
         size = len(send.entry)
         attached.pending += 1
         self._pending += 1

@@ -68,13 +68,9 @@ class ClientTransactions:
     async def _add(self, event: events.AddToTransaction) -> bytes:
         coordinator = await self._owned(event.transaction)
         subscriptions = event.subscriptions or ()
-        names = [*event.topics, *(topic for topic, _ in subscriptions)]
-        full = {name: str(topic_name(name)) for name in names}
-        await coordinator.add(
-            event.transaction,
-            tuple(full[name] for name in event.topics),
-            tuple((full[topic], name) for topic, name in subscriptions),
-        )
+        for name in (*event.topics, *(topic for topic, _ in subscriptions)):
+            topic_name(name)  # refuse what names no topic; the statistics have names as sent
+        await coordinator.add(event.transaction, event.topics, tuple(subscriptions))
         return answer(event)
 
     def end(self, event: events.EndTransaction) -> None:

@@ -7,7 +7,7 @@ from enum import IntEnum
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
-from counterpoise.wire.entry import BadEntry, build, metadata_of
+from counterpoise.wire.entry import BadEntry, build, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import TransactionId
 
@@ -53,6 +53,23 @@ def entry_of_transaction(entry: bytes) -> EntryOfTransaction | None:
     transaction = TransactionId(metadata.txnid_most_bits, metadata.txnid_least_bits)
     kind = metadata.marker_type
     return EntryOfTransaction(transaction, Marker(kind) if kind in set(Marker) else None)
+
+
+def in_transaction(entry: bytes, transaction: TransactionId) -> bytes:
+    """The entry with its transaction in the metadata, by which the log is read again.
+
+    Apache's Go client names the transaction in the SEND command alone. An entry that names one
+    itself, or has no readable metadata, is returned as it is.
+    """
+    if entry_of_transaction(entry) is not None:
+        return entry
+    try:
+        metadata, (_, payload) = metadata_of(entry), split(entry)
+    except BadEntry:
+        return entry
+    metadata.txnid_most_bits = transaction.coordinator
+    metadata.txnid_least_bits = transaction.number
+    return build(metadata, payload.tobytes())
 
 
 def marker_entry(marker: Marker, transaction: TransactionId, number: int, now_ms: int) -> bytes:

@@ -145,18 +145,17 @@ class Coordinator:
     async def _end_everywhere(self, transaction: CoordinatedTransaction) -> None:
         commit = transaction.state is TransactionState.COMMITTING
         await asyncio.gather(
-            *(self._end_on(transaction.id, commit, topic) for topic in transaction.topics),
             *(
                 self._end_on(transaction.id, commit, topic, name)
-                for topic, name in transaction.subscriptions
-            ),
+                for topic, name in transaction.participants
+            )
         )
         await self._write(self.table.ended(transaction.id))
         self.figures.ended(self._clock_ms() - transaction.opened_ms, commit=commit)
         self._log.trim(self.table.kept_from(self._log.end))
 
     async def _end_on(
-        self, transaction: TransactionId, commit: bool, topic: str, subscription: str | None = None
+        self, transaction: TransactionId, commit: bool, topic: str, subscription: str | None
     ) -> None:
         """Try until it works: a participant may be moving to another broker."""
         pause_s = _RETRY_S

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import TransactionId
 
@@ -45,7 +46,15 @@ class CoordinatedTransaction:
     """The index of its first record in the coordinator's log."""
     state: TransactionState = TransactionState.OPEN
     topics: dict[str, None] = field(default_factory=dict)
+    """Their names as the client sent them, which may be short; so in ``subscriptions``."""
     subscriptions: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    @property
+    def participants(self) -> list[tuple[str, str | None]]:
+        """Each topic, and each subscription with its topic: once, and under complete names."""
+        everything = [*((topic, None) for topic in self.topics), *self.subscriptions]
+        named = [(str(TopicName.parse(topic)), name) for topic, name in everything]
+        return list(dict.fromkeys(named))
 
     @property
     def due_ms(self) -> int:

@@ -102,3 +102,18 @@ def test_the_answers_distinguish_the_roles(role: str) -> None:
     for other in ROLES:
         same = mine == {route for route, each in read().items() if each[other] == "-"}
         assert same == (other == role) or {other, role} <= {"stranger", "runner", "packer"}
+
+
+async def test_a_missing_tenant_is_named_but_where_only_super_users_may() -> None:
+    """As a real Pulsar 4.0.7 answered to a stranger at every route with a tenant in its path."""
+    names = OURS | {"tenant": "missing"}
+    open_to_all = (Audience.ANYBODY, Audience.KNOWN, Audience.METRICS)
+    for question in questions():
+        rule = question.rule
+        if "{tenant}" not in question.template or rule.audience in open_to_all:
+            continue
+        asked = Asked(question.method, names, word_of(question.template), BROKER)
+        with pytest.raises(Denied) as denied:
+            await permit(RULES, Caller("stranger"), rule, asked)
+        of_super_users = rule.audience in (Audience.TENANT_ITSELF, Audience.SUPER_USER)
+        assert (denied.value.status == 404) is not of_super_users, question

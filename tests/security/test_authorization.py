@@ -23,7 +23,7 @@ class Granted:
         self.auth = auth
 
     async def tenant(self, name: str) -> Mapping[str, Any] | None:
-        return {"adminRoles": ["boss"]} if name == "acme" else None
+        return {"adminRoles": ["boss" if name == "acme" else "their boss"]}
 
     async def namespace(self, namespace: NamespaceName) -> Mapping[str, Any] | None:
         return {"auth_policies": self.auth, "subscription_auth_mode": self.mode}

@@ -9,7 +9,12 @@ from typing import Final
 from counterpoise.admin.access import AccessRule, Audience
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
-from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
+from counterpoise.security.authorization import (
+    Authorization,
+    Caller,
+    SubscriptionRefused,
+    TenantMissing,
+)
 
 
 class Denied(Exception):
@@ -128,6 +133,23 @@ async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: 
         )
     if rule.after is not None:
         await permit(rules, caller, rule.after, asked)
+    try:
+        allowed = await _is_allowed(rules, caller, rule, asked)
+    except TenantMissing:
+        if rule.audience is not Audience.TENANT_ITSELF:
+            raise Denied(HTTPStatus.NOT_FOUND, "Tenant does not exist") from None
+        allowed = False
+    except SubscriptionRefused as error:
+        raise Denied(HTTPStatus.UNAUTHORIZED, str(error)) from None
+    if not allowed:
+        status, words = _REFUSALS[rule.audience]
+        reason = words.format(
+            rule=rule, asked=asked, role=caller.role, original=caller.original or "null"
+        )
+        raise Denied(status, reason)
+
+
+async def _is_allowed(rules: Authorization, caller: Caller, rule: AccessRule, asked: Asked) -> bool:
     match rule.audience:
         case (
             Audience.SUPER_USER
@@ -136,23 +158,14 @@ async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: 
             | Audience.CLUSTER_POLICY
             | Audience.TENANTS
         ):
-            allowed = await rules.super_user(caller)
+            return await rules.super_user(caller)
         case Audience.NAMESPACE:
-            allowed = await rules.namespace(caller, asked.namespace, rule.operation)
+            return await rules.namespace(caller, asked.namespace, rule.operation)
         case Audience.TOPIC:
             subscription = asked.parameters.get("subscription")
-            try:
-                allowed = await rules.topic(caller, asked.topic, rule.operation, subscription)
-            except SubscriptionRefused as error:
-                raise Denied(HTTPStatus.UNAUTHORIZED, str(error)) from None
+            return await rules.topic(caller, asked.topic, rule.operation, subscription)
         case _:
-            allowed = await rules.tenant_admin(caller, asked.parameters["tenant"])
-    if not allowed:
-        status, words = _REFUSALS[rule.audience]
-        reason = words.format(
-            rule=rule, asked=asked, role=caller.role, original=caller.original or "null"
-        )
-        raise Denied(status, reason)
+            return await rules.tenant_admin(caller, asked.parameters["tenant"])
 
 
 _WHO: Final = "for originalPrincipal [{original}] and clientAppId [{role}] about operation "

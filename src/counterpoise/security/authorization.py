@@ -67,6 +67,10 @@ class SubscriptionRefused(Exception):
     """A role may not use a subscription of this name, whatever it is granted; the text says why."""
 
 
+class TenantMissing(Exception):
+    """The tenant that a request is about does not exist; a superuser's request is let through."""
+
+
 class AuthorizationPolicies(Protocol):
     """Reads what authorization needs of a tenant or a namespace; None if it does not exist."""
 
@@ -122,7 +126,10 @@ class Authorization:
         return roles <= set(self._options().super_users)
 
     async def tenant_admin(self, caller: Caller, tenant: str) -> bool:
-        """Whether a caller administers a tenant, and so may do everything within it."""
+        """Whether a caller administers a tenant, and so may do everything within it.
+
+        Raises `TenantMissing`.
+        """
 
         async def allowed(role: str | None) -> bool:
             return await self._is_admin(role, tenant)
@@ -130,7 +137,10 @@ class Authorization:
         return await self._each(caller, allowed)
 
     async def namespace(self, caller: Caller, namespace: NamespaceName, operation: str) -> bool:
-        """Whether a caller may perform one of Pulsar's ``NamespaceOperation`` on a namespace."""
+        """Whether a caller may perform one of Pulsar's ``NamespaceOperation`` on a namespace.
+
+        Raises `TenantMissing`.
+        """
 
         async def allowed(role: str | None) -> bool:
             if await self._is_admin(role, namespace.tenant):
@@ -146,7 +156,8 @@ class Authorization:
     ) -> bool:
         """Whether a caller may perform one of Pulsar's ``TopicOperation`` on a topic.
 
-        Raises `SubscriptionRefused` where a subscription's name has to begin with the role.
+        Raises `TenantMissing`, and `SubscriptionRefused` where a subscription's name has to begin
+        with the role.
         """
 
         async def allowed(role: str | None) -> bool:
@@ -180,7 +191,9 @@ class Authorization:
         if await self._is_super_user(role):
             return True
         found = await self._source.tenant(tenant)
-        return role is not None and found is not None and role in (found.get("adminRoles") or ())
+        if found is None:
+            raise TenantMissing(tenant)
+        return role is not None and role in (found.get("adminRoles") or ())
 
     def _granted_on_topic(
         self, role: str | None, auth: Mapping[str, Any], topic: TopicName, needs: frozenset[str]

@@ -8,7 +8,12 @@ from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
-from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
+from counterpoise.security.authorization import (
+    Authorization,
+    Caller,
+    SubscriptionRefused,
+    TenantMissing,
+)
 from counterpoise.wire.errors import ServerError
 
 
@@ -38,6 +43,8 @@ class ClientPermissions:
                 )
             except SubscriptionRefused as error:
                 raise BrokerError(ServerError.AuthorizationError, str(error)) from None
+            except TenantMissing:
+                allowed = False
         if not allowed:
             raise BrokerError(ServerError.AuthorizationError, refusal)
 
@@ -59,6 +66,9 @@ class ClientPermissions:
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():
-            allowed = await self._authorization.namespace(self.caller, namespace, operation)
+            try:
+                allowed = await self._authorization.namespace(self.caller, namespace, operation)
+            except TenantMissing:
+                allowed = False
         if not allowed:
             raise BrokerError(ServerError.AuthorizationError, refusal)

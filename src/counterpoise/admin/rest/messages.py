@@ -30,6 +30,7 @@ from counterpoise.admin.rest.topics import TOPIC
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker.face import (
+    InitialPosition,
     PersistentTopic,
     StoredMessage,
     first_published_at,
@@ -49,13 +50,19 @@ routes = route.Routes()
 
 @routes.get(f"{SUBSCRIPTION}/position/{{messagePosition}}", access.topic("PEEK_MESSAGES"))
 async def peek(request: web.Request) -> web.Response:
-    """One entry of a subscription's backlog, counted from 1; nothing is acknowledged."""
-    number = number_of(request, "messagePosition")
+    """One entry of a subscription's backlog, counted from 1; nothing is acknowledged.
+
+    A subscription that does not exist is created at the oldest message, as in Pulsar.
+    """
+    number, name = number_of(request, "messagePosition"), request.match_info["subscription"]
     topic = await storing_topic(request)
     await refuse_partitioned(request, topic, f"Peek {_ONE_ONLY}")
-    found = await require_subscription(request, topic)
     if number < 1:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
+    loaded = await stored(request, topic)
+    found = loaded.subscriptions.get(name)
+    if found is None:
+        found = await loaded.create_subscription(name, InitialPosition.Earliest)
     return _message_answer(await stored_message(found.log, found.backlog_entry(number)))
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +25,18 @@ class Ours:
 
 
 @contextlib.contextmanager
-def up(folder: Path, brokers: int) -> Iterator[Ours]:
-    """`counterpoise up` with file storage (fsync before every receipt) and no balancer."""
+def up(folder: Path, brokers: int, settings: Mapping[str, str] | None = None) -> Iterator[Ours]:
+    """`counterpoise up` with file storage (fsync before every receipt) and no balancer.
+
+    ``settings``: under their names in broker.conf.
+    """
     started = time.perf_counter()
     process = subprocess.Popen(
         [
             *(sys.executable, die_with_parent.__file__, str(os.getpid())),
             *(sys.executable, "-m", "counterpoise", "up", "--brokers", str(brokers)),
             *("--data", str(folder), "--no-balance", "--metadata", "zk:"),
+            *(f"--set={name}={value}" for name, value in (settings or {}).items()),
         ],
         stdout=subprocess.PIPE,
         text=True,

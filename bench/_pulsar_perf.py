@@ -19,6 +19,10 @@ TOOL = "org.apache.pulsar.testclient.PulsarPerfTestTool"
 PENDING = {True: 20_000, False: 5_000}
 """Messages under way, batched or not: without a limit the client's own heap is what is measured."""
 _TOTAL = re.compile(r"Aggregated throughput stats --- +\d+ records sent --- +([\d.]+) msg/s")
+_TRANSACTIONS = re.compile(
+    r"Aggregated throughput stats --- +\d+ transaction executed --- +([\d.]+) transaction/s"
+    r".*?(\d+) transaction open failed.*?(\d+) transaction end failed.*?(\d+) message send failed"
+)
 
 
 def available(lib: Path) -> bool:
@@ -30,32 +34,61 @@ def produce(
     lib: Path, server: Ours | RealPulsar, *, batched: bool, seconds: int
 ) -> dict[str, float]:
     """Messages of 100 bytes a second, over about ``seconds``, the client's warming up included."""
-    topic = f"persistent://public/default/perf-{uuid.uuid4().hex[:8]}"
+    words = ["produce", "-s", "100", "-r", "10000000", "-m", "0", "-time", str(seconds), "-i", "1"]
+    words += ["-o", str(PENDING[batched]), *(() if batched else ("-db",)), _topic()]
+    found = _TOTAL.search(_said(lib, server, words, within_s=seconds + 60))
+    return {"messages_per_second": float(_there(found)[1])}
+
+
+def transact(
+    lib: Path, server: Ours | RealPulsar, *, count: int, messages: int, threads: int
+) -> dict[str, float]:
+    """Transactions a second that publish so many messages of 1,024 bytes and commit.
+
+    ``threads`` transactions are open at once; ``count`` of them are counted, after the client has
+    connected. One that fails fails the measurement.
+    """
+    words = ["transaction", "-ntxn", str(count), "-nmp", str(messages), "-nmc", "0"]
+    words += ["-threads", str(threads), "-tto", "60", "-u", server.service_url]
+    words += ["-au", server.admin_url, "--topics-p", _topic(), "--topics-c", _topic()]
+    said = _said(lib, server, words, within_s=240)
+    found = _there(_TRANSACTIONS.search(said))
+    failed = [int(each) for each in found.groups()[1:]]
+    if any(failed):
+        raise SystemExit(f"pulsar-perf: {failed} transactions failed to open and to end, messages")
+    return {"transactions_per_second": float(found[1])}
+
+
+def _topic() -> str:
+    return f"persistent://public/default/perf-{uuid.uuid4().hex[:8]}"
+
+
+def _there(found: re.Match[str] | None) -> re.Match[str]:
+    if found is None:
+        raise SystemExit("pulsar-perf ended without its line of totals")
+    return found
+
+
+def _said(lib: Path, server: Ours | RealPulsar, words: list[str], *, within_s: float) -> str:
+    """What the tool printed; its figures are log lines."""
     with tempfile.TemporaryDirectory(prefix="counterpoise-perf-") as text:
         folder = Path(text)
-        # The figures are log lines.
         log_to_console(folder / "log4j2.properties", level="info")
         (folder / "client.conf").write_text(
             f"serviceUrl={server.service_url}\nbrokerServiceUrl={server.service_url}\n"
             f"webServiceUrl={server.admin_url}\n",
             encoding="utf-8",
         )
+        java = (str(find_java()), "-Xmx1g", "-Dlog4j.configurationFile=log4j2.properties")
         done = subprocess.run(
-            [
-                *(str(find_java()), "-Xmx1g", "-Dlog4j.configurationFile=log4j2.properties"),
-                *(TOOL, "client.conf", "produce", "-s", "100", "-r", "10000000", "-m", "0"),
-                *("-time", str(seconds), "-i", "1", "-o", str(PENDING[batched])),
-                *(() if batched else ("-db",)),
-                topic,
-            ],
+            [*java, TOOL, "client.conf", *words],
             cwd=folder,
             env={**os.environ, "CLASSPATH": f"{lib}/*"},
             capture_output=True,
             text=True,
             check=False,
-            timeout=seconds + 60,
+            timeout=within_s,
         )
-    found = _TOTAL.search(done.stdout)
-    if done.returncode or not found:
+    if done.returncode:
         raise SystemExit(f"pulsar-perf failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return {"messages_per_second": float(found[1])}
+    return done.stdout

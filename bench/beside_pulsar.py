@@ -215,3 +215,12 @@ def beside(
     if at_most is not None:
         bar, holds = f"≤ {at_most:g} {unit}", ours <= at_most
     return Figure(name, ours, unit, "Pulsar 4.0.7" if real is not None else "", real, bar, holds)
+
+
+def spread(results: dict[str, list[Any]], key: str) -> str:
+    """The ratios of the pairs: least, median, most."""
+    if "real" not in results:
+        return ""
+    pairs = zip(results["ours"], results["real"], strict=True)
+    ratios = sorted(ours[key] / real[key] for ours, real in pairs)
+    return f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {statistics.median(ratios):.2f}"

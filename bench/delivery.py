@@ -6,7 +6,6 @@ the limit. Rounds alternate between the two; medians are compared, and the ratio
 """
 
 import contextlib
-import statistics
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.conformance.jars import pulsar_lib
 
 from bench._ours import up
 from bench._real_pulsar import standalone
-from bench.beside_pulsar import RATE, Server, Servers, alternate, beside, child
+from bench.beside_pulsar import RATE, Server, Servers, alternate, beside, child, spread
 from bench.figures import Figure
 
 ROUNDS = 5
@@ -87,13 +86,4 @@ def _mode(servers: Servers, mode: Mode, *, quick: bool) -> list[Figure]:
     cpu = beside(f"processor of a message: {mode.name}", "us", results, CPU)
     if cpu.ratio is not None:
         cpu = replace(cpu, bar=f"≤ {part:g} of Pulsar's", holds=cpu.ratio <= part)
-    return [replace(rate, note=_spread(results, RATE)), replace(cpu, note=_spread(results, CPU))]
-
-
-def _spread(results: dict[str, list[Any]], key: str) -> str:
-    """The ratios of the pairs: least, median, most."""
-    if "real" not in results:
-        return ""
-    pairs = zip(results["ours"], results["real"], strict=True)
-    ratios = sorted(ours[key] / real[key] for ours, real in pairs)
-    return f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {statistics.median(ratios):.2f}"
+    return [replace(rate, note=spread(results, RATE)), replace(cpu, note=spread(results, CPU))]

@@ -30,6 +30,7 @@ NEEDS_BOOKIES = pytest.mark.skipif(bool(bookies_missing()), reason=bookies_missi
         ("wire", {"a SEND_RECEIPT, written"}),
         ("topics", {"publish to receipt, memory"}),
         ("storage", {"append, CPU"}),
+        ("embedded_topics", {"embedded: memory of a topic"}),
         pytest.param(
             "on_bookies", {"frames, unbatched", "gap of a move, median"}, marks=NEEDS_BOOKIES
         ),

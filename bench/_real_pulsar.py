@@ -102,7 +102,9 @@ def standalone(
             *"--config standalone.conf --no-functions-worker --no-stream-storage".split(),
             *f"-a 127.0.0.1 --bookkeeper-port {bookie}".split(),
         )
-        children.wait_for(f"http://127.0.0.1:{web}/admin/v2/namespaces/public/default", 400, headers)
+        children.wait_for(
+            f"http://127.0.0.1:{web}/admin/v2/namespaces/public/default", 400, headers
+        )
         yield RealPulsar(
             f"pulsar://127.0.0.1:{broker}",
             f"http://127.0.0.1:{web}",

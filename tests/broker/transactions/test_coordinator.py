@@ -112,6 +112,7 @@ async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue()
     with pytest.raises(BrokerError) as refusal:
         await first.open(1, None)
     assert refusal.value.code is ServerError.TransactionCoordinatorNotFound
+    await second.add(still_open, ("w",))  # once it is on the log, so are the ends before it
     idle = Participants()
     third = await place.open(idle)
     assert third.table.transactions[2].state is TransactionState.OPEN

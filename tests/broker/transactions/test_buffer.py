@@ -1,10 +1,13 @@
 """What a topic delivers of transactions, against a list of what was published."""
 
+from collections import Counter
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from counterpoise.broker.transactions.buffer import (
+    ENDED_MAX,
     EntryOfTransaction,
     Marker,
     TransactionBuffer,
@@ -125,10 +128,23 @@ class BufferMachine(RuleBasedStateMachine):
                 each = TransactionId(coordinator, number)
                 assert self.buffer.is_over(each) == (each in self.ends or number <= mark)
                 assert self.buffer.has_marker(each) == (each in self.ends)
+                assert self.buffer.is_aborted(each) == (self.ends.get(each) is Marker.ABORT)
+                mine = [at for at, of in enumerate(self.of) if of == each and each in opened]
+                assert self.buffer.begins_at(each) == (mine[0] if mine else None)
+        assert self.buffer.ended_by == Counter(self.ends.values()), "each end is counted once"
 
 
 BufferMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 TestBuffer = BufferMachine.TestCase
+
+
+def test_so_many_ends_are_remembered_and_the_first_are_forgotten() -> None:
+    buffer = TransactionBuffer(Hidden())
+    each = [TransactionId(0, number) for number in range(ENDED_MAX + 2)]
+    for index, transaction in enumerate(each):
+        buffer.stored(index, EntryOfTransaction(transaction, Marker.ABORT))
+    assert [buffer.has_marker(it) for it in each[:3]] == [False, False, True]
+    assert buffer.is_aborted(each[-1])
 
 
 def test_what_is_no_message_of_a_transaction_is_none() -> None:

@@ -175,7 +175,17 @@ async def test_what_its_client_forgets_is_aborted_when_its_time_is_over_and_noth
     assert held.at == [0, 30, 60, 90]
     held.free.set()
     await committing
+    await until(lambda: not coordinator.table.transactions)
+    figures = coordinator.figures
+    assert (figures.created, figures.committed, figures.aborted, figures.timed_out) == (4, 1, 3, 3)
+    assert sum(figures.durations) == 1, "how long those that are committed were open"
+    await coordinator.open(60_000, None)
     await coordinator.close()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, JumpingLoop)
+    assert not loop.timers_of("Coordinator._abort_due"), (
+        "a coordinator that is closed waits for none"
+    )
     await place.background.stop()
 
 

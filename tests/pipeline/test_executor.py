@@ -89,15 +89,6 @@ async def test_an_unload_without_an_answer_says_which_broker_gave_none(
         assert f"unload: {one.source} gave no answer within 0.2 s" in one.error
 
 
-async def test_an_unload_that_changes_nothing_is_a_failure(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
-) -> None:
-    uneven.forget_unload = True
-    made = await made_of(balancer(http, history), seen(uneven))
-    assert {o.status for o in outcomes(history, made)} == {MoveStatus.FAILED}
-    assert "still owns it" in outcomes(history, made)[0].error
-
-
 async def test_an_unloaded_bundle_is_looked_up_where_it_is_to_go(
     uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
 ) -> None:

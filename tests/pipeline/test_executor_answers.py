@@ -273,6 +273,7 @@ def test_nothing_is_unloaded_once_there_is_a_reason_to_hold(
     ("late_s", "owner", "status"),
     [
         (120.0, SOURCE, None),
+        (-120.0, SOURCE, None),
         (120.001, SOURCE, MoveStatus.STALE),
         (-120.001, SOURCE, MoveStatus.STALE),
         (200.0, AWAY, MoveStatus.STALE),

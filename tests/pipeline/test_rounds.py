@@ -191,32 +191,6 @@ async def outcomes_of(executor: Executor, *moves: Move) -> list[MoveOutcome]:
     return [*found.outcomes.values()]
 
 
-@pytest.mark.parametrize(
-    ("off_ms", "status"),
-    [
-        (120_000, MoveStatus.DRY_RUN),
-        (120_001, MoveStatus.STALE),
-        (-120_000, MoveStatus.DRY_RUN),
-        (-120_001, MoveStatus.STALE),
-    ],
-)
-async def test_reports_are_good_for_two_minutes_in_both_directions(
-    off_ms: int, status: MoveStatus
-) -> None:
-    executor = executor_of(ExecutorOptions(), TWO.poll_id + off_ms)
-    assert [each.status for each in await outcomes_of(executor, TWO.moves[0])] == [status]
-
-
-async def test_what_may_not_move_just_now_is_withheld_before_any_broker_is_asked() -> None:
-    async def held() -> str:
-        return "the lease is lost"
-
-    [outcome] = await outcomes_of(
-        executor_of(ExecutorOptions(execute=True), held=held), TWO.moves[0]
-    )
-    assert (outcome.status, outcome.error) == (WITHHELD, "the lease is lost")
-
-
 @pytest.mark.parametrize(("takes_s", "refused"), [(5.0, False), (5.1, True)])
 @on_jumping_loop
 async def test_a_process_that_stood_still_while_it_asked_moves_nothing(

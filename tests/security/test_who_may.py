@@ -15,6 +15,7 @@ from counterpoise import Cluster
 from counterpoise.security.authentication import Authentication
 from counterpoise.security.authorization import Authorization
 from counterpoise.security.tokens import TokenProvider
+from counterpoise.wire.errors import ServerError
 from tests.broker.connection.raw_client import RawClient
 from tests.security.tokens import token
 from tests.wire import frames
@@ -248,6 +249,18 @@ def test_what_a_role_was_not_granted_is_refused_by_name(
     assert reason in str(body)
     code = body.error if hasattr(body, "error") else body.error_code
     assert code == 4, "AuthorizationError"
+
+
+def test_a_tenant_that_does_not_exist_is_said_to_be_missing(
+    cluster: Cluster, connect: Connect
+) -> None:
+    """As a real Pulsar 4.0.7 answers; its own Python client's suite asks for it."""
+    raw = connect(cluster, **shown_by(cluster, "stranger"))
+    raw.receive(Type.CONNECTED)
+    raw.command("partition_metadata", topic="persistent://absent/ns/t", request_id=1)
+    said = raw.receive(Type.PARTITIONED_METADATA_RESPONSE).partition_metadata_response
+    assert said.error == ServerError.TopicNotFound
+    assert said.message == "Tenant or namespace or topic does not exist: absent/ns"
 
 
 def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: Connect) -> None:

@@ -44,7 +44,8 @@ class ClientPermissions:
             except SubscriptionRefused as error:
                 raise BrokerError(ServerError.AuthorizationError, str(error)) from None
             except TenantMissing:
-                allowed = False
+                why = f"Tenant or namespace or topic does not exist: {topic.namespace_name}"
+                raise BrokerError(ServerError.TopicNotFound, why) from None
         if not allowed:
             raise BrokerError(ServerError.AuthorizationError, refusal)
 

@@ -1,8 +1,8 @@
 """Apache's own clients for Python, Java and Go against our brokers: ``python -m tests.client``.
 
 Fetches what is missing of them (the jars by Maven, the Go client by Go's module proxy, the Python
-client's suite by git), builds what has to be built, and runs everything that drives them, and the
-examples for Go, Java and Node.
+client's suite by git), builds what has to be built, and runs everything that drives them, their own
+suites for Go and Python whole, and the examples for Go, Java and Node.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from tests.app.faults import test_faults_again
-from tests.client import own_suite, test_examples
+from tests.client import own_suite, test_examples, whole_suites
 from tests.client.official import driver, go_suite
 from tests.conformance.jars import pulsar_lib
 
@@ -39,7 +39,10 @@ def main() -> int:
     except (OSError, subprocess.SubprocessError) as error:
         sys.stderr.write(f"without the Python client's own suite: {error}\n")
     os.environ[test_examples.RUN] = "1"
-    return int(pytest.main(["-m", "client", "tests/client", "tests/security"]))
+    status = int(pytest.main(["-m", "client", "tests/client", "tests/security"]))
+    whole = [*(("go", "go-admin") if go_suite.is_there() else ())]
+    whole += ["python"] if own_suite.is_there() else []
+    return whole_suites.main(whole) or status
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ SUITE = Path(
         "PULSAR_CLIENT_PYTHON", Path.home() / ".cache" / "counterpoise" / "pulsar-client-python"
     )
 )
+LIBRARIES = SUITE / "lib"
+"""What its tests of schemas import besides."""
 CASES = (
     *("test_tls_auth", "test_tls_auth2", "test_tls_auth3", "test_auth_junk_params"),
     *("test_token_auth", "test_token_auth_supplier"),
@@ -76,17 +78,24 @@ def settings(files: Path, passwords: str, secret: str) -> dict[str, object]:
 
 def prepare(admin_url_tls: str, files: Path) -> None:
     """The namespaces and permissions that the suites expect, made by TLS as ``admin``."""
-    context = ssl.create_default_context(cafile=str(files / "cacert.pem"))
-    context.load_cert_chain(files / "client-cert.pem", files / "client-key.pem")
     grants = {"token-principal": "private/auth", "anonymous": "public/default"}
-    for method, path, body in (
+    change(
+        admin_url_tls,
+        files,
         ("PUT", "tenants/private", {"allowedClusters": ["standalone"]}),
         ("PUT", "namespaces/private/auth", None),
         *(
             ("POST", f"namespaces/{namespace}/permissions/{role}", ["produce", "consume"])
             for role, namespace in grants.items()
         ),
-    ):
+    )
+
+
+def change(admin_url_tls: str, files: Path, *changes: tuple[str, str, object]) -> None:
+    """Ask for changes by TLS as ``admin``: methods, paths and bodies."""
+    context = ssl.create_default_context(cafile=str(files / "cacert.pem"))
+    context.load_cert_chain(files / "client-cert.pem", files / "client-key.pem")
+    for method, path, body in changes:
         request = urllib.request.Request(
             f"{admin_url_tls}/admin/v2/{path}",
             method=method,
@@ -102,6 +111,8 @@ def fetch() -> None:
     subprocess.run(
         ["git", "clone", "--quiet", "--depth", "1", REPOSITORY, str(SUITE)], check=True, timeout=120
     )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(LIBRARIES)]
+    subprocess.run([*pip, "fastavro"], check=True, timeout=600)
 
 
 def run(case: str, service_url: str, service_url_tls: str, admin_url: str, token: Path) -> str:

@@ -24,14 +24,20 @@ BUILD_S = 1800
 AT_ONCE = 7
 SUITE = cache() / f"pulsar-client-go-{VERSION}"
 FILES = SUITE / "integration-tests"
-_BINARY = SUITE / "pulsar" / "suite.test"
+PACKAGES = {"go": "pulsar", "go-admin": "pulsaradmin/pkg/admin"}
+"""The packages whose tests need a broker."""
 _URL = re.compile(r'"([a-z+]+://(?:localhost|127\.0\.0\.1):)(6650|6651|8080|8443)"')
 _CHANGED = ("helper_for_test.go", "client_impl_test.go")
 
 
+def binary(suite: str = "go") -> Path:
+    """The tests of a package, compiled."""
+    return SUITE / PACKAGES[suite] / "suite.test"
+
+
 def is_there() -> bool:
     """Whether the suite can be run."""
-    return _BINARY.is_file()
+    return all(binary(suite).is_file() for suite in PACKAGES)
 
 
 def build() -> bool:
@@ -49,7 +55,9 @@ def build() -> bool:
             folder.chmod(0o755)
         for name in _CHANGED:
             _let_ports_be_chosen(made / "pulsar" / name)
-        _run([go, "test", "-c", "-o", f"pulsar/{_BINARY.name}", "./pulsar"], made)
+        for suite, package in PACKAGES.items():
+            compiled = f"{package}/{binary(suite).name}"
+            _run([go, "test", "-c", "-o", compiled, f"./{package}"], made)
         shutil.rmtree(SUITE, ignore_errors=True)
         made.rename(SUITE)
     return True
@@ -71,7 +79,7 @@ def _let_ports_be_chosen(file: Path) -> None:
 
 def cases() -> list[str]:
     """The cases that are about TLS and credentials."""
-    return _run([str(_BINARY), "-test.list", CASES], _BINARY.parent).split()
+    return _run([str(binary()), "-test.list", CASES], binary().parent).split()
 
 
 def run(ports: dict[int, int]) -> dict[str, str]:
@@ -83,8 +91,8 @@ def run(ports: dict[int, int]) -> dict[str, str]:
 
     def one(case: str) -> str:
         done = subprocess.run(
-            [str(_BINARY), "-test.run", f"^{case}$", "-test.v", "-test.timeout", "60s"],
-            cwd=_BINARY.parent,
+            [str(binary()), "-test.run", f"^{case}$", "-test.v", "-test.timeout", "60s"],
+            cwd=binary().parent,
             env=environment,
             capture_output=True,
             text=True,

@@ -1,0 +1,185 @@
+"""Apache's own suites of its Go and Python clients, whole, on a broker of ours.
+
+``python -m tests.client.whole_suites go go-admin python``: each has a network namespace of its own
+(``unshare``), in which the ports are free that the suites expect. A test that fails is printed;
+the status is 1 if it is not in `EXPECTED`, the tests that fail here and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from passlib.hash import apr_md5_crypt
+
+from counterpoise import Cluster
+from tests.client import own_suite
+from tests.client.official import go_suite
+from tests.security.tokens import SECRET_SETTING, token
+
+INSIDE = "--inside"
+TAIL = 40
+"""Lines that a test printed last, shown if it failed."""
+DOCKER = "it starts a Pulsar in Docker"
+NEWER = "a figure that Pulsar 4.0.7 does not have, either"
+EXPECTED = {
+    **dict.fromkeys(
+        (
+            "TestConsumerKeepReconnectingAndThenCallClose",
+            "TestProducerKeepReconnectingAndThenCallClose",
+            "TestReconnectConsumer",
+            "TestReconnectedBrokerSendPermits",
+            "TestSendAsyncCouldTimeoutWhileReconnecting",
+        ),
+        DOCKER,
+    ),
+    "TestNamespaces_BookieAffinityGroup": "it fails on Pulsar 4.0.7, too",
+    "TestTopicStatsTimestamps": NEWER,
+    "TestPartitionedTopicStatsTimestamps": NEWER,
+    "TestUpdateDynamicConfigurationWithCustomURL": "it sets a switch to JSON: refused here",
+    "PulsarTest.test_connect_timeout": "it needs an address that drops what it is sent",
+}
+SETTINGS: dict[str, object] = {
+    "brokerServicePort": 6650,
+    "brokerServicePortTls": 6651,
+    "webServicePort": 8080,
+    "webServicePortTls": 8443,
+    "acknowledgmentAtBatchIndexLevelEnabled": True,
+    "transactionCoordinatorEnabled": True,
+    "backlogQuotaCheckIntervalInSeconds": 5,
+    "subscriptionKeySharedUseConsistentHashing": False,
+}
+"""Besides what both suites' brokers have: of their own ``standalone.conf``."""
+PORTS = {f"PORT_{port}": str(port) for port in (6650, 6651, 8080, 8443)}
+_RUN = """\
+import json, sys, unittest
+class Result(unittest.TextTestResult):
+    def stopTest(self, test):
+        failed = {id(each) for each, _ in (*self.failures, *self.errors)}
+        verdict = "FAIL" if id(test) in failed else "PASS"
+        print(f"--- {verdict}: {test.id().split('.', 1)[1]} ", flush=True)
+found = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:])
+unittest.TextTestRunner(verbosity=0, resultclass=Result).run(found)
+"""
+_MODULES = ("pulsar_test", "schema_test", "table_view_test", "reader_test", "asyncio_test")
+_VERDICT = re.compile(r"^--- (PASS|FAIL|SKIP): ([\w.]+) ")
+
+
+def main(words: list[str]) -> int:
+    """The exit status: 1 if a test failed that is not expected to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", nargs="*", choices=("go", "go-admin", "python"))
+    parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(words)
+    if not args.inside:
+        if shutil.which("unshare") is None or shutil.which("ip") is None:
+            sys.stderr.write("without unshare and ip no suite is run whole\n")
+            return 0
+        command = ["unshare", "-rn", sys.executable, "-m", "tests.client.whole_suites", INSIDE]
+        ended = [subprocess.run([*command, each], check=False).returncode for each in args.suite]
+        return max(ended, default=0)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    [suite] = args.suite
+    verdicts = dict(python() if suite == "python" else go(suite))
+    strange = {name for name, each in verdicts.items() if each == "FAIL"} - EXPECTED.keys()
+    passed = sum(each == "PASS" for each in verdicts.values())
+    counts = f"{len(verdicts)} tests, {passed} passed, {len(strange)} failed unexpectedly"
+    sys.stdout.write(f"{suite}: {counts}\n")
+    return int(bool(strange) or not passed)
+
+
+def go(suite: str) -> Iterator[tuple[str, str]]:
+    """A package of the Go client's: each test's name and verdict."""
+    files = go_suite.FILES
+    config = own_suite.settings(
+        files / "certs",
+        f"data:,admin:{apr_md5_crypt.hash('123456')}",
+        (files / "tokens" / "secret.key").as_uri(),
+    )
+    binary = go_suite.binary(suite)
+    listed = subprocess.run(
+        [binary, "-test.list", "."], cwd=binary.parent, capture_output=True, text=True, check=True
+    )
+    left = [name for name in listed.stdout.split() if name.startswith("Test")]
+    with Cluster(brokers=1, config=config | SETTINGS) as cluster:
+        prepare(cluster, files / "certs")
+        while left:
+            # A test that panics ends the process: the others are run again without it.
+            chosen = f"^({'|'.join(left)})$"
+            command = [str(binary), "-test.v", "-test.timeout", "40m", "-test.run", chosen]
+            found = dict(run(command, binary.parent, PORTS))
+            yield from found.items()
+            left = [name for name in left if name not in found]
+            if not found:
+                yield from dict.fromkeys(left, "FAIL").items()
+                return
+
+
+def python() -> Iterator[tuple[str, str]]:
+    """The Python client's suite: each test's name and verdict."""
+    folder = own_suite.SUITE / "tests"
+    files = folder / "test-conf"
+    config = own_suite.settings(files, str(files / ".htpasswd"), SECRET_SETTING)
+    with (
+        Cluster(brokers=1, config=config | SETTINGS) as cluster,
+        tempfile.TemporaryDirectory() as own,
+    ):
+        prepare(cluster, files)
+        tests = Path(own) / "tests"
+        shutil.copytree(folder, tests)
+        (tests / ".test-token.txt").write_text(token("token-principal"))
+        more = {"PYTHONPATH": f"{tests}:{own_suite.LIBRARIES}"}
+        for module in _MODULES:
+            yield from run([sys.executable, "-c", _RUN, module], tests, more)
+
+
+def prepare(cluster: Cluster, files: Path) -> None:
+    """What the suites' own scripts set up."""
+    own_suite.prepare(cluster.admin_url_tls, files)
+    anyone = {"adminRoles": ["anonymous"], "allowedClusters": ["standalone"]}
+    own_suite.change(
+        cluster.admin_url_tls,
+        files,
+        ("POST", "tenants/public", anyone),
+        ("PUT", "namespaces/public/default-2", None),
+        ("POST", "namespaces/public/default-2/permissions/anonymous", ["produce", "consume"]),
+    )
+
+
+def run(command: list[str], folder: Path, more: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Run tests; each one's name and verdict as it ends. One that does not end has failed."""
+    environ = {**os.environ, **more, "PYTHONDONTWRITEBYTECODE": "1"}
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        said: list[str] = []
+        for line in process.stdout:
+            said.append(line)
+            found = _VERDICT.match(line)
+            if found is None:
+                continue
+            verdict, name = found.groups()
+            if verdict == "FAIL":
+                why = EXPECTED.get(name, "".join(said[-TAIL:]))
+                sys.stdout.write(f"{name} failed: {why}\n")
+                sys.stdout.flush()
+            said.clear()
+            yield name, verdict
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -59,7 +59,8 @@ SETTINGS: dict[str, object] = {
 """Besides what both suites' brokers have: of their own ``standalone.conf``."""
 PORTS = {f"PORT_{port}": str(port) for port in (6650, 6651, 8080, 8443)}
 _RUN = """\
-import json, sys, unittest
+import signal, sys, unittest
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Result(unittest.TextTestResult):
     def stopTest(self, test):
         failed = {id(each) for each, _ in (*self.failures, *self.errors)}
@@ -68,7 +69,10 @@ class Result(unittest.TextTestResult):
 found = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:])
 unittest.TextTestRunner(verbosity=0, resultclass=Result).run(found)
 """
-_MODULES = ("pulsar_test", "schema_test", "table_view_test", "reader_test", "asyncio_test")
+_MODULES = (
+    *("custom_logger_test", "debug_logger_test", "interrupted_test", "pulsar_test"),
+    *("schema_test", "table_view_test", "reader_test", "asyncio_test"),
+)
 _VERDICT = re.compile(r"^--- (PASS|FAIL|SKIP): ([\w.]+) ")
 
 

@@ -55,6 +55,7 @@ SETTINGS: dict[str, object] = {
     "transactionCoordinatorEnabled": True,
     "backlogQuotaCheckIntervalInSeconds": 5,
     "subscriptionKeySharedUseConsistentHashing": False,
+    "maxMessageSize": 1_048_576,
 }
 """Besides what both suites' brokers have: of their own ``standalone.conf``."""
 PORTS = {f"PORT_{port}": str(port) for port in (6650, 6651, 8080, 8443)}

@@ -286,9 +286,7 @@ def _by_name(
 
 
 def movable_mask(bundles: Sequence[str]) -> Masks:
-    """A boolean for each bundle: whether a shedder may move it, since several brokers may own
-    it.
-    """
+    """Whether a shedder may move each bundle: not if its namespace is bound to one broker."""
     mask = np.ones(len(bundles), dtype=np.bool_)
     maybe = np.fromiter(map(str.startswith, bundles, repeat(BOUND_TENANTS)), np.bool_, len(bundles))
     for index in np.flatnonzero(maybe).tolist():

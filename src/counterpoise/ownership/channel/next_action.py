@@ -93,7 +93,7 @@ def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Acti
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
-    """What broker ``me`` does with its open topics once it has read this record."""
+    """What broker ``me`` does with its topics after it read a record; ``topics``: what it did."""
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:

@@ -29,6 +29,11 @@ from tests.ownership.lock.machine import (
     yielding,
 )
 
+#: The announcement is found, as we wrote it, and deleted.
+ITS_END = (
+    (events.NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (events.RemoveNode(HAND_OVER, 0),)),
+    (events.NodeRemoved(), P.FREE, ()),
+)
 WHAT_HAPPENS = {
     "a hand-over, the owner's side": (
         owned(),
@@ -39,12 +44,7 @@ WHAT_HAPPENS = {
         (events.NodeRemoved(), P.YIELDED, (events.StartTimer(5),)),
         (APPEARED, P.DRAINING, (drain(OTHER),)),
         (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
-        (
-            events.NodeFound(FROM_ME, 0, mine=True),
-            P.WITHDRAWING,
-            (events.RemoveNode(HAND_OVER, 0),),
-        ),
-        (events.NodeRemoved(), P.FREE, ()),
+        *ITS_END,
     ),
     "a successor that is heard of before our own lock is known to be gone": (
         yielding(),
@@ -56,12 +56,7 @@ WHAT_HAPPENS = {
         quietly(yielding(), events.NodeRemoved()),
         (events.TimerFired(), P.DRAINING, (drain(None),)),
         (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
-        (
-            events.NodeFound(FROM_ME, 0, mine=True),
-            P.WITHDRAWING,
-            (events.RemoveNode(HAND_OVER, 0),),
-        ),
-        (events.NodeRemoved(), P.FREE, ()),
+        *ITS_END,
     ),
     "a session that is lost while the lock is given away": (
         yielding(),
@@ -91,12 +86,7 @@ WHAT_HAPPENS = {
         (events.TopicsClosed(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
         (events.NodeRemoved(), P.AWAITING_TAKEOVER, (events.StartTimer(5),)),
         (APPEARED, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
-        (
-            events.NodeFound(FROM_ME, 0, mine=True),
-            P.WITHDRAWING,
-            (events.RemoveNode(HAND_OVER, 0),),
-        ),
-        (events.NodeRemoved(), P.FREE, ()),
+        *ITS_END,
     ),
     "a successor that is never ready": (
         quietly(owned(), events.Release(OTHER), events.NodeWritten()),
@@ -122,12 +112,7 @@ WHAT_HAPPENS = {
         quietly(leaving(OTHER), events.TopicsClosed()),
         (APPEARED, P.DELETING, ()),
         (events.NodeRemoved(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
-        (
-            events.NodeFound(FROM_ME, 0, mine=True),
-            P.WITHDRAWING,
-            (events.RemoveNode(HAND_OVER, 0),),
-        ),
-        (events.NodeRemoved(), P.FREE, ()),
+        *ITS_END,
     ),
     "a successor that never comes": (
         quietly(leaving(OTHER), events.TopicsClosed(), events.NodeRemoved()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from counterpoise.bookkeeper.bookie_frames import (
@@ -25,15 +26,13 @@ class AnswerListener(Protocol):
         """Note that the bookie will not respond; it may have done what was asked."""
 
 
+@dataclass(slots=True, eq=False)
 class _InFlight:
     """A request that waits for its response."""
 
-    __slots__ = ("listener", "request", "sent_s")
-
-    def __init__(self, request: BookieRequest, listener: AnswerListener, sent_s: float) -> None:
-        self.request = request
-        self.listener = listener
-        self.sent_s = sent_s
+    request: BookieRequest
+    listener: AnswerListener
+    sent_s: float
 
 
 class BookieConnection(asyncio.Protocol):

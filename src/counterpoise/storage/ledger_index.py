@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from counterpoise.storage.port import LedgerInfo, Position
 
 
+@dataclass(slots=True, eq=False)
 class IndexedLedger:
     """One ledger: its committed entries occupy indexes ``base`` to ``base + entries - 1``."""
 
-    __slots__ = ("base", "entries", "ledger_id", "size")
-
-    def __init__(self, ledger_id: int, base: int, entries: int, size: int) -> None:
-        self.ledger_id = ledger_id
-        self.base = base
-        self.entries = entries
-        self.size = size
+    ledger_id: int
+    base: int
+    entries: int
+    size: int
 
 
 class LedgerIndex:

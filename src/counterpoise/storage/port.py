@@ -113,6 +113,7 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 
 
+@dataclass(slots=True, eq=False)
 class EntryGroup(Generic[C]):
     """Entries that are committed together, and each one's context from its caller.
 
@@ -120,20 +121,15 @@ class EntryGroup(Generic[C]):
     is ``took_s``: seconds since its first entry came.
     """
 
-    __slots__ = (
-        *("contexts", "entries", "first", "first_entry", "ledger_id", "messages", "size"),
-        *("began_s", "took_s"),
-    )
-
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-        self.messages: list[int] = []
-        self.contexts: list[C] = []
-        self.first = -1
-        self.ledger_id = -1
-        self.first_entry = -1
-        self.size = 0
-        self.began_s = self.took_s = 0.0
+    entries: list[bytes] = field(default_factory=list)
+    messages: list[int] = field(default_factory=list)
+    contexts: list[C] = field(default_factory=list)
+    first: int = -1
+    ledger_id: int = -1
+    first_entry: int = -1
+    size: int = 0
+    began_s: float = 0.0
+    took_s: float = 0.0
 
 
 class LogListener(Protocol[C]):

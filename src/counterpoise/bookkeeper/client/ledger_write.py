@@ -9,6 +9,7 @@ replace a failed one, metadata that another client changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from counterpoise.bookkeeper.bookie_frames import (
@@ -43,17 +44,15 @@ class LedgerWriteActions(Protocol):
         """Called when the writer has ended: no further entry is acknowledged."""
 
 
+@dataclass(slots=True, eq=False)
 class _PendingAdd:
     """An entry that is not acknowledged."""
 
-    __slots__ = ("length", "request", "stored_at")
-
-    def __init__(self, request: BookieRequest, length: int) -> None:
-        self.request = request
-        self.length = length
-        """Bytes of all payloads up to and with this one."""
-        self.stored_at = 0
-        """A bit for each place in the ensemble whose bookie has the entry."""
+    request: BookieRequest
+    length: int
+    """Bytes of all payloads up to and with this one."""
+    stored_at: int = 0
+    """A bit for each place in the ensemble whose bookie has the entry."""
 
 
 class LedgerWrite:

@@ -28,36 +28,6 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--admin-url", "localhost:8080"], "expected http://host:port"),
-        (["--strategy", "NoSuchShedder"], "NoSuchShedder"),
-        (["--placement", "Anywhere"], "LeastUsage"),
-        (["--set", "loadBalancerSheddingIntervalMinutes=soon"], "SheddingIntervalMinutes"),
-        (["--set", "nonsense"], "NAME=VALUE"),
-        (["--conf", "/no/such/broker.conf"], "/no/such/broker.conf"),
-        (["--history", ""], "has no name"),
-        (["--history", "s3:bucket/h"], "expected s3://"),
-        (["--max-moves-a-round", "3"], "--max-moves-a-round changes nothing without --execute"),
-        (["--leave-alone", "a/b"], "--leave-alone changes nothing without --execute"),
-        (["--partial"], "--partial changes nothing without --plan"),
-        (["--valid-for", "5m"], "--valid-for changes nothing without --plan"),
-        (["--plan", "p.json", "--once"], "--once changes nothing of a --plan"),
-        (["--plan", "p.json", "--strategy", "AvgShedder"], "--strategy changes nothing of a"),
-    ],
-)
-def test_a_mistake_is_a_sentence_and_status_two(
-    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["balance", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path)]
-    assert main([*words, *options]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
-    assert "Traceback" not in error
-
-
-@pytest.mark.parametrize(
     ("option", "value", "said"),
     [
         ("--window", "05:00-05:00", "nothing would ever move"),

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from counterpoise.app.clusters.throwaway_security import ThrowAwaySecurity
-from counterpoise.app.main import main
 from counterpoise.app.verbs.console import drain_rules_of, strategy_of
 from counterpoise.console.roles import Operator
 from counterpoise.names.properties import Properties
@@ -63,21 +62,3 @@ def test_ones_own_settings_win_over_the_clusters() -> None:
     assert strategy_of(cluster, own)[0].shedder.name == "AvgShedder"
     isolated = drain_rules_of({}, Properties({"loadBalancerBrokerMaxTopics": "7"}))
     assert isolated != drain_rules_of({})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--admin-url", "ftp://x"], "expected http://host:port"),
-        (["--admin-url", "http://x", "--token-file", "a", "--auth-params", "token:b"], "the same"),
-        (["--admin-url", "https://x", "--token-file", "/no/such/token"], "/no/such/token"),
-        (["--admin-url", "https://x", "--tls-trust-cert-path", "/no/such.pem"], "/no/such.pem"),
-        (["--admin-url", "http://x", "--every", "0"], "must be more than 0"),
-        (["--admin-url", "http://x", "--set", "nonsense"], "expected NAME=VALUE"),
-    ],
-)
-def test_what_cannot_work_is_said_in_a_sentence(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["console", *options]) == 2
-    assert message in capsys.readouterr().err

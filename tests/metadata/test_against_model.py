@@ -84,11 +84,13 @@ async def on_store(store: MetadataStore, root: str, operation: tuple[Any, ...]) 
                 return await store.delete(path, expected_version=rest[0])
             case "get":
                 found = await store.get(path)
+                assert await store.exists(path) is (found is not None)
                 return None if found is None else (found.value, found.version, found.ephemeral)
             case _:
                 return await store.children(path)
     except (BadVersion, NotFound, NotEmpty, EphemeralParent) as error:
-        return type(error)
+        # It names the path.
+        return type(error) if root in str(error) else error
 
 
 def on_model(model: Model, operation: tuple[Any, ...]) -> object:

@@ -101,26 +101,6 @@ def test_a_refused_user_reads_the_reason(
         assert "eyJ" not in said
 
 
-@pytest.mark.parametrize(
-    ("shown", "answer"),
-    [
-        (["--auth-plugin", "x.Y"], "--auth-plugin: x.Y is not supported"),
-        (["--auth-plugin", "token", "--auth-params", "file:///nowhere/t"], "/nowhere/t"),
-        (["--auth-plugin", "token"], "--auth-params: expected token:"),
-        (["--auth-plugin", "basic", "--auth-params", "hush"], "--auth-params: expected"),
-        (["--auth-plugin", "tls", "--auth-params", "hush"], "--auth-params: expected"),
-        (["--tls-trust-certs", "/nowhere.pem"], "cannot read /nowhere.pem"),
-    ],
-)
-def test_what_cannot_be_is_a_sentence(
-    capsys: pytest.CaptureFixture[str], shown: list[str], answer: str
-) -> None:
-    assert main(["top", "--once", "--admin-url", "https://127.0.0.1:1", *shown]) == 2
-    said = capsys.readouterr().err
-    assert answer in said
-    assert "hush" not in said
-
-
 def test_a_token_in_a_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one\n")

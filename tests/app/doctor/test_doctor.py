@@ -358,22 +358,6 @@ def test_the_command_answers_json(conf, capsys):
     assert {"rule", "settings", "why", "change", "issues"} <= answer["findings"][0].keys()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["doctor"],
-        ["doctor", "--conf", "/nowhere/broker.conf"],
-        ["doctor", "--set", "nonsense"],
-        ["doctor", "a.conf", "--conf", "b.conf"],
-    ],
-)
-def test_what_cannot_be_examined_is_said_in_a_sentence(arguments, capsys):
-    assert main(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("counterpoise: ")
-    assert "Traceback" not in error
-
-
 def test_settings_win_over_the_file(conf, capsys):
     path = conf("minUnloadMessage=x")
     main(["doctor", path, "--set", "minUnloadMessage=5"])

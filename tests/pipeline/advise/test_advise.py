@@ -170,31 +170,6 @@ async def test_a_plan_leaves_alone_what_the_history_says_was_moved_lately(
         JournalWriter(writer).record_memory(1, lately)
 
 
-async def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert await run(["--admin-url", "http://127.0.0.1:1"]) == 2
-    assert "the cluster does not answer: http://127.0.0.1:1" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "say whom to ask"),
-        (["--admin-url", "localhost:8080"], "expected http://host:port"),
-        (["--admin-url", ","], "expected http://host:port"),
-        (["--history", "/no/such/history"], "is no history"),
-        (["--history", "gopher://x"], "gopher"),
-        (["--admin-url", "http://127.0.0.1:1", "--move-seconds", "-1"], "--move-seconds -1"),
-        (["--admin-url", "http://127.0.0.1:1", "--strategy", "NoSuchStrategy"], "NoSuchStrategy"),
-        (["--admin-url", "http://127.0.0.1:1", "--placement", "Nowhere"], "Nowhere"),
-    ],
-)
-def test_a_mistake_is_a_sentence_and_status_two(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["advise", *words]) == 2
-    assert said in capsys.readouterr().err
-
-
 def recorded(writer: TablesWriter, polls: int) -> None:
     for number in range(polls):
         land(writer, poll(number, UNEVEN))

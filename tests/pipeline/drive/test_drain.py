@@ -425,12 +425,6 @@ async def test_what_cannot_be_emptied_is_refused(
         await drain(full, http, broker).plan()
 
 
-async def test_a_cluster_out_of_reach_is_a_sentence(http: aiohttp.ClientSession) -> None:
-    reader = SnapshotReader(http, ["http://127.0.0.1:1"], wall_clock_ms)
-    with pytest.raises(CannotSeeError, match=r"the cluster does not answer: http://127\.0\.0\.1:1"):
-        await reader.read("a:1")
-
-
 def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

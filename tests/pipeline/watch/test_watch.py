@@ -8,7 +8,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from counterpoise.app.main import main
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.data_files import read_file
@@ -165,25 +164,6 @@ async def test_a_word_of_the_operator_ends_it(cluster: FakeCluster, tmp_path: Pa
 
     await ClusterWatcher(settings, said.append, after_poll).run(asyncio.Event())
     assert said[-1] == "stopped by `counterpoise control`"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--admin-url", "x"], "expected http://host:port"),
-        (["--once"], "the cluster does not answer"),
-        (["--metrics", "zero"], "expected PORT or HOST:PORT"),
-        (["--metrics", "203.0.113.1:80"], "--metrics 203.0.113.1:80: "),
-        (["--history", "gopher://x"], "gopher"),
-    ],
-)
-def test_a_mistake_is_a_sentence_and_status_two(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base = ["watch", "--admin-url", "http://127.0.0.1:1", "--history", str(tmp_path)]
-    assert main([*base, *words]) == 2
-    assert said in capsys.readouterr().err
-    assert "--once" not in words or not [*tmp_path.iterdir()], "no history of nothing is begun"
 
 
 def test_health_says_since_when_nothing_was_seen() -> None:

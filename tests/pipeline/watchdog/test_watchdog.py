@@ -485,11 +485,6 @@ def test_an_alert_says_what_helps() -> None:
 QUICK = ["--patience", "0", "--interval", "100ms"]
 
 
-def test_a_cluster_out_of_reach_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["watchdog", "--admin-url", "http://127.0.0.1:1", *QUICK]) == 2
-    assert "the cluster does not answer" in capsys.readouterr().err
-
-
 async def test_a_look_that_takes_longer_than_the_patience_is_not_the_last_one(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

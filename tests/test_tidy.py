@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "decide": frozenset({"names", "load"}),
     "ownership": frozenset({"names"}),
     "metadata": frozenset({"names"}),
-    "storage": frozenset({"names", "wire", "metadata", "bookkeeper"}),
+    "storage": frozenset({"names", "wire", "metadata", "bookkeeper", "security"}),
     "bookkeeper": frozenset({"names", "wire", "metadata"}),
     "security": frozenset({"names"}),
     "broker": frozenset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,10 @@ LAST = -1
 OK, NO_LEDGER, NO_ENTRY, UNAUTHORISED, FENCED = 0, 1, 2, 102, 104
 ADD, READ = 1, 2
 FENCES, RECOVERS = 1, 2
+START_TLS = bytes.fromhex("0a06 0803 1009 1801 d206 00")
+"""Version 3, operation 9, number 1; an empty member 106."""
+TLS_STARTS, TLS_REFUSED = bytes.fromhex("1000 d206 00"), bytes.fromhex("109403")
+"""What follows in the answer: its status, 0 or 404."""
 
 
 class Misbehaviour(enum.Enum):
@@ -77,6 +82,9 @@ class FakeBookie(BookieDisk):
         self.adds: list[tuple[int, int]] = []
         self.flags: set[int] = set()
         self.port = 0
+        #: Of connections that ask for it; None: START_TLS is refused.
+        self.tls: ssl.SSLContext | None = None
+        self.encrypted = 0
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[FakeBookie]:
@@ -88,7 +96,7 @@ class FakeBookie(BookieDisk):
             conversations.add(asyncio.current_task())
             try:
                 await self._converse(reader, writer)
-            except (asyncio.IncompleteReadError, ConnectionError):
+            except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
                 pass
             finally:
                 open_streams.discard(writer)
@@ -109,6 +117,9 @@ class FakeBookie(BookieDisk):
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             body = await reader.readexactly(size)
+            if body == START_TLS:
+                await self._converse_by_tls(writer)
+                return
             request = parsed(body)
             opcode, ledger, entry = request.opcode, request.ledger, request.entry
             self.flags.add(request.flags)
@@ -127,6 +138,24 @@ class FakeBookie(BookieDisk):
             await writer.drain()
             if how is Misbehaviour.HALF_A_FRAME:
                 return
+
+    async def _converse_by_tls(self, writer: asyncio.StreamWriter) -> None:
+        body = START_TLS[:8] + (TLS_STARTS if self.tls else TLS_REFUSED)
+        writer.write(struct.pack(">i", len(body)) + body)
+        if self.tls is None:
+            raise ConnectionResetError
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        secure = await loop.start_tls(writer.transport, protocol, self.tls, server_side=True)
+        if secure is None:
+            raise ConnectionResetError
+        protocol.connection_made(secure)
+        self.encrypted += 1
+        encrypted = asyncio.StreamWriter(secure, protocol, reader, loop)
+        try:
+            await self._converse(reader, encrypted)
+        finally:
+            encrypted.close()
 
     def _answer(self, ledger: int, entry: int, how: Misbehaviour | None) -> bytes:
         code, stored = self.read(ledger, entry)

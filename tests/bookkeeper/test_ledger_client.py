@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from random import Random
 from typing import cast
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.client.rack_placement import RackPolicy
 from counterpoise.bookkeeper.client_port import LedgerOver, LedgerWriter
 from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
 from counterpoise.bookkeeper.ledger_metadata import (
@@ -271,10 +273,60 @@ async def test_a_client_reads_no_open_ledger_of_another_writer(client: BookieLed
         await client.read_open(cast("LedgerWriter", Elsewhere()))
 
 
-async def test_racks_are_named_in_the_log(
+def racks_of(**racks: str) -> bytes:
+    return json.dumps({"g": {bookie: {"rack": rack} for bookie, rack in racks.items()}}).encode()
+
+
+async def test_copies_are_on_two_racks_also_after_a_bookie_is_replaced() -> None:
+    async with FakeCluster().serve("b1", "b2", "b3", "b4") as cluster:
+        await cluster.put("/bookies", racks_of(b1="/r1", b2="/r1", b3="/r2", b4="/r2"))
+        client = await open_client(cluster)
+        for _ in range(10):
+            writer = await client.create({}, Confirmed())
+            ensemble = (await metadata(cluster, writer)).segments[-1].ensemble
+            assert {each in ("b1", "b2") for each in ensemble} == {True, False}
+        heard = Confirmed()
+        writer = await client.create({}, heard)
+        first, second = (await metadata(cluster, writer)).segments[-1].ensemble
+        cluster.bookies[first].always = Misbehaviour.HANGS_UP
+        writer.add(b"entry")
+        await heard.until(0)
+        beside = {"b1": "b2", "b2": "b1", "b3": "b4", "b4": "b3"}
+        found = await metadata(cluster, writer)
+        assert found.segments[-1].ensemble == (beside[first], second)
+        await client.close()
+
+
+async def test_a_map_of_racks_that_changes_holds_for_the_next_ledger(
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await cluster.put("/bookies", b'{"default": {"b1": {"rack": "/r1"}, "b2": {"rack": "/r2"}}}')
-    client = await open_client(cluster)
-    assert "/r1, /r2" in caplog.text
+    session, changed = cluster.tree.open(), asyncio.Event()
+    options = LedgerClientOptions(bookies=PATIENT)
+    client = await BookieLedgerClient.open(session, options, Random(1))
+    session.subscribe(lambda _: changed.set())
+    for alone in ("b1", "b2", "b3", "b1"):
+        racks = {each: "/r2" if each == alone else "/r1" for each in cluster.bookies}
+        changed.clear()
+        await cluster.put("/bookies", racks_of(**racks))
+        async with asyncio.timeout(30):
+            await changed.wait()
+        for _ in range(5):
+            writer = await client.create({}, Confirmed())
+            assert alone in (await metadata(cluster, writer)).segments[-1].ensemble
+    assert "racks" not in caplog.text
+    await client.create({}, Confirmed(), Quorums(3, 2, 2))
+    assert "/bookies: no choice of bookies has each entry on 2 racks" in caplog.text
+    await client.close()
+
+
+async def test_racks_that_are_enforced_refuse_a_ledger_that_has_too_few(
+    cluster: FakeCluster,
+) -> None:
+    await cluster.put("/bookies", racks_of(b1="/r1", b2="/r1"))
+    options = LedgerClientOptions(bookies=PATIENT, racks=RackPolicy(is_enforced=True))
+    client = await BookieLedgerClient.open(cluster.tree.open(), options, Random(1))
+    writer = await client.create({}, Confirmed())
+    assert "b3" in (await metadata(cluster, writer)).segments[-1].ensemble
+    with pytest.raises(BookKeeperError, match="bookkeeperClientEnforceMinNumRacksPerWriteQuorum"):
+        await client.create({}, Confirmed(), Quorums(3, 2, 2))
     await client.close()

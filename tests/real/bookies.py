@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +30,7 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
 from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.metadata import MetadataStore, Notification, open_store
+from tests.real.bookies_tls import BookiesTls, tls_client
 from tests.real.java_ledgers import payload_mark
 from tests.real.storage import java_ledgers
 
@@ -48,6 +49,7 @@ class RealBookies:
         self.zookeeper, *self.ports = free_ports(1 + BOOKIES)
         self._children = children
         self._folder = folder
+        self.tls = BookiesTls(folder / "tls")
 
     @property
     def metadata_url(self) -> str:
@@ -125,7 +127,8 @@ class RealBookies:
 
     def _conf(self, index: int, port: int) -> dict[str, object]:
         zookeeper = f"127.0.0.1:{self.zookeeper}"
-        return bookie_settings(port, self._folder / f"bk{index}", zookeeper)
+        settings = bookie_settings(port, self._folder / f"bk{index}", zookeeper)
+        return {**settings, **self.tls.of_bookie()}
 
 
 class Acknowledged:
@@ -249,6 +252,28 @@ async def judge_plain(judge: BookiesJudge) -> None:
     again = await judge.by_java(made["ledger"], recover=True)
     judge.check("and Java finds it closed there", again["entries"] == 500, again)
     await judge.client.delete(made["ledger"])
+
+
+async def judge_tls(judge: BookiesJudge) -> None:
+    """Entries go by TLS, from a client whose certificate the bookies trust, and from no other."""
+    tls = judge.bookies.tls
+    async with tls_client(judge.store, tls.options) as client:
+        by_tls = replace(judge, client=client)
+        writer, heard = await by_tls.create()
+        began = time.monotonic()
+        await write(writer, heard, 10_000)
+        judge.check("10,000 entries by TLS", await heard.until(9_999), heard.error or "")
+        took = time.monotonic() - began
+        print(f"       {10_000 / took:,.0f} entries of 200 bytes a second by TLS")
+        await writer.close()
+        await judge.check_java("written by TLS", writer.ledger, 10_000, recover=False)
+        reader = await client.recover(writer.ledger)
+        read = await reader.read(0, 99)
+        judge.check("Python reads them by TLS", read == [payload(n) for n in range(100)])
+    for what, options in tls.refused.items():
+        async with tls_client(judge.store, options) as client:
+            refused = not await written(replace(judge, client=client))
+            judge.check(f"{what} is refused", refused)
 
 
 async def judge_failing(judge: BookiesJudge, how: str) -> None:
@@ -433,9 +458,12 @@ async def client_of(store: MetadataStore) -> AsyncIterator[LedgerClient]:
 async def judge_all(bookies: RealBookies, java: "subprocess.Popen[str]") -> int:
     store = await open_store(bookies.metadata_url)
     try:
+        for index in range(BOOKIES):
+            await bookies.wait_for(index, store, BookieState.READ_WRITE)
         async with client_of(store) as client:
             judge = BookiesJudge(bookies, client, store, java)
             await judge_plain(judge)
+            await judge_tls(judge)
             await judge_zombie(judge, "Java")
             await judge_zombie(judge, "Python")
             await judge_failing(judge, "kill -9")

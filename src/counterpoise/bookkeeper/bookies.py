@@ -18,6 +18,8 @@ from counterpoise.bookkeeper.bookie_frames import (
 )
 from counterpoise.bookkeeper.bookie_registry import RegisteredBookie
 from counterpoise.bookkeeper.errors import BookieError, MissingEntry
+from counterpoise.bookkeeper.start_tls import BookieTls, connect_by_tls
+from counterpoise.names.options import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class BookieReadOptions:
     """For so long a bookie that failed is asked after the others."""
     frame_max: int = FRAME_MAX
     """The largest frame that is taken, as ``nettyMaxFrameSizeBytes`` of the bookies."""
+    tls: BookieTls | None = None
+    """Of connections to bookies; None: they are not encrypted."""
 
 
 class _AwaitedAnswer:
@@ -153,17 +157,15 @@ class Bookies:
             raise BookieError(bookie, "it is gone (not registered)")
         if not known.port:
             raise BookieError(bookie, "its node does not say where it listens")
-        loop = asyncio.get_running_loop()
+        connection = BookieConnection(bookie, self.options.frame_max, self.options.timeout_s)
         try:
             async with asyncio.timeout(self.options.connect_s):
-                _, connection = await loop.create_connection(
-                    lambda: BookieConnection(
-                        bookie, self.options.frame_max, self.options.timeout_s
-                    ),
-                    known.host,
-                    known.port,
-                )
-        except (OSError, UnicodeError) as error:
+                if self.options.tls is not None:
+                    await connect_by_tls(known.host, known.port, connection, self.options.tls)
+                else:
+                    loop = asyncio.get_running_loop()
+                    await loop.create_connection(lambda: connection, known.host, known.port)
+        except (OSError, UnicodeError, ConfigError) as error:
             self.avoid(bookie)
             why = str(error) or f"no connection within {self.options.connect_s:g} s"
             raise BookieError(bookie, f"{known.host}:{known.port}: {why}") from None

@@ -147,24 +147,26 @@ def openssl_name(cipher: str) -> str:
 
 
 def load_certificate(
-    context: ssl.SSLContext, certificate: tuple[str, str], key: tuple[str, str]
+    context: ssl.SSLContext,
+    certificate: tuple[str, str],
+    key: tuple[str, str],
+    password: bytes = b"",
 ) -> None:
-    """Load a certificate and key, each as (setting, file), into a context; raises `ConfigError`."""
+    """Load a certificate and key, each as (setting, file), into a context; raises `ConfigError`.
+
+    ``password``: of the key, if it has one.
+    """
     for setting, path in (certificate, key):
         if not path:
             raise ConfigError(setting, "is needed for TLS: the path of a PEM file")
         _check_readable(setting, path)
     try:
         # Without a password of its own OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(certificate[1], key[1], password=_no_password)
+        context.load_cert_chain(certificate[1], key[1], password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(
             certificate[0], f"{certificate[1]} and the key {key[1]} cannot be used: {error}"
         ) from None
-
-
-def _no_password() -> bytes:
-    return b""
 
 
 def trust(context: ssl.SSLContext, setting: str, path: str) -> None:

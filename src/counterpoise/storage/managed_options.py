@@ -19,6 +19,12 @@ class ManagedLedgerOptions:
     """On how many of them each entry is."""
     ack_quorum: int = option(2, "managedLedgerDefaultAckQuorum", low=1)
     """How many of them must have an entry before it is acknowledged."""
+    rack_aware: bool = option(True, "bookkeeperClientRackawarePolicyEnabled")
+    """Whether the bookies of a ledger are chosen by their racks in Pulsar's map (/bookies)."""
+    racks_min: int = option(2, "bookkeeperClientMinNumRacksPerWriteQuorum", low=1)
+    """On how many racks each entry is, where there are so many."""
+    racks_enforced: bool = option(False, "bookkeeperClientEnforceMinNumRacksPerWriteQuorum")
+    """Whether nothing is written where that is impossible; otherwise a warning says so."""
     digest: str = option("CRC32C", "managedLedgerDigestType")
     """What entries are checked by: CRC32C, CRC32, MAC (HMAC-SHA1) or DUMMY."""
     password: str = option("", "managedLedgerPassword", secret=True)

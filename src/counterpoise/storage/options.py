@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from counterpoise.names.options import option
+from counterpoise.storage.bookie_client_options import BookieClientOptions
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 
 _MANAGED = ManagedLedgerOptions()
+_BOOKIE_CLIENT = BookieClientOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class StorageOptions:
     cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
     """How much of what was written last, over all topics, is delivered without a read."""
     managed: ManagedLedgerOptions = _MANAGED
+    bookie_client: BookieClientOptions = _BOOKIE_CLIENT
 
     @property
     def bookkeeper_metadata(self) -> str | None:

@@ -34,6 +34,7 @@ LEAST = {
         loadBalancerServiceUnitStateMonitorIntervalInSeconds
         loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds loadBalancerSheddingIntervalMinutes
         loadBalancerSplitIntervalMinutes managedLedgerCacheSizeMB
+        bookkeeperClientMinNumRacksPerWriteQuorum
         bookkeeperClientTimeoutInSeconds brokerDeleteInactiveTopicsFrequencySeconds
         brokerDeduplicationEntriesInterval brokerDeduplicationMaxNumberOfProducers
         brokerDeduplicationProducerInactivityTimeoutMinutes

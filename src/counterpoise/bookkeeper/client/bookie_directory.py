@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Final
 
 from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie, read_registry
 from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client.rack_placement import (
+    PlacedEnsemble,
+    RackPolicy,
+    place,
+    rack_of,
+    read_racks,
+)
 from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.port import MetadataStore, Notification, SessionEvent
 
 log = logging.getLogger(__name__)
 
 _RACKS: Final = "/bookies"
-_NO_RACK: Final = frozenset({"", "/", "/default-rack", "/default-region/default-rack"})
+"""Pulsar's map of bookies to racks."""
+_POLICY: Final = RackPolicy()
 
 
 class NotEnoughBookies(BookKeeperError):
@@ -30,13 +39,18 @@ class BookieDirectory:
     Call `close` at the end.
     """
 
-    def __init__(self, store: MetadataStore, root: str, rng: Random) -> None:
+    def __init__(
+        self, store: MetadataStore, root: str, rng: Random, policy: RackPolicy = _POLICY
+    ) -> None:
         self.registered: dict[str, RegisteredBookie] = {}
         """Bookies by id, as of the last `refresh`; always the same object."""
         self._store = store
         self._root = root
         self._available = f"{root}/available"
         self._rng = rng
+        self._policy = policy
+        self._racks: Mapping[str, str] = {}
+        self._is_warned = False
         self._stale = True
         self._unsubscribe = (
             store.subscribe(self._on_change),
@@ -48,18 +62,6 @@ class BookieDirectory:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
-    async def warn_of_racks(self) -> None:
-        """Log a warning if Pulsar knows racks of bookies, which are ignored here."""
-        found = await self._store.get(_RACKS)
-        racks = _racks(found.value) if found is not None else set()
-        if racks:
-            log.warning(
-                "%s names racks of bookies (%s): they are ignored, bookies are chosen at random; "
-                "all copies of an entry may be in one rack",
-                _RACKS,
-                ", ".join(sorted(racks)),
-            )
-
     async def refresh(self) -> None:
         """Read the list if it may have changed; while the metadata store is away the known list is
         used.
@@ -70,7 +72,9 @@ class BookieDirectory:
             return
         self._stale = False
         try:
-            registry = await read_registry(self._store, self._root)
+            registry, racks = await asyncio.gather(
+                read_registry(self._store, self._root), self._store.get(_RACKS)
+            )
         except MetadataError:
             self._stale = True
             if not self.registered:
@@ -81,29 +85,75 @@ class BookieDirectory:
             raise
         self.registered.clear()
         self.registered.update(registry.registered)
+        addresses = {
+            each.bookie: f"{each.host}:{each.port}" for each in registry.registered.values()
+        }
+        self._racks = read_racks(b"" if racks is None else racks.value, addresses)
 
-    async def choose(self, count: int, bookies: Bookies) -> list[str]:
-        """Different writable bookies, at random; those that failed recently last.
+    async def choose(self, quorums: Quorums, bookies: Bookies) -> tuple[str, ...]:
+        """Different writable bookies, at random, by racks; those that failed recently last.
 
-        Returns fewer if there are not enough. Raises `MetadataError`.
+        Raises `NotEnoughBookies` and `MetadataError`.
         """
         await self.refresh()
-        return bookies.in_order(self._writable())[:count]
+        writable = bookies.in_order(self._writable())
+        healthy = [each for each in writable if not bookies.is_avoided(each)]
+        if len(healthy) < quorums.ensemble:
+            healthy = writable
+        chosen = self._placed([None] * quorums.ensemble, healthy, quorums.write)
+        if chosen is None:
+            raise NotEnoughBookies(
+                f"{len(writable)} bookies take writes, and a ledger needs {quorums.ensemble} "
+                "(managedLedgerDefaultEnsembleSize, or bookkeeperEnsemble of a persistence policy)"
+            )
+        if not chosen.is_spread and self._policy.is_enforced:
+            raise NotEnoughBookies(
+                f"no choice of bookies has each entry on {self._policy.racks_min} racks of {_RACKS}"
+                " (bookkeeperClientEnforceMinNumRacksPerWriteQuorum)"
+            )
+        return chosen.ensemble
 
     async def replace(
-        self, ensemble: Sequence[str], failed: Collection[str], bookies: Bookies
+        self,
+        ensemble: Sequence[str],
+        failed: Collection[str],
+        write_quorum: int,
+        bookies: Bookies,
     ) -> list[str]:
         """The ensemble with failed bookies replaced, as far as there are others.
 
         Never by a bookie that failed recently: two such would replace each other for ever.
         """
         await self.refresh()
-        spare = (
+        spare = [
             each
             for each in self._writable()
             if each not in ensemble and not bookies.is_avoided(each)
-        )
-        return [next(spare, each) if each in failed else each for each in ensemble]
+        ]
+        holes = [place for place, each in enumerate(ensemble) if each in failed][: len(spare)]
+        kept = [None if place in holes else each for place, each in enumerate(ensemble)]
+        chosen = self._placed(kept, spare, write_quorum)
+        if chosen is None or (self._policy.is_enforced and not chosen.is_spread):
+            return list(ensemble)
+        return list(chosen.ensemble)
+
+    def _placed(
+        self, kept: Sequence[str | None], candidates: Sequence[str], write_quorum: int
+    ) -> PlacedEnsemble | None:
+        policy = self._policy
+        wanted = policy.racks_min if policy.is_enabled else 1
+        if not policy.is_enforced:
+            # Where all bookies are in one rack there is nothing to choose.
+            wanted = min(wanted, len({rack_of(each, self._racks) for each in self.registered}))
+        chosen = place(kept, candidates, self._racks, write_quorum, wanted)
+        if chosen is not None and chosen.is_spread is self._is_warned:
+            self._is_warned = not chosen.is_spread
+            if self._is_warned:
+                message = (
+                    "%s: no choice of bookies has each entry on %d racks; some entries are not"
+                )
+                log.warning(message, _RACKS, min(wanted, write_quorum))
+        return chosen
 
     def _writable(self) -> list[str]:
         found = [
@@ -115,20 +165,8 @@ class BookieDirectory:
         return found
 
     def _on_change(self, notification: Notification) -> None:
-        if notification.path.startswith(self._available):
+        if notification.path == _RACKS or notification.path.startswith(self._available):
             self._stale = True
 
     def _on_session(self, _: SessionEvent) -> None:
         self._stale = True
-
-
-def _racks(value: bytes) -> set[str]:
-    """The racks in Pulsar's map of groups to bookies; none if it is unreadable."""
-    try:
-        groups = json.loads(value or b"{}")
-        racks = {
-            str(each.get("rack") or "") for group in groups.values() for each in group.values()
-        }
-    except (ValueError, AttributeError):
-        return set()
-    return racks - _NO_RACK

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
-from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
 from counterpoise.bookkeeper.client.ledger_readers import ClosedLedgerReader, OpenLedgerReader
 from counterpoise.bookkeeper.client.ledger_writer import BookieLedgerWriter
+from counterpoise.bookkeeper.client.rack_placement import RackPolicy
 from counterpoise.bookkeeper.client.recovering import recover_ledger
 from counterpoise.bookkeeper.client_port import (
     LedgerClient,
@@ -33,6 +34,7 @@ from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.port import MetadataStore
 
 _QUORUMS = Quorums()
+_RACKS = RackPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class LedgerClientOptions:
     """``managedLedgerDigestType``."""
     password: bytes = b""
     """``managedLedgerPassword``."""
+    racks: RackPolicy = _RACKS
+    """How bookies are chosen by the racks in Pulsar's map of them."""
     bookies: BookieReadOptions = field(default_factory=BookieReadOptions)
     metadata_s: float = 30.0
     """How long a change of a ledger's metadata waits for a store that is not within reach."""
@@ -56,7 +60,7 @@ class BookieLedgerClient(LedgerClient):
 
     def __init__(self, store: MetadataStore, options: LedgerClientOptions, rng: Random) -> None:
         self._options = options
-        self._directory = BookieDirectory(store, options.root, rng)
+        self._directory = BookieDirectory(store, options.root, rng, options.racks)
         self._bookies = Bookies(self._directory.registered, options.bookies)
         self._nodes = LedgerNodes(store, options.root, rng, unavailable_s=options.metadata_s)
 
@@ -66,11 +70,10 @@ class BookieLedgerClient(LedgerClient):
     ) -> BookieLedgerClient:
         """A client of the cluster that the metadata store describes.
 
-        Raises `NotThisCluster` and `MetadataError`. Logs a warning where bookies have racks.
+        Raises `NotThisCluster` and `MetadataError`.
         """
         await check_layout(store, options.root)
         client = cls(store, options, rng)
-        await client._directory.warn_of_racks()
         await client._directory.refresh()
         return client
 
@@ -81,13 +84,7 @@ class BookieLedgerClient(LedgerClient):
         options = self._options
         quorums = quorums or options.quorums
         try:
-            ensemble = await self._directory.choose(quorums.ensemble, self._bookies)
-            if len(ensemble) < quorums.ensemble:
-                raise NotEnoughBookies(
-                    f"{len(ensemble)} bookies take writes, and a ledger needs {quorums.ensemble} "
-                    "(managedLedgerDefaultEnsembleSize, or bookkeeperEnsemble of a persistence "
-                    "policy)"
-                )
+            ensemble = await self._directory.choose(quorums, self._bookies)
             wanted = LedgerMetadata(
                 ledger=0,
                 state=LedgerState.OPEN,
@@ -95,7 +92,7 @@ class BookieLedgerClient(LedgerClient):
                 ack_quorum=quorums.ack,
                 length=0,
                 last_entry=NO_ENTRY,
-                segments=(LedgerSegment(0, tuple(ensemble)),),
+                segments=(LedgerSegment(0, ensemble),),
                 digest=options.digest,
                 password=options.password,
                 created_ms=time.time_ns() // 1_000_000,

@@ -133,7 +133,8 @@ class BookieLedgerWriter:
     async def _replace(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
         ledger, ensemble = self._write.ledger, before.ensemble
         try:
-            after = await self._directory.replace(ensemble, failed, self._bookies)
+            quorum = self._known.metadata.write_quorum
+            after = await self._directory.replace(ensemble, failed, quorum, self._bookies)
             lacking = sorted(set(after).intersection(failed))
             if lacking:
                 raise NotEnoughBookies(f"no other bookie to write to than {', '.join(lacking)}")

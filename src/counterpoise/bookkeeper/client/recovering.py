@@ -48,6 +48,7 @@ class _Recovering:
         self._bookies = bookies
         self._directory = directory
         self._recovery = LedgerRecovery(metadata, self)
+        self._write_quorum = metadata.write_quorum
         loop = asyncio.get_running_loop()
         self._end: asyncio.Future[RecoveredEnd] = loop.create_future()
         self._replacing: asyncio.Task[None] | None = None
@@ -93,7 +94,8 @@ class _Recovering:
 
     async def _replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
         try:
-            after = await self._directory.replace(ensemble, failed, self._bookies)
+            quorum = self._write_quorum
+            after = await self._directory.replace(ensemble, failed, quorum, self._bookies)
         except Exception:
             # Whatever it is: it goes on with the bookies that are left, if they are enough.
             log.warning("no other bookies for %s", ", ".join(sorted(failed)), exc_info=True)

@@ -7,10 +7,13 @@ from typing import Final
 
 from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.client.rack_placement import RackPolicy
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import DigestType
 from counterpoise.metadata import InvalidMetadataUrl, MetadataError, open_store
 from counterpoise.names.options import ConfigError
+from counterpoise.storage.bookie_client_options import BookieClientOptions
+from counterpoise.storage.managed.bookie_tls import bookie_tls
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.options import StorageOptions
@@ -24,8 +27,11 @@ _DIGESTS: Final = {
 }
 
 
-def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
+def client_options(
+    options: ManagedLedgerOptions, bookie_client: BookieClientOptions
+) -> LedgerClientOptions:
     """The options of a BookKeeper client; raises `ConfigError`."""
+    tls = bookie_tls(bookie_client)
     try:
         digest = _DIGESTS[options.digest.upper()]
     except KeyError:
@@ -36,9 +42,10 @@ def client_options(options: ManagedLedgerOptions) -> LedgerClientOptions:
     try:
         return LedgerClientOptions(
             quorums=options.persistence.quorums,
+            racks=RackPolicy(options.rack_aware, options.racks_min, options.racks_enforced),
             digest=digest,
             password=options.password.encode(),
-            bookies=BookieReadOptions(timeout_s=options.timeout_s),
+            bookies=BookieReadOptions(timeout_s=options.timeout_s, tls=tls),
         )
     except ValueError as error:
         raise ConfigError("managedLedgerDefaultEnsembleSize", str(error)) from None
@@ -53,7 +60,7 @@ async def connect(options: StorageOptions) -> ManagedLedgerStore:
     address = options.bookkeeper_metadata or ""
     if not address.startswith("zk:"):
         raise InvalidMetadataUrl(address)
-    chosen = client_options(options.managed)
+    chosen = client_options(options.managed, options.bookie_client)
     metadata = await open_store(address)
     try:
         client = await BookieLedgerClient.open(metadata, chosen, SystemRandom())

@@ -1,0 +1,153 @@
+"""The choice of bookies for a ledger by their racks, as a function of what is known of them.
+
+Each entry goes to a write set: ``write_quorum`` neighbours in the ensemble, whose last place is
+followed by its first. Every write set is to be on a minimal number of racks, so that no rack has
+all copies of an entry (Java's ``RackawareEnsemblePlacementPolicy``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_RACK: Final = "/default-rack"
+"""Of bookies that Pulsar's map does not name."""
+_STEPS_MAX: Final = 20_000
+"""Partial ensembles that are looked at before the search gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class RackPolicy:
+    """How racks are heeded; the defaults are Pulsar's."""
+
+    is_enabled: bool = True
+    """``bookkeeperClientRackawarePolicyEnabled``."""
+    racks_min: int = 2
+    """On how many racks each write set is (``bookkeeperClientMinNumRacksPerWriteQuorum``)."""
+    is_enforced: bool = False
+    """Whether no ledger is written otherwise
+    (``bookkeeperClientEnforceMinNumRacksPerWriteQuorum``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEnsemble:
+    """An ensemble, and whether each of its write sets is on enough racks."""
+
+    ensemble: tuple[str, ...]
+    is_spread: bool
+
+
+def place(
+    kept: Sequence[str | None],
+    candidates: Sequence[str],
+    racks: Mapping[str, str],
+    write_quorum: int,
+    racks_min: int,
+) -> PlacedEnsemble | None:
+    """Fill the places of an ensemble that are None; None if there are too few candidates.
+
+    ``candidates``: bookies that are not kept, the preferred ones first. If not every write set can
+    be on ``racks_min`` racks, neighbours differ in their racks as far as possible.
+    """
+    holes = sum(each is None for each in kept)
+    if len(candidates) < holes:
+        return None
+    wanted = min(racks_min, write_quorum)
+    search = _Search(list(kept), candidates, racks, write_quorum, wanted)
+    if search.fill(0):
+        return PlacedEnsemble(tuple(each for each in search.ensemble if each is not None), True)
+    return PlacedEnsemble(_as_different_as_possible(kept, candidates, racks), False)
+
+
+class _Search:
+    """Fills places one after the other, and takes back what leaves a write set on too few racks."""
+
+    def __init__(
+        self,
+        ensemble: list[str | None],
+        candidates: Sequence[str],
+        racks: Mapping[str, str],
+        write_quorum: int,
+        racks_min: int,
+    ) -> None:
+        self.ensemble = ensemble
+        self._racks = racks
+        self._racks_min = racks_min
+        size = len(ensemble)
+        self._write_sets = [
+            [(first + step) % size for step in range(write_quorum)] for first in range(size)
+        ]
+        # Bookies of one rack are alike here, so only the first that is left is tried.
+        self._by_rack: dict[str, list[str]] = {}
+        self._rank = {bookie: rank for rank, bookie in enumerate(candidates)}
+        for each in candidates:
+            self._by_rack.setdefault(rack_of(each, racks), []).append(each)
+        for bookies in self._by_rack.values():
+            bookies.reverse()
+        self._steps = 0
+
+    def fill(self, place: int) -> bool:
+        """Whether the places from this one on can be filled, as they are then."""
+        self._steps += 1
+        if self._steps > _STEPS_MAX:
+            return False
+        if place == len(self.ensemble):
+            return self._is_possible()
+        if self.ensemble[place] is not None:
+            return self.fill(place + 1)
+        racks = [left for left in self._by_rack.values() if left]
+        for left in sorted(racks, key=lambda bookies: self._rank[bookies[-1]]):
+            self.ensemble[place] = bookie = left.pop()
+            if self._is_possible() and self.fill(place + 1):
+                return True
+            left.append(bookie)
+        self.ensemble[place] = None
+        return False
+
+    def _is_possible(self) -> bool:
+        """Whether no write set is on too few racks whatever its empty places get."""
+        for places in self._write_sets:
+            there = [self.ensemble[each] for each in places]
+            racks = {rack_of(each, self._racks) for each in there if each is not None}
+            if len(racks) + there.count(None) < self._racks_min:
+                return False
+        return True
+
+
+def _as_different_as_possible(
+    kept: Sequence[str | None], candidates: Sequence[str], racks: Mapping[str, str]
+) -> tuple[str, ...]:
+    left, ensemble = list(candidates), list(kept)
+    for place, there in enumerate(kept):
+        if there is None:
+            near = (ensemble[place - 1], ensemble[(place + 1) % len(kept)])
+            taken = {rack_of(each, racks) for each in near if each is not None}
+            chosen = next((each for each in left if rack_of(each, racks) not in taken), left[0])
+            left.remove(chosen)
+            ensemble[place] = chosen
+    return tuple(each for each in ensemble if each is not None)
+
+
+def rack_of(bookie: str, racks: Mapping[str, str]) -> str:
+    """The rack of a bookie; the default one if it is not known."""
+    return racks.get(bookie, DEFAULT_RACK)
+
+
+def read_racks(value: bytes, addresses: Mapping[str, str]) -> dict[str, str]:
+    """The racks of bookies in Pulsar's map of groups to bookies; none if it is unreadable.
+
+    ``addresses``: of each bookie by its id, as ``host:port``, under which the map may name it.
+    """
+    try:
+        groups = json.loads(value or b"{}")
+        named = {
+            bookie: f"/{str(info.get('rack') or '').strip('/')}"
+            for group in groups.values()
+            for bookie, info in group.items()
+        }
+    except (ValueError, AttributeError):
+        return {}
+    found = {each: named.get(each) or named.get(at) for each, at in addresses.items()}
+    return {each: rack for each, rack in found.items() if rack and rack != "/"}

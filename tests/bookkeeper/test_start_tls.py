@@ -1,0 +1,152 @@
+"""Connections to bookies by TLS: after START_TLS on the same connection, and never in the clear."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
+from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client import BookieLedgerClient
+from counterpoise.bookkeeper.errors import BookieError
+from counterpoise.names.options import ConfigError
+from counterpoise.storage.bookie_client_options import BookieClientOptions
+from counterpoise.storage.managed.bookie_tls import bookie_tls
+from counterpoise.storage.managed.connect import client_options
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
+from tests.bookkeeper.test_ledger_client import written
+
+
+class Certificates:
+    """An authority, a bookie's certificate and a client's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = ThrowAwayAuthority(folder)
+        # No host of this machine: Java's client does not compare them either.
+        self.bookie = self.authority.server("bookie", ("elsewhere",))
+        self.client = self.authority.client("broker")
+        self.options = self.options_with(self.client)
+
+    def options_with(self, client: KeyPair) -> BookieClientOptions:
+        trust = str(self.authority.certificate)
+        return BookieClientOptions(
+            tls=True, certificate=str(client.certificate), key=str(client.key), trust=trust
+        )
+
+    def server(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.bookie.certificate, self.bookie.key)
+        context.load_verify_locations(self.authority.certificate)
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    return Certificates(tmp_path)
+
+
+async def test_a_ledger_is_written_and_read_by_tls_alone(certificates: Certificates) -> None:
+    async with FakeCluster().serve() as cluster:
+        for bookie in cluster.bookies.values():
+            bookie.tls = certificates.server()
+        options = client_options(ManagedLedgerOptions(timeout_s=90), certificates.options)
+        client = await BookieLedgerClient.open(cluster.tree.open(), options, Random(1))
+        writer, _ = await written(client, b"one", b"x" * 100_000, b"three")
+        reader = await client.read_open(writer)
+        assert await reader.read(0, 2) == [b"one", b"x" * 100_000, b"three"]
+        await writer.close()
+        await client.close()
+        assert sum(each.encrypted for each in cluster.bookies.values()) == 2
+
+
+def certificate_of_another(certificates: Certificates, folder: Path) -> BookieClientOptions:
+    return certificates.options_with(ThrowAwayAuthority(folder).client("broker"))
+
+
+def trust_in_another(certificates: Certificates, folder: Path) -> BookieClientOptions:
+    other = str(ThrowAwayAuthority(folder).certificate)
+    return replace(certificates.options, trust=other)
+
+
+def no_certificate(certificates: Certificates, _: Path) -> BookieClientOptions:
+    return replace(certificates.options, certificate="", key="")
+
+
+@pytest.mark.parametrize("chosen", [certificate_of_another, trust_in_another, no_certificate])
+async def test_without_trust_on_both_sides_nothing_is_read(
+    certificates: Certificates,
+    tmp_path: Path,
+    chosen: Callable[[Certificates, Path], BookieClientOptions],
+) -> None:
+    (tmp_path / "other").mkdir()
+    tls = bookie_tls(chosen(certificates, tmp_path / "other"))
+    async with FakeCluster().serve("b1") as cluster:
+        cluster.bookies["b1"].tls = certificates.server()
+        await cluster.ledger(7, [b"secret"], segments=((0, ("b1",)),), quorums=(1, 1))
+        async with cluster.reading(replace(PATIENT, tls=tls)) as reading:
+            with pytest.raises(BookieError):
+                await reading.bookies.read("b1", 7, 0)
+        assert cluster.bookies["b1"].requests == []
+
+
+async def test_a_bookie_without_tls_is_sent_nothing_else(certificates: Certificates) -> None:
+    async with FakeCluster().serve("b1") as cluster:
+        await cluster.ledger(7, [b"in the clear"], segments=((0, ("b1",)),), quorums=(1, 1))
+        tls = bookie_tls(certificates.options)
+        async with cluster.reading(replace(PATIENT, tls=tls)) as reading:
+            with pytest.raises(BookieError, match="refuses TLS"):
+                await reading.bookies.read("b1", 7, 0)
+        assert cluster.bookies["b1"].requests == []
+
+
+async def test_a_renewed_certificate_is_shown_by_the_next_connection(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    (tmp_path / "new").mkdir()
+    renewed = Certificates(tmp_path / "new")
+    tls = bookie_tls(certificates.options)
+    for path, new in (
+        (certificates.client.certificate, renewed.client.certificate),
+        (certificates.client.key, renewed.client.key),
+        (certificates.authority.certificate, renewed.authority.certificate),
+    ):
+        path.write_bytes(new.read_bytes())
+    async with FakeCluster().serve("b1") as cluster:
+        cluster.bookies["b1"].tls = renewed.server()
+        await cluster.ledger(7, [b"found"], segments=((0, ("b1",)),), quorums=(1, 1))
+        async with cluster.reading(replace(PATIENT, tls=tls)) as reading:
+            bookies: Bookies = reading.bookies
+            assert (await bookies.read("b1", 7, 0)).endswith(b"found")
+
+
+@pytest.mark.parametrize(
+    ("changed", "setting"),
+    [
+        ({"authentication": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"},
+         "bookkeeperClientAuthenticationPlugin"),
+        ({"key_type": "JKS"}, "bookkeeperTLSKeyFileType"),
+        ({"trust_type": "PKCS12"}, "bookkeeperTLSTrustCertTypes"),
+        ({"tls_provider": "com.example.Own"}, "bookkeeperTLSProviderFactoryClass"),
+        ({"trust": "/no/such/file"}, "bookkeeperTLSTrustCertsFilePath"),
+        ({"certificate": "/no/such/file"}, "bookkeeperTLSCertificateFilePath"),
+        ({"key": ""}, "bookkeeperTLSKeyFilePath"),
+        ({"key_password_file": "/no/such/file"}, "bookkeeperTLSKeyStorePasswordPath"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_said_at_the_start(
+    certificates: Certificates, changed: dict[str, str], setting: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        bookie_tls(replace(certificates.options, **changed))  # type: ignore[arg-type]
+    assert refused.value.name == setting
+
+
+def test_without_tls_its_files_are_not_read() -> None:
+    assert bookie_tls(BookieClientOptions(trust="/no/such/file", key_type="JKS")) is None

@@ -1,0 +1,61 @@
+"""Bookies that take TLS and ask for a client's certificate; clients with one and without."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
+from counterpoise.bookkeeper.client import BookieLedgerClient
+from counterpoise.bookkeeper.client_port import LedgerClient
+from counterpoise.metadata import MetadataStore
+from counterpoise.storage.bookie_client_options import BookieClientOptions
+from counterpoise.storage.managed.connect import client_options
+from counterpoise.storage.managed_options import ManagedLedgerOptions
+
+
+class BookiesTls:
+    """Certificates for bookies and their clients."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.authority = ThrowAwayAuthority(folder)
+        self.bookie = self.authority.server("bookie")
+        client, trust = self.authority.client("broker"), str(self.authority.certificate)
+        self.options = BookieClientOptions(
+            tls=True, certificate=str(client.certificate), key=str(client.key), trust=trust
+        )
+        (folder / "other").mkdir(exist_ok=True)
+        other = str(ThrowAwayAuthority(folder / "other").certificate)
+        self.refused = {
+            "a client without a certificate": replace(self.options, certificate="", key=""),
+            "a client that trusts another authority": replace(self.options, trust=other),
+        }
+
+    def of_bookie(self) -> dict[str, object]:
+        """A bookie's settings; it serves clients that do not start TLS as well."""
+        return {
+            "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
+            "tlsProvider": "JDK",
+            "tlsKeyStoreType": "PEM",
+            "tlsKeyStore": self.bookie.key,
+            "tlsCertificatePath": self.bookie.certificate,
+            "tlsTrustStoreType": "PEM",
+            "tlsTrustStore": self.authority.certificate,
+            "tlsClientAuthentication": "true",
+        }
+
+
+@contextlib.asynccontextmanager
+async def tls_client(
+    store: MetadataStore, options: BookieClientOptions
+) -> AsyncIterator[LedgerClient]:
+    chosen = client_options(ManagedLedgerOptions(), options)
+    # A bookie's first handshake loads Java's classes for it.
+    chosen = replace(chosen, bookies=replace(chosen.bookies, connect_s=60.0))
+    client = await BookieLedgerClient.open(store, chosen, Random(1))
+    try:
+        yield client
+    finally:
+        await client.close()

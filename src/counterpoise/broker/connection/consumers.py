@@ -114,7 +114,7 @@ class ClientConsumers:
         )
 
     def flow(self, event: events.Flow) -> None:
-        """FLOW: add permits."""
+        """FLOW: permit more messages for a consumer."""
         self._consumers[event.consumer_id].flow(event.permits)
 
     def ack(self, event: events.Ack) -> None:
@@ -196,7 +196,7 @@ class ClientConsumers:
         self._consumers[event.consumer_id].redeliver(positions or None)
 
     def seek(self, event: events.Seek) -> None:
-        """SEEK: move the subscription."""
+        """SEEK: move a consumer's subscription to a message or a publish time."""
         consumer = self._consumers[event.consumer_id]
         self._link.answer(self._seek(consumer, event), partial(encode.error, event.request_id))
 
@@ -241,7 +241,7 @@ class ClientConsumers:
         )
 
     def unsubscribe(self, event: events.Unsubscribe) -> None:
-        """UNSUBSCRIBE: delete the subscription."""
+        """UNSUBSCRIBE: delete a consumer's subscription."""
         consumer = self._consumers[event.consumer_id]
         self._link.answer(
             self._unsubscribe(consumer, event), partial(encode.error, event.request_id)
@@ -252,7 +252,7 @@ class ClientConsumers:
         return encode.success(event.request_id)
 
     def close(self, event: events.CloseConsumer) -> None:
-        """CLOSE_CONSUMER: detach."""
+        """CLOSE_CONSUMER: detach a consumer; its subscription stays."""
         self._opening.pop(event.consumer_id, None)
         self._epochs.pop(event.consumer_id, None)
         consumer = self._consumers.pop(event.consumer_id, None)

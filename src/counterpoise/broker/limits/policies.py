@@ -36,7 +36,7 @@ class RatePolicies(GroupSource, Protocol):
 
 
 class PolicyFollower(Protocol):
-    """Applies policies of topics other than rates."""
+    """Applies changes of topics' policies other than rates."""
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
         """The policies of these topics may have changed."""

@@ -362,7 +362,9 @@ def on_node(
     announced: Transition = stay,
     withdrawn: Transition = stay,
 ) -> Transition:
-    """The transition for a changed lock or announcement, by which of them appeared or vanished."""
+    """Choose the transition for a changed node: its lock or its announcement vanished or
+    appeared.
+    """
 
     def changed(state: BundleLock, event: events.NodeChanged) -> Next:
         vanished = event.change is events.NodeChange.VANISHED

@@ -144,7 +144,7 @@ async def test_each_look_is_about_now_and_a_broker_that_hangs_is_silent(
             assert state.status.poll is not None
             assert state.status.poll.at == at[0]
             at[0] += 5000
-            second.hangs = asyncio.Event()
+            second.hangs = second.hangs or asyncio.Event()
         await cluster.remove_broker(first)
         (tmp_path / "h").rename(tmp_path / "away")
         [state] = await watch.look()

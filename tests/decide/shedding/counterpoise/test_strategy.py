@@ -228,6 +228,18 @@ def test_the_same_noise_is_doubted_more_on_more_brokers() -> None:
     assert 1.4 < doubt(40) / doubt(4) < 1.9
 
 
+def test_the_same_noise_is_doubted_more_the_longer_moves_are_put_off() -> None:
+    def doubt(**settings: float) -> float:
+        cluster = random_cluster(1, noise=0.25)
+        cluster.settings = settings
+        for _ in range(180):
+            plan = cluster.round()
+        return float(plan.figures["doubt"])
+
+    # Five times as many errors: the largest of 30 instead of 6.
+    assert 1.3 < doubt(max_moves=0) / doubt(move_price=1000.0) < 1.45
+
+
 def test_load_that_rises_and_falls_as_a_whole_is_no_noise() -> None:
     """A ramp, a report of a part of an interval, a stall: they make no broker fuller."""
 

@@ -19,6 +19,7 @@ from counterpoise.decide.shedding.counterpoise.columns import (
     used,
 )
 from counterpoise.decide.shedding.counterpoise.forecast import (
+    LEVEL_MINUTES,
     MINUTE_MS,
     advance,
     averaged,
@@ -43,7 +44,9 @@ DOUBT: Final = 1.75
 """So many standard errors of a broker's forecast may be noise, times that of the largest of all.
 
 Of n normal errors the largest is about the square root of 2 ln n: the more brokers there are, the
-more of its excess the fullest owes to chance.
+more of its excess the fullest owes to chance. While moves are put off, every `LEVEL_MINUTES` bring
+errors that are nearly independent of those before, so n grows with the looks at each broker: who
+looks again and again finds an error that is large enough in the end.
 """
 COLD: Final = 0.5
 """A broker below this part of what fills it is taken for one that has just joined."""
@@ -130,7 +133,7 @@ class Counterpoise:
         cluster = replace(cluster, filling=filling & cluster.destination)
         minutes = options.horizon_minutes
         prices = prices_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
-        doubt = _doubt(view, tracks, ahead)
+        doubt = _doubt(view, tracks, ahead, memory.waited_min)
         found = search(cluster, options.max_moves, prices)
         bought = buy(cluster, found, prices, doubt)
         waits = not bought.steps and found.objective > cluster.floor + prices.lasting
@@ -212,11 +215,12 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
     return movable
 
 
-def _doubt(view: ClusterView, tracks: Tracks, load: Floats32) -> Floats:
+def _doubt(view: ClusterView, tracks: Tracks, load: Floats32, waited_min: float) -> Floats:
     """By broker: the error that its forecast may have, as a part of the mean broker's load."""
     brokers = len(view.brokers)
+    looks = 1.0 + waited_min / LEVEL_MINUTES
     squares = uncertainty(tracks, load) ** 2
     whole, square = totals(np.array([carried(load), squares]), view.reporter, brokers)
-    errors = DOUBT * math.sqrt(2.0 * math.log(max(2, brokers)))
+    errors = DOUBT * math.sqrt(2.0 * math.log(max(2, brokers) * looks))
     found: Floats = errors * np.sqrt(square) / max(float(whole.mean()), 1e-9)
     return found

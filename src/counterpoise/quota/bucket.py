@@ -29,11 +29,11 @@ class Bucket:
     nanoseconds rounded up, and so gains up to one each time.)
 
     **The bound.** A caller that goes on only while the balance is above zero, and takes at most
-    ``n`` tokens at a time, takes in any ``t`` nanoseconds at most ``capacity + rate * (t + d)
-    period_ns + n`` tokens, where ``d`` is the longer of the resolution and the time of one token.
-    And at any time the balance differs by at most ``rate * d period_ns + 1`` tokens from that of an
-    ideal bucket, which earns continuously: after any number of steps, since nothing is rounded
-    away.
+    ``n`` tokens at a time, takes in any ``t`` nanoseconds at most
+    ``capacity + rate * (t + d) / period_ns + n`` tokens, where ``d`` is the longer of the
+    resolution and the time of one token. And at any time the balance differs by at most
+    ``rate * d / period_ns + 1`` tokens from that of an ideal bucket, which earns continuously:
+    after any number of steps, since nothing is rounded away.
 
     Not for several threads at once. Numbers have no upper limit: where Pulsar's 64-bit product of
     time and rate overflows (a gigabyte a second, idle for ten seconds) this one goes on counting.

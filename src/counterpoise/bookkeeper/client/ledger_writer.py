@@ -42,6 +42,8 @@ class BookieLedgerWriter:
         self._listener = listener
         self._write = LedgerWrite(created.metadata, self)
         self._changing: asyncio.Task[None] | None = None
+        self._reasons: dict[str, str] = {}
+        """By bookie that failed: why, when it did last."""
         self._loop = asyncio.get_running_loop()
         self._payload_max = bookies.options.frame_max - ADD_OVERHEAD_MAX
         self._notifying = False
@@ -118,11 +120,13 @@ class BookieLedgerWriter:
         """Take a bookie's response, which may be an error."""
         if answer.code != OK:
             self._bookies.avoid(bookie)
+            self._reasons[bookie] = f"it answered with code {answer.code}"
         self._write.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         """Note that a bookie will not respond; it may have done what was asked."""
         self._bookies.avoid(bookie)
+        self._reasons[bookie] = str(error)
         self._write.bookie_failed(bookie)
 
     def _notify(self) -> None:
@@ -142,7 +146,7 @@ class BookieLedgerWriter:
             self._known = await self._nodes.change(ledger, change, self._known)
         except Exception as error:
             # Whatever it is: without an end, its owner would wait for these entries for ever.
-            names = ", ".join(sorted(failed))
+            names = "; ".join(f"{each}, {self._reasons[each]}" for each in sorted(failed))
             why = str(error) or repr(error)
             self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {why}")
             if not isinstance(error, BookKeeperError | MetadataError):

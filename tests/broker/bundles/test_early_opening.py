@@ -43,8 +43,8 @@ class Brokers(BrokersOfTest):
         self.may_close = asyncio.Event()
         really = self.ledgers.open
 
-        async def opening(name: str, owner: str, listener: Any, ids: Any) -> Any:
-            log = await really(name, owner, listener, ids)
+        async def opening(name: str, owner: str, *how: Any) -> Any:
+            log = await really(name, owner, *how)
             self.opened.append((name, owner))
             if name == self.slow_to_close:
                 close = log.close

@@ -169,7 +169,7 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
         "a bookie that answers with errors gets the next ledgers, too",
         "bookkeeper/client/ledger_writer.py",
         "        if answer.code != OK:\n            self._bookies.avoid(bookie)\n",
-        "",
+        "        if answer.code != OK:\n",
         "tests/bookkeeper/test_ledger_client.py::test_a_bookie_that_fails_is_replaced",
     ),
 )

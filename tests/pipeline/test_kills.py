@@ -26,6 +26,7 @@ async def killed(cluster: FakeCluster, history: str, home: Path, points: tuple[s
     await campaign.begin()
     for point in points:
         await campaign.life(point)
+    await campaign.life("-")
     await campaign.end_in_peace()
 
 
@@ -53,6 +54,7 @@ async def test_a_balancer_that_stood_still_while_another_went_on_does_nothing_mo
         await campaign.begin()
         await campaign.taken_over(ACTED)
         await campaign.taken_over(BEGUN + DECIDED)
+        await campaign.life("-")
         await campaign.end_in_peace()
 
 
@@ -70,4 +72,4 @@ async def test_a_history_that_was_corrupted_is_named_in_a_sentence_with_a_way_on
         for kind in ("a state cut off", "a poll cut off", "the disk full"):
             if kind in corruptions.kinds:
                 await corruptions.do(kind)
-        campaign.judge_the_end()
+        await campaign.end_in_peace()

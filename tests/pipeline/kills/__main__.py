@@ -44,6 +44,7 @@ async def run(
                 print("", *campaign.said, sep="\n")
                 raise
             print(f" ({time.monotonic() - began:.0f} s)", flush=True)
+        await campaign.life("-")
         await campaign.end_in_peace()
         count, polls = len(cluster.unloads), len(campaign.story.polls)
         print(f"{count} unloads, {polls} polls, nothing twice or lost")

@@ -184,14 +184,13 @@ class Campaign:
         assert not twice, f"asked for more often than decided: {twice}\n" + "\n".join(self.said)
 
     async def end_in_peace(self) -> None:
-        """One more life, and judge the end. A stop cuts off a round that takes long, and the next
-        life sees it through: then there is another, and one more.
+        """Judge the end, once the last round is seen through: a stop cuts off one that takes long,
+        and the next life finishes it, of which there are two at most.
         """
-        for _ in range(3):
-            await self.life("-")
-            if self._open_ends() == (set(), set()):
-                break
-        self.judge_the_end()
+        for _ in range(2):
+            if self._open_ends() != (set(), set()):
+                await self.life("-")
+        self._judge_the_end()
 
     def _open_ends(self) -> tuple[set[str], set[str]]:
         """Moves without an outcome, and rounds without the memory that ends them."""
@@ -199,7 +198,7 @@ class Campaign:
         rounds = {str(poll_id) for poll_id in story.rounds}
         return story.decisions.keys() ^ story.outcomes.keys(), rounds ^ story.memories.keys()
 
-    def judge_the_end(self) -> None:
+    def _judge_the_end(self) -> None:
         """What holds when the last life ended in peace: all was seen through, and rightly so."""
         reader, story = reader_of(self.history), self.story
         assert self._open_ends() == (set(), set())

@@ -60,11 +60,11 @@ SUMMED_TOPIC_FIGURES = (
     """.split(),
     *_TRANSACTION_FIGURES,
 )
-SUMMED_SUBSCRIPTION_FIGURES = (
-    *"""
+SUMMED_SUBSCRIPTION_FIGURES = tuple(
+    """
     msgRateOut msgThroughputOut bytesOutCounter msgOutCounter msgRateRedeliver msgBacklog
     backlogSize msgBacklogNoDelayed unackedMessages
-    """.split(),
+    """.split()
 )
 
 

@@ -120,7 +120,7 @@ class BookieLedgerWriter:
         """Take a bookie's response, which may be an error."""
         if answer.code != OK:
             self._bookies.avoid(bookie)
-            self._reasons[bookie] = f"it answered with code {answer.code}"
+            self._reasons[bookie] = answer.reason
         self._write.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:

@@ -190,10 +190,14 @@ def persistence_of(policies: Mapping[str, Any] | None) -> Persistence | None:
             "bookkeeperWriteQuorum": int(write),
             "bookkeeperAckQuorum": int(ack),
             **more,
-        } if 1 <= ack <= write <= ensemble:
+        }:
+            try:
+                quorums = Quorums(ensemble, write, ack)
+            except ValueError:
+                return None
             rate = more.get("managedLedgerMaxMarkDeleteRate")
             per_s = max(0.0, rate) if isinstance(rate, int | float) else 0.0
-            return Persistence(Quorums(ensemble, write, ack), per_s)
+            return Persistence(quorums, per_s)
     return None
 
 

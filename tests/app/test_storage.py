@@ -22,6 +22,7 @@ from counterpoise.wire.proto.metadata_pb2 import (
 )
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import LONG_AGO, FakeCluster, of_topic
+from tests.bookkeeper.test_start_tls import Certificates
 
 TOPIC = "public/default/persistent/orders"
 OPEN_READER = "counterpoise.app.verbs.storage.open_reader"
@@ -202,6 +203,53 @@ async def test_space_bookies_and_replication(
     assert (marked["ledger"], marked["copies"], marked["missing_on"]) == (10, 2, "b2")
     assert marked["marked_since"].startswith("2020-09-13")
     assert (at_risk["ledger"], at_risk["copies"], at_risk["gone"]) == (12, 0, "gone,lost")
+
+
+async def test_bookies_are_read_by_tls_with_the_settings_of_brokers(
+    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificates = Certificates(tmp_path)
+    for bookie in cluster.bookies.values():
+        bookie.tls = certificates.server()
+    conf = tmp_path / "broker.conf"
+    conf.write_text(
+        "bookkeeperTLSClientAuthentication=true\nbrokerServicePort=6650\n"
+        f"bookkeeperTLSTrustCertsFilePath={certificates.authority.certificate}\n"
+        f"bookkeeperTLSCertificateFilePath={certificates.client.certificate}\n"
+        "bookkeeperTLSKeyFilePath=/on/the/broker/alone\n"
+    )
+    words = ["entries", "--ledger", "10", "--json", "--conf", str(conf)]
+    assert "bookkeeperTLSKeyFilePath" in await refused(capsys, *words)
+    key = f"bookkeeperTLSKeyFilePath={certificates.client.key}"
+    assert await storage(*words, "--set", key) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 20
+    asked = [bookie for bookie in cluster.bookies.values() if bookie.requests]
+    assert asked
+    assert all(bookie.encrypted for bookie in asked)
+
+
+async def test_no_bookie_is_asked_without_trust_and_the_row_says_so(
+    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for bookie in cluster.bookies.values():
+        bookie.tls = Certificates(tmp_path).server()
+    tls = "bookkeeperTLSClientAuthentication=true"
+    assert await storage("entries", "--ledger", "10", "--json", "--set", tls) == 3
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["unreadable"] for row in rows} == {True}
+    assert "certificate verify failed" in rows[0]["note"]
+    assert not any(bookie.requests for bookie in cluster.bookies.values())
+
+
+async def test_a_setting_that_is_not_read_is_refused(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = await refused(capsys, "ledgers", "--set", "bookkeeperClientTimeoutInSeconds=3")
+    assert "bookkeeperTLSTrustCertsFilePath" in said
+    trust = "bookkeeperTLSTrustCertsFilePath=/no/such/file"
+    tls = ("--set", "bookkeeperTLSClientAuthentication=true", "--set", trust)
+    assert "/no/such/file" in await refused(capsys, "ledgers", *tls)
+    assert await storage("ledgers", "--no-bookies", *tls) == 0
 
 
 def files(folder: Path) -> list[Path]:

@@ -33,6 +33,13 @@ class Misbehaviour(enum.Enum):
     HANGS_UP = enum.auto()
 
 
+class TlsHang(enum.Enum):
+    """Where a bookie stops answering on the way to TLS."""
+
+    BEFORE_ITS_ANSWER = enum.auto()
+    IN_THE_HANDSHAKE = enum.auto()
+
+
 class BookieDisk:
     """What a bookie keeps: stored entries by ledger and entry, and which ledgers are fenced."""
 
@@ -85,6 +92,9 @@ class FakeBookie(BookieDisk):
         #: Of connections that ask for it; None: START_TLS is refused.
         self.tls: ssl.SSLContext | None = None
         self.encrypted = 0
+        self.hangs: TlsHang | None = None
+        self.left_hanging = asyncio.Event()
+        """Set when a client hangs up on a bookie that hangs."""
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[FakeBookie]:
@@ -117,6 +127,12 @@ class FakeBookie(BookieDisk):
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             body = await reader.readexactly(size)
+            if body == START_TLS and self.hangs:
+                if self.hangs is TlsHang.IN_THE_HANDSHAKE:
+                    writer.write(_tls_answer(TLS_STARTS))
+                await reader.read()
+                self.left_hanging.set()
+                return
             if body == START_TLS:
                 await self._converse_by_tls(writer)
                 return
@@ -140,8 +156,7 @@ class FakeBookie(BookieDisk):
                 return
 
     async def _converse_by_tls(self, writer: asyncio.StreamWriter) -> None:
-        body = START_TLS[:8] + (TLS_STARTS if self.tls else TLS_REFUSED)
-        writer.write(struct.pack(">i", len(body)) + body)
+        writer.write(_tls_answer(TLS_STARTS if self.tls else TLS_REFUSED))
         if self.tls is None:
             raise ConnectionResetError
         loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
@@ -198,6 +213,11 @@ def parsed(body: bytes) -> ParsedRequest:
     assert len(key) == (20 if flags & FENCES else 0)
     ledger, entry = struct.unpack_from(">qq", body, 4)
     return ParsedRequest(opcode, flags, ledger, entry, key, b"")
+
+
+def _tls_answer(status: bytes) -> bytes:
+    body = START_TLS[:8] + status
+    return struct.pack(">i", len(body)) + body
 
 
 def _frame(opcode: int, code: int, ledger: int, entry: int) -> bytes:

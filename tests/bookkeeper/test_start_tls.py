@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from counterpoise.storage.bookie_client_options import BookieClientOptions
 from counterpoise.storage.managed.bookie_tls import bookie_tls
 from counterpoise.storage.managed.connect import client_options
 from counterpoise.storage.managed_options import ManagedLedgerOptions
+from tests.bookkeeper.fake_bookie import TlsHang
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
 from tests.bookkeeper.test_ledger_client import written
 
@@ -104,6 +106,24 @@ async def test_a_bookie_without_tls_is_sent_nothing_else(certificates: Certifica
             with pytest.raises(BookieError, match="refuses TLS"):
                 await reading.bookies.read("b1", 7, 0)
         assert cluster.bookies["b1"].requests == []
+
+
+@pytest.mark.parametrize("where", TlsHang)
+async def test_a_bookie_that_hangs_on_the_way_to_tls_is_given_up_and_left(
+    certificates: Certificates, where: TlsHang
+) -> None:
+    tls = bookie_tls(certificates.options)
+    async with FakeCluster().serve("b1") as cluster:
+        bookie = cluster.bookies["b1"]
+        bookie.hangs = where
+        await cluster.ledger(7, [b"secret"], segments=((0, ("b1",)),), quorums=(1, 1))
+        async with cluster.reading(replace(PATIENT, tls=tls, connect_s=0.2)) as reading:
+            with pytest.raises(BookieError, match="no connection within"):
+                await reading.bookies.read("b1", 7, 0)
+            assert reading.bookies.is_avoided("b1")
+            async with asyncio.timeout(30):
+                await bookie.left_hanging.wait()
+        assert bookie.requests == []
 
 
 async def test_a_renewed_certificate_is_shown_by_the_next_connection(

@@ -20,9 +20,12 @@ examples:
   counterpoise storage bookies --metadata zk:zk-1:2181
   counterpoise storage replication --metadata zk:zk-1:2181
   counterpoise storage orphans --metadata zk:zk-1:2181 --parquet orphans.parquet
+  counterpoise storage entries --metadata zk:zk-1:2181 --ledger 17 --conf broker.conf
 
 --metadata is metadataStoreUrl of your brokers, with its chroot if it has one. Nodes and bookies are
-only read: no ledger is fenced, no node is written.
+only read: no ledger is fenced, no node is written. Bookies are reached by TLS if --conf or --set
+say so as for brokers: bookkeeperTLSClientAuthentication=true, bookkeeperTLSTrustCertsFilePath, and
+bookkeeperTLSCertificateFilePath and bookkeeperTLSKeyFilePath where bookies ask for a certificate.
 
 Exit status: 0, 2 for something to put right, which is said in a sentence; 3 where `entries` met one
 that cannot be read, `replication` a ledger at risk, or `orphans` an orphan.
@@ -82,6 +85,7 @@ def _add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
         help="where bookies keep the metadata of ledgers (/ledgers)",
     )
     common.flag(parser, "--no-bookies", "ask no bookie: sizes of open ledgers stay unknown")
+    common.add_conf(parser)
     parser.add_argument(
         "--max-frame-bytes",
         type=count,

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.row_output import row_output
@@ -42,8 +43,11 @@ from counterpoise.bookkeeper.replication import (
 from counterpoise.bookkeeper.space import SpaceRow, space_rows
 from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.open import open_reader
+from counterpoise.names.options import all_options
 from counterpoise.names.position import NO_POSITION, Position
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.bookie_client_options import BookieClientOptions
+from counterpoise.storage.managed.bookie_tls import BookieTlsFiles, bookie_tls
 
 EXIT_FOUND: Final = 3
 TIMEOUT_S: Final = 10.0
@@ -84,11 +88,12 @@ async def _run(args: argparse.Namespace) -> int:
 
 async def _show(args: argparse.Namespace, counts: ReadCounts) -> int:
     root = args.ledgers_root.rstrip("/")
+    options = BookieReadOptions(frame_max=args.max_frame_bytes, tls=_tls(args))
     store = await open_reader(args.metadata, operation_timeout_s=TIMEOUT_S)
     try:
         await check_layout(store, root)
         registry = await read_registry(store, root)
-        bookies = Bookies(registry.registered, BookieReadOptions(frame_max=args.max_frame_bytes))
+        bookies = Bookies(registry.registered, options)
         try:
             cluster = LedgerCluster(store, bookies, registry, root, not args.no_bookies, counts)
             return await _write(cluster, args)
@@ -96,6 +101,18 @@ async def _show(args: argparse.Namespace, counts: ReadCounts) -> int:
             bookies.close()
     finally:
         await store.close()
+
+
+def _tls(args: argparse.Namespace) -> BookieTlsFiles | None:
+    """How bookies are reached, by the settings of brokers; raises `UserError`, `ConfigError`."""
+    properties = read_conf(args.conf, args.settings)
+    read = {each.conf for each in all_options(BookieClientOptions)}
+    for text in args.settings:
+        name = text.partition("=")[0].strip()
+        if name not in read:
+            known = ", ".join(sorted(read))
+            raise UserError(f"--set {name} changes nothing here; `storage` reads {known}")
+    return None if args.no_bookies else bookie_tls(settings_from(BookieClientOptions, properties))
 
 
 async def _write(cluster: LedgerCluster, args: argparse.Namespace) -> int:

@@ -80,7 +80,20 @@ def test_addresses_are_several_and_without_their_slashes() -> None:
     assert admin_urls(" http://a:1/ ,https://b:2,,") == ("http://a:1", "https://b:2")
 
 
-@pytest.mark.parametrize("text", ["", ",", "a:8080", "pulsar://a:6650", "http://", "http://a,b:1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ",",
+        "a:8080",
+        "pulsar://a:6650",
+        "http://",
+        "http://a,b:1",
+        "http://[::a:1",
+        "http://a:x",
+        "http://a:70000",
+    ],
+)
 def test_an_address_is_one_of_http(text: str) -> None:
     with pytest.raises(UserError, match="expected http://host:port"):
         admin_urls(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from counterpoise.app.errors import UserError
 
 
@@ -9,9 +11,18 @@ def admin_urls(text: str) -> tuple[str, ...]:
     """Split comma-separated admin URLs; raises `UserError` for an invalid one."""
     addresses = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
     for url in addresses or (text,):
-        if not url.startswith(("http://", "https://")) or not url.partition("://")[2]:
+        if not is_http_url(url):
             raise UserError(f"--admin-url {url}: expected http://host:port")
     return addresses
+
+
+def is_http_url(url: str) -> bool:
+    """Whether it is an HTTP URL with a host, and with a port that one can be."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without an IPv6 address, or a port that is no number below 65,536
+        return False
 
 
 def listen_address(text: str | None) -> tuple[str, int] | None:

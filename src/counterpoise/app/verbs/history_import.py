@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from counterpoise.app.addresses import admin_urls
+from counterpoise.app.addresses import admin_urls, is_http_url
 from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time
@@ -105,7 +105,7 @@ async def _source(args: argparse.Namespace) -> AsyncIterator[SeriesSource]:
     if args.file:
         yield ExportedFiles(args.file, round(args.step * 1000))
         return
-    if not args.prometheus.startswith(("http://", "https://")):
+    if not is_http_url(args.prometheus):
         raise UserError(f"--prometheus {args.prometheus}: expected http:// or https://")
     async with http_session(_prometheus_security(args)) as session:
         yield PrometheusApi(

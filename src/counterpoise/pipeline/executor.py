@@ -6,8 +6,17 @@ can fail half-way. A move is done when the destination confirms that it owns the
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import aiohttp
 
@@ -56,6 +65,8 @@ class ExecutorOptions:
     in between may have been followed by another, which has done it."""
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
     """When the brokers' publish latency stops moves."""
+    warm_up_s: float = 5.0
+    """How long after the moves that go first the others begin (`decide/balancing/warm_up.py`)."""
 
 
 async def _nothing_holds() -> str:
@@ -100,11 +111,12 @@ class Executor:
         moves: Sequence[Move],
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], Awaitable[None]],
+        first: Collection[Move] = (),
     ) -> None:
         """Carry out moves concurrently; `done` gets each outcome as soon as it is known.
 
-        `brokers` are those that may turn out to be the new owner. Never raises for what a cluster
-        does or responds: outcomes say it.
+        `brokers` are those that may turn out to be the new owner. The moves in `first` are carried
+        out before the others. Never raises for what a cluster does or responds: outcomes say it.
         """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
         self.rise = None
@@ -122,14 +134,13 @@ class Executor:
                 await done(outcome)
 
         async with self._latencies.watching(self._touched(moves), stop):
-            tasks = [asyncio.create_task(one(move)) for move in moves]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                # Where an outcome cannot be kept, nothing may happen that would not be kept either.
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+            begun, others = [each for each in moves if each in first], moves
+            if begun:
+                await _all_or_none(one(move) for move in begun)
+                others = [each for each in moves if each not in first]
+                if others and not turns.pace.stop:
+                    await asyncio.sleep(self._options.warm_up_s)
+            await _all_or_none(one(move) for move in others)
 
     def _touched(self, moves: Sequence[Move]) -> list[str]:
         """The brokers between which bundles move, if any does."""
@@ -289,6 +300,20 @@ class Executor:
             raise _CameBackError(
                 f"{owner} still owns it, or owns it again, though the unload was accepted"
             )
+
+
+async def _all_or_none(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all of them side by side; once one fails, the others are cancelled.
+
+    Where an outcome cannot be kept, nothing may happen that would not be kept either.
+    """
+    tasks = [asyncio.create_task(each) for each in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _MoveTurns:

@@ -34,7 +34,7 @@ QUICK = RollOptions(
     settle_s=0.0,
     patience_s=60.0,
     look_every_s=0.01,
-    drain=DrainOptions(verify_within_s=60.0, again_after_s=0.01),
+    drain=DrainOptions(verify_within_s=60.0, again_after_s=0.01, warm_up_s=0.0),
 )
 IMPATIENT = replace(QUICK, back_within_s=0.5, patience_s=0.1)
 """For what never comes to be."""

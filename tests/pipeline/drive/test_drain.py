@@ -41,7 +41,7 @@ from counterpoise.pipeline.tables.location import open_location
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
 from tests.pipeline.test_collect_managers import with_own_topics
 
-QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01)
+QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01, warm_up_s=0.0)
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
 
 
@@ -73,6 +73,28 @@ def heal(cluster: FakeCluster) -> None:
 
 async def drained(each: BrokerDrain) -> DrainResult:
     return await each.carry_out(await each.plan())
+
+
+async def test_a_broker_new_to_a_namespace_serves_one_bundle_before_it_gets_more(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    first, _, _ = [await cluster.add_broker() for _ in range(3)]
+    for index in range(8):
+        cluster.carry(first, bundle_name(index), 1000.0 * index)
+    ends: list[float] = []
+    clock = asyncio.get_running_loop().time
+    options = replace(QUICK, at_once=1, warm_up_s=0.2)
+    each = drain(cluster, http, options=options, log=lambda _: ends.append(clock()))
+    plan = await each.plan()
+    await each.carry_out(plan)
+    lightest = {
+        destination: min((m for m in plan.moves if m.destination == destination and m.part > 0),
+                         key=lambda m: m.part)
+        for destination in cluster.names[1:]
+    }  # fmt: skip
+    assert {bundle for bundle, _ in cluster.unloads[:2]} == {m.bundle for m in lightest.values()}
+    assert len(cluster.unloads) == len(plan.moves)
+    assert ends[2] - ends[1] >= options.warm_up_s
 
 
 @pytest.mark.parametrize("placement", [*PLACEMENTS])

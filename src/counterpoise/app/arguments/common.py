@@ -123,6 +123,18 @@ def add_at_once(parser: argparse.ArgumentParser) -> None:
     number(parser, "--at-once", "N", count, 4, "bundles that move side by side")
 
 
+def add_warm_up(parser: argparse.ArgumentParser) -> None:
+    """Add ``--warm-up``."""
+    parser.add_argument(
+        "--warm-up",
+        type=seconds,
+        default=5.0,
+        metavar="TIME",
+        help="how long a broker that owns nothing of a namespace has with the lightest bundle it "
+        "gets before the others follow: its first topics take seconds to load (5s; 0: no wait)",
+    )
+
+
 def add_stop_at_latency(to: argparse._ActionsContainer) -> None:
     """Add ``--stop-at-latency``."""
     to.add_argument(

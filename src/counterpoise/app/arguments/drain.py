@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_execute(parser)
     common.add_placement(parser)
     common.add_at_once(parser)
+    common.add_warm_up(parser)
     common.add_stop_at_latency(parser)
     common.number(parser, "--attempts", "N", count, 3, "how often a bundle is tried")
     common.flag(parser, "--partial", "move what can go even if something cannot")

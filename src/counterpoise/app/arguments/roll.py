@@ -81,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.add_placement(parser)
     common.add_at_once(parser)
+    common.add_warm_up(parser)
     common.add_stop_at_latency(parser)
     common.add_who_and_why(parser)
     common.add_timeout(parser)

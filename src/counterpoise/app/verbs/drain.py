@@ -59,6 +59,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
         at_once=args.at_once,
         partial=args.partial,
         latency=latency_watch_of(args),
+        warm_up_s=args.warm_up,
     )
     async with client_session(args) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)

@@ -145,6 +145,9 @@ def _options(args: argparse.Namespace) -> RollOptions:
         patience_s=args.patience,
         window=args.window,
         drain=DrainOptions(
-            at_once=args.at_once, partial=args.partial, latency=latency_watch_of(args)
+            at_once=args.at_once,
+            partial=args.partial,
+            warm_up_s=args.warm_up,
+            latency=latency_watch_of(args),
         ),
     )

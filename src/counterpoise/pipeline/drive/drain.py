@@ -9,6 +9,7 @@ import aiohttp
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.drive.action_trail import (
@@ -42,6 +43,8 @@ class DrainOptions:
     """Move what can go even if something cannot."""
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
     """When publish latency stops the moves."""
+    warm_up_s: float = 5.0
+    """How long a broker that is new to a namespace has only one of its bundles."""
     again_after_s: float = 2.0
     """Before what failed is tried again; twice as long before each further attempt."""
 
@@ -90,6 +93,7 @@ class BrokerDrain:
                 stale_after_s=float("inf"),
                 at_once=options.at_once,
                 again_after_s=options.again_after_s,
+                warm_up_s=options.warm_up_s,
                 failed_most=0,  # the operator said how often each bundle is tried
                 latency=options.latency,
             ),
@@ -149,7 +153,10 @@ class BrokerDrain:
             if not moves:
                 break
             await self._executor.pause_before(1 + max(tried.get(m.bundle, 0) for m in moves))
-            await self._executor.carry_out(moves, self._destinations(plan), done)
+            owned = self.snapshot.owned if self.snapshot else {}
+            await self._executor.carry_out(
+                moves, self._destinations(plan), done, first_moves(moves, owned)
+            )
             if self._executor.stopped:
                 moved = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 stuck = {m.bundle: errors[m.bundle] for m in plan.moves if m.bundle not in moved}

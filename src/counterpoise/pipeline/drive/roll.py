@@ -21,6 +21,7 @@ from counterpoise.decide.balancing.restarts import (
     restart_order,
     resumed_stage,
 )
+from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.decide.watchdog.judge import SLOW_BROKER
 from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
@@ -318,12 +319,13 @@ class RollingRestart:
             ExecutorOptions(
                 execute=True, stale_after_s=float("inf"), at_once=self._options.drain.at_once,
                 verify_within_s=self._options.drain.verify_within_s,
-                latency=self._options.drain.latency,
+                latency=self._options.drain.latency, warm_up_s=self._options.drain.warm_up_s,
             ),
             action.held,
             self._reader.where,
         )  # fmt: skip
-        await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done))
+        first = first_moves(plan.moves, snapshot.owned)
+        await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done, first))
         await asyncio.to_thread(log.close, self._clock_ms())
         if executor.stopped:
             raise RollStoppedError(f"{broker} has not got its whole share: {executor.stopped}")

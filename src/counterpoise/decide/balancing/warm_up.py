@@ -1,0 +1,29 @@
+"""Which moves go first, so that a broker's first topics of a namespace keep few clients waiting.
+
+A broker that owns nothing of a namespace has to read that namespace's policies before it serves the
+first topic, in Apache Pulsar from a system topic; if it was also just started, most of its code is
+not compiled yet. Whatever moves to it meanwhile waits as long: about three seconds were measured on
+Pulsar 4.0.7, where the next bundles took 0.3 s.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from counterpoise.decide.balancing.moves import Move
+from counterpoise.names.bundle import namespace_of
+
+
+def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tuple[Move, ...]:
+    """For each broker and namespace that are new to each other, the move that disturbs least.
+
+    `owned`: the bundles of each broker before the moves. Of the bundles of a namespace that go to
+    the same broker it is the one with the least load; one without any only if no other goes there,
+    since only a bundle with topics shows that the broker serves them. Moves without a destination
+    are never among them.
+    """
+    lightest: dict[tuple[str, str], Move] = {}
+    known = {(broker, namespace_of(each)) for broker, has in owned.items() for each in has}
+    for move in sorted(moves, key=lambda each: (not each.part > 0, each.part, each.bundle)):
+        pair = (move.destination, namespace_of(move.bundle))
+        if move.destination and pair not in known:
+            lightest.setdefault(pair, move)
+    return tuple(move for move in moves if move in lightest.values())

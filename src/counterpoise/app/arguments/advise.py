@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments import common
+from counterpoise.app.arguments import common, pace
 from counterpoise.app.numbers import count
 
 DESCRIPTION = "Plan how a cluster could be evened out, with reasons, costs and before/after."
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every-move",
         "the strategy's own plan, with the moves that gain nothing (default: left out)",
     )
-    common.add_at_once(parser)
+    pace.add_at_once(parser)
     common.add_move_seconds(parser)
     common.add_thrash_span(parser, 3 * 3600)
     common.add_costly_span(parser)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from counterpoise.app.numbers import count, latency_factor
+from counterpoise.app.numbers import count
 from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, some_time
 
 ReadText = Callable[[str], object]
@@ -115,35 +115,6 @@ def add_costly_span(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="a bundle is left alone for so long whose last two moves hurt: each took five seconds "
         "and four times what is usual, or slowed publishing down (default 6h; 0: never)",
-    )
-
-
-def add_at_once(parser: argparse.ArgumentParser) -> None:
-    """Add ``--at-once``."""
-    number(parser, "--at-once", "N", count, 4, "bundles that move side by side")
-
-
-def add_warm_up(parser: argparse.ArgumentParser) -> None:
-    """Add ``--warm-up``."""
-    parser.add_argument(
-        "--warm-up",
-        type=seconds,
-        default=5.0,
-        metavar="TIME",
-        help="how long a broker that owns nothing of a namespace has with the lightest bundle it "
-        "gets before the others follow: its first topics take seconds to load (5s; 0: no wait)",
-    )
-
-
-def add_stop_at_latency(to: argparse._ActionsContainer) -> None:
-    """Add ``--stop-at-latency``."""
-    to.add_argument(
-        "--stop-at-latency",
-        type=latency_factor,
-        default=2.0,
-        metavar="xF",
-        help="begin no further move once a broker's mean publish latency is so many times what it "
-        "was before the moves, and 20 ms more, for some seconds (x2; 0: whatever it is)",
     )
 
 

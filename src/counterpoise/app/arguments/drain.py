@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments import common
+from counterpoise.app.arguments import common, pace
 from counterpoise.app.numbers import count
 
 DESCRIPTION = "Move every bundle of a broker to others, through the cluster's admin API."
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_admin_url(parser)
     common.add_execute(parser)
     common.add_placement(parser)
-    common.add_at_once(parser)
-    common.add_warm_up(parser)
-    common.add_stop_at_latency(parser)
+    pace.add_at_once(parser)
+    pace.add_warm_up(parser)
+    pace.add_stop_at_latency(parser)
     common.number(parser, "--attempts", "N", count, 3, "how often a bundle is tried")
     common.flag(parser, "--partial", "move what can go even if something cannot")
     common.flag(

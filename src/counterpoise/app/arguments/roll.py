@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from counterpoise.app.arguments import common
+from counterpoise.app.arguments import common, pace
 from counterpoise.app.arguments.rules import window
 from counterpoise.app.times import seconds
 
@@ -80,9 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "restart nothing; give up the one that is under way, so that the balancer goes on",
     )
     common.add_placement(parser)
-    common.add_at_once(parser)
-    common.add_warm_up(parser)
-    common.add_stop_at_latency(parser)
+    pace.add_at_once(parser)
+    pace.add_warm_up(parser)
+    pace.add_stop_at_latency(parser)
     common.add_who_and_why(parser)
     common.add_timeout(parser)
     common.add_client(parser)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from counterpoise.app.arguments import common
+from counterpoise.app.arguments import pace
 from counterpoise.app.errors import UserError
 from counterpoise.app.numbers import count
 from counterpoise.app.times import seconds
@@ -49,7 +49,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         help="for how long the bundles of one namespace are on their way in an hour, all of them "
         "added up, such as 10s (default: no limit)",
     )
-    common.add_stop_at_latency(rules)
+    pace.add_stop_at_latency(rules)
     rules.add_argument(
         "--window",
         type=window,

@@ -324,11 +324,27 @@ async def test_a_map_of_racks_that_changes_holds_for_the_next_ledger(
 async def test_racks_that_are_enforced_refuse_a_ledger_that_has_too_few(
     cluster: FakeCluster,
 ) -> None:
-    await cluster.put("/bookies", racks_of(b1="/r1", b2="/r1"))
+    session, changed = cluster.tree.open(), asyncio.Event()
+    await cluster.put("/bookies", racks_of(b1="/r1", b2="/r1", b3="/r2"))
     options = LedgerClientOptions(bookies=PATIENT, racks=RackPolicy(is_enforced=True))
-    client = await BookieLedgerClient.open(cluster.tree.open(), options, Random(1))
-    writer = await client.create({}, Confirmed())
-    assert "b3" in (await metadata(cluster, writer)).segments[-1].ensemble
-    with pytest.raises(BookKeeperError, match="bookkeeperClientEnforceMinNumRacksPerWriteQuorum"):
-        await client.create({}, Confirmed(), Quorums(3, 2, 2))
+    client = await BookieLedgerClient.open(session, options, Random(1))
+    session.subscribe(lambda _: changed.set())
+    refused = "bookkeeperClientEnforceMinNumRacksPerWriteQuorum"
+
+    async def set_racks(value: bytes) -> None:
+        changed.clear()
+        await cluster.put("/bookies", value)
+        async with asyncio.timeout(30):
+            await changed.wait()
+
+    for without in (racks_of(b1="/r1", b2="/r1"), b"{"):
+        writer = await client.create({}, Confirmed())
+        assert "b3" in (await metadata(cluster, writer)).segments[-1].ensemble
+        with pytest.raises(BookKeeperError, match=refused):
+            await client.create({}, Confirmed(), Quorums(3, 2, 2))
+        # A bookie without a rack is none that differs, and a map that cannot be read has no racks.
+        await set_racks(without)
+        with pytest.raises(BookKeeperError, match=refused):
+            await client.create({}, Confirmed())
+        await set_racks(racks_of(b1="/r1", b2="/r1", b3="/r2"))
     await client.close()

@@ -13,6 +13,7 @@ from tests.conformance.generators.load import change_case, load_case, topk_case
 from tests.conformance.generators.load_data import shedding_case
 from tests.conformance.generators.names import names_case
 from tests.conformance.generators.permits import permits_case
+from tests.conformance.generators.racks import racks_case
 from tests.conformance.generators.selection import selection_case
 from tests.conformance.generators.transfer import transfer_case
 from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION
@@ -23,6 +24,7 @@ from tests.conformance.ours import load as loading
 from tests.conformance.ours import names as naming
 from tests.conformance.ours import permits as permitting
 from tests.conformance.ours import placement as placing
+from tests.conformance.ours import racks as spreading
 from tests.conformance.ours import selection as selecting
 from tests.conformance.ours import shedding, splitting
 from tests.conformance.ours import topk as ranking
@@ -269,6 +271,13 @@ def _all() -> list[Suite]:
             generate=bookkeeper_case,
             ours=stored.bookkeeper,
             differ=stored.misread,
+        ),
+        Suite(
+            name="racks",
+            generate=racks_case,
+            ours=spreading.racks,
+            acted=lambda answer: True in answer["adheres"],
+            ours_first=True,
         ),
         Suite(name="names", generate=names_case, ours=naming.names, differ=_names_differ),
         Suite(

@@ -13,7 +13,7 @@ from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client.rack_placement import (
     PlacedEnsemble,
     RackPolicy,
-    place,
+    place_by_policy,
     rack_of,
     read_racks,
 )
@@ -98,20 +98,19 @@ class BookieDirectory:
         await self.refresh()
         writable = bookies.in_order(self._writable())
         healthy = [each for each in writable if not bookies.is_avoided(each)]
-        if len(healthy) < quorums.ensemble:
-            healthy = writable
-        chosen = self._placed([None] * quorums.ensemble, healthy, quorums.write)
-        if chosen is None:
+        for candidates in (healthy, writable):
+            chosen = self._placed([None] * quorums.ensemble, candidates, quorums.write)
+            if chosen is not None:
+                return chosen.ensemble
+        if len(writable) < quorums.ensemble:
             raise NotEnoughBookies(
                 f"{len(writable)} bookies take writes, and a ledger needs {quorums.ensemble} "
                 "(managedLedgerDefaultEnsembleSize, or bookkeeperEnsemble of a persistence policy)"
             )
-        if not chosen.is_spread and self._policy.is_enforced:
-            raise NotEnoughBookies(
-                f"no choice of bookies has each entry on {self._policy.racks_min} racks of {_RACKS}"
-                " (bookkeeperClientEnforceMinNumRacksPerWriteQuorum)"
-            )
-        return chosen.ensemble
+        raise NotEnoughBookies(
+            f"no choice of bookies that have a rack in {_RACKS} has each entry on "
+            f"{self._policy.racks_min} racks (bookkeeperClientEnforceMinNumRacksPerWriteQuorum)"
+        )
 
     async def replace(
         self,
@@ -133,26 +132,21 @@ class BookieDirectory:
         holes = [place for place, each in enumerate(ensemble) if each in failed][: len(spare)]
         kept = [None if place in holes else each for place, each in enumerate(ensemble)]
         chosen = self._placed(kept, spare, write_quorum)
-        if chosen is None or (self._policy.is_enforced and not chosen.is_spread):
-            return list(ensemble)
-        return list(chosen.ensemble)
+        return list(ensemble if chosen is None else chosen.ensemble)
 
     def _placed(
         self, kept: Sequence[str | None], candidates: Sequence[str], write_quorum: int
     ) -> PlacedEnsemble | None:
-        policy = self._policy
-        wanted = policy.racks_min if policy.is_enabled else 1
-        if not policy.is_enforced:
-            # Where all bookies are in one rack there is nothing to choose.
-            wanted = min(wanted, len({rack_of(each, self._racks) for each in self.registered}))
-        chosen = place(kept, candidates, self._racks, write_quorum, wanted)
+        # Where all bookies are in one rack there is nothing to choose.
+        there = len({rack_of(each, self._racks) for each in self.registered})
+        chosen = place_by_policy(self._policy, kept, candidates, self._racks, write_quorum, there)
         if chosen is not None and chosen.is_spread is self._is_warned:
             self._is_warned = not chosen.is_spread
             if self._is_warned:
                 message = (
                     "%s: no choice of bookies has each entry on %d racks; some entries are not"
                 )
-                log.warning(message, _RACKS, min(wanted, write_quorum))
+                log.warning(message, _RACKS, min(self._policy.racks_min, there, write_quorum))
         return chosen
 
     def _writable(self) -> list[str]:

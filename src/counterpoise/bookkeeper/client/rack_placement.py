@@ -27,7 +27,7 @@ class RackPolicy:
     racks_min: int = 2
     """On how many racks each write set is (``bookkeeperClientMinNumRacksPerWriteQuorum``)."""
     is_enforced: bool = False
-    """Whether no ledger is written otherwise
+    """Whether no ledger is written otherwise, nor to bookies without a rack
     (``bookkeeperClientEnforceMinNumRacksPerWriteQuorum``)."""
 
 
@@ -37,6 +37,29 @@ class PlacedEnsemble:
 
     ensemble: tuple[str, ...]
     is_spread: bool
+
+
+def place_by_policy(
+    policy: RackPolicy,
+    kept: Sequence[str | None],
+    candidates: Sequence[str],
+    racks: Mapping[str, str],
+    write_quorum: int,
+    racks_there: int,
+) -> PlacedEnsemble | None:
+    """Fill the places of an ensemble that are None as `place` does; None: nothing may be written.
+
+    Where the policy is enforced, a bookie that has no rack is not chosen, as in Java. Otherwise no
+    more racks are asked for than the cluster has (``racks_there``).
+    """
+    if not policy.is_enabled:
+        return place(kept, candidates, racks, write_quorum, 1)
+    if not policy.is_enforced:
+        wanted = min(policy.racks_min, racks_there)
+        return place(kept, candidates, racks, write_quorum, wanted)
+    with_rack = [each for each in candidates if rack_of(each, racks) != DEFAULT_RACK]
+    chosen = place(kept, with_rack, racks, write_quorum, policy.racks_min)
+    return chosen if chosen is not None and chosen.is_spread else None
 
 
 def place(

@@ -8,6 +8,7 @@ import pytest
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
+from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.round_robin import RoundRobinBrokerSelector
@@ -128,3 +129,17 @@ def test_brokers_that_are_to_get_bundles_first_get_all_that_policies_and_load_al
     assert sorted(destinations(snapshot(full))).count("b2") == 5
     moved_once = bundles("x", *[10.0] * 10)
     assert destinations(snapshot(full), [name for name, _ in moved_once]) == ["b2"] * 10
+
+
+def test_a_broker_new_to_a_namespace_begins_with_the_lightest_bundle_that_has_load() -> None:
+    """Even where load speaks for another broker, and however little room it has."""
+    idle = bundles("i", 0.0)
+    seen = {"b1": bundles("x", 50.0, 5.0, 9.0) + idle, "b2": bundles("y", 40.0, namespace="t/m")}
+    rules = replace(RULES, first_to={"b2"})
+    plan = EmptyBroker("b1", rules).plan(snapshot({**seen, "b3": bundles("z", 1.0)}), RoundMemory())
+    first = plan.moves[0]
+    assert (first.destination, first.part) == ("b2", pytest.approx(5.0 / 105.0))
+    assert first_moves(plan.moves, {"b2": ["t/m/0x00000000_0x80000000"]})[0] == first
+    served = {**seen, "b2": bundles("y", 40.0)}
+    plan = EmptyBroker("b1", rules).plan(snapshot({**served, "b3": []}), RoundMemory())
+    assert plan.moves[0].part == pytest.approx(50.0 / 104.0)

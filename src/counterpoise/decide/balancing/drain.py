@@ -17,6 +17,7 @@ from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_i
 from counterpoise.decide.balancing.policies import PlacementDraft, PlacementPolicies
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
+from counterpoise.decide.balancing.warm_up import warming
 from counterpoise.decide.filters.facts import UNKNOWN
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
@@ -28,6 +29,7 @@ from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import is_left_in_place
 
+_LATER = "comes after the brokers that are to get bundles first"
 NAMED = 3
 """How many of the brokers that were not chosen a reason names."""
 FULL = 1.25
@@ -94,7 +96,9 @@ class EmptyBroker:
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
         """Plan moves of all its bundles, the largest first, since they are the hardest to place.
 
-        Without a clock, I/O or randomness.
+        Before them, each broker of `DrainRules.first_to` that owns nothing of a namespace gets the
+        lightest bundle of it, so that few clients wait until it serves it (`warm_up.py`). Without a
+        clock, I/O or randomness.
         """
         mine = snapshot.owned[self.broker]
         view = _without_reports(snapshot.view, self.broker, mine)
@@ -104,14 +108,18 @@ class EmptyBroker:
         stuck: list[Rejection] = []
         leaving = sorted({*mine} - {*self.bound(snapshot)},
                          key=lambda each: (-known_load(view, each), each))  # fmt: skip
-        for bundle in leaving:
+        new_to = warming(leaving, snapshot.view, snapshot.owned, self.rules.first_to)
+        for bundle in sorted(leaving, key=lambda each: each not in new_to):
             around = draft.policies.around(namespace_of(bundle), draining=(self.broker,))
             options = self.rules.placement_options
             chooser = Chooser(self.rules.placement, projection.view, options, None)
-            first = replace(around, barred=self._later(bundle, projection.view, snapshot))
-            chosen = select_modular(bundle, first, chooser, remembered, self.rules.filters)
-            if chosen.broker is None and first.barred:
-                chosen = select_modular(bundle, around, chooser, remembered, self.rules.filters)
+            only = dict.fromkeys(snapshot.owned.keys() - new_to.get(bundle, ()), _LATER)
+            later = self._later(bundle, projection.view, snapshot)
+            for barred in (*([only] if bundle in new_to else ()), later, {}):
+                where = replace(around, barred=barred)
+                chosen = select_modular(bundle, where, chooser, remembered, self.rules.filters)
+                if chosen.broker is not None or not barred:
+                    break
             remembered = chosen.placement.memory
             if chosen.broker is None:
                 stuck.append(_stuck(bundle, chosen, snapshot, self.broker))
@@ -140,7 +148,7 @@ class EmptyBroker:
             or ((row := view.broker_index(each)) is not None and not load[row] > full)
         }
         others = snapshot.owned.keys() - first if first else ()
-        return dict.fromkeys(others, "comes after the brokers that are to get bundles first")
+        return dict.fromkeys(others, _LATER)
 
 
 def known_load(view: ClusterView, bundle: str) -> float:

@@ -6,9 +6,11 @@ not compiled yet. Whatever moves to it meanwhile waits as long: about three seco
 Pulsar 4.0.7, where the next bundles took 0.3 s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.decide.balancing.moves import Move
+from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
 
 
@@ -21,9 +23,38 @@ def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tu
     are never among them.
     """
     lightest: dict[tuple[str, str], Move] = {}
-    known = {(broker, namespace_of(each)) for broker, has in owned.items() for each in has}
+    known = _known(owned)
     for move in sorted(moves, key=lambda each: (not each.part > 0, each.part, each.bundle)):
         pair = (move.destination, namespace_of(move.bundle))
         if move.destination and pair not in known:
             lightest.setdefault(pair, move)
     return tuple(move for move in moves if move in lightest.values())
+
+
+def warming(
+    leaving: Sequence[str],
+    view: ClusterView,
+    owned: Mapping[str, Sequence[str]],
+    brokers: Collection[str],
+) -> dict[str, frozenset[str]]:
+    """The bundles with which brokers begin to serve a namespace, with the brokers that need it.
+
+    Of the bundles that leave a broker it is the lightest with load of each namespace of which one
+    of `brokers` owns nothing; none where no heavier one leaves, since nothing is gained then.
+    """
+    known = _known(owned)
+    loaded: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for bundle in leaving:
+        if (carried := view.carried(bundle)) > 0:
+            loaded[namespace_of(bundle)].append((carried, bundle))
+    found = {}
+    for namespace, has in loaded.items():
+        new = frozenset(each for each in brokers if (each, namespace) not in known)
+        if new and len(has) > 1:
+            found[min(has)[1]] = new
+    return found
+
+
+def _known(owned: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
+    """Each broker with each namespace of which it owns something."""
+    return {(broker, namespace_of(each)) for broker, has in owned.items() for each in has}

@@ -123,9 +123,15 @@ def test_an_outage_in_a_message_of_spark_is_one() -> None:
 
 
 def test_an_answer_that_stops_halfway_is_an_outage() -> None:
-    """What delta-rs says when the body of an answer does not come, without any retry."""
-    said = "Kernel error -> Generic S3 error\n ↳ HTTP error\n ↳ operation timed out"
-    assert type(unreadable("s3://b/reports", OSError(said))) is OutageError
+    """What delta-rs says when the body of an answer does not come, without any retry.
+
+    It colours its causes, of which an operator is given the innermost.
+    """
+    said = "Kernel error -> Generic S3 error\n ↳ HTTP error\n  {} operation timed out"
+    for mark in ("↳", "\x1b[31m↳\x1b[0m"):
+        fault = unreadable("s3://b/reports", OSError(said.format(mark)))
+        assert type(fault) is OutageError
+        assert "(Kernel error -> Generic S3 error: operation timed out): see" in str(fault)
     refused = OSError("Kernel error -> Generic S3 error\n ↳ HTTP error\n ↳ 403 Forbidden")
     assert type(unreadable("s3://b/reports", refused)) is OutOfReachError
 

@@ -15,6 +15,8 @@ _OUTAGE = re.compile(
     r"|50\d [A-Z][a-z]+"
 )
 """What they say of a service that is not there just now, and of no mistake of ours."""
+_CAUSE = re.compile(r"↳(?:\x1b\[\d*m)? (.*)")
+"""How delta-rs lists, in colours, what caused an error, a line each."""
 _LOOK = "see that address and keys are right, and that the store answers"
 
 
@@ -106,8 +108,9 @@ def _number(error: Exception) -> int:
 
 
 def brief(error: Exception) -> str:
-    """The first line of an error's text, at most 200 characters."""
-    return str(error).partition("\n")[0][:200]
+    """The first line of an error's text, and its innermost cause, at most 200 characters."""
+    first, causes = str(error).partition("\n")[0], _CAUSE.findall(str(error))
+    return ": ".join([first, *causes[-1:]])[:200]
 
 
 def fault_from_spark(message: str) -> HistoryFaultError | None:

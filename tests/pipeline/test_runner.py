@@ -17,8 +17,10 @@ from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.fold import FoldBatch
 from counterpoise.pipeline.tables.data_files import DataFile
+from counterpoise.pipeline.tables.journal import Journal, JournalWriter
+from counterpoise.pipeline.tables.keeping import KeepingOptions
 from counterpoise.pipeline.tables.reports import land, newest_poll
-from counterpoise.pipeline.tables.schema import JournalKind
+from counterpoise.pipeline.tables.schema import REPORTS, JournalKind
 from counterpoise.pipeline.tables.states import current_states
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
@@ -104,6 +106,48 @@ async def test_nothing_is_moved_beside_the_clusters_own_shedder_which_is_said_on
     assert kept(tmp_path, JournalKind.ROUND), "a dry run moves nothing"
     assert uneven.unloads == []
     assert len(stopped) == 2
+
+
+async def test_a_round_that_was_cut_off_is_seen_through_before_anything_more_is_folded(
+    uneven: FakeCluster, tmp_path: Path, stopped: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state is folded already: no batch, which may wait for an executor, delays its moves."""
+
+    def dies(*_: object) -> None:
+        raise ConnectionError("cut off")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JournalWriter, "record_memory", dies)
+        with pytest.raises(ConnectionError):
+            await ran(settings_of(uneven, tmp_path))
+    journal = Journal(reader_of(tmp_path))
+    assert journal.cut_off() is not None
+    left = list[object]()
+
+    class Looking(LocalTasks):
+        def run(self, batch: FoldBatch) -> Sequence[DataFile]:
+            left.append(journal.cut_off())
+            return super().run(batch)
+
+    monkeypatch.setattr(runner, "SparkTasks", Looking)
+    uneven.report_time += 1
+    await ran(settings_of(uneven, tmp_path))
+    assert left == [None]
+    assert len(stopped) == 2
+
+
+async def test_what_is_folded_is_compacted_beside_a_balancer(
+    uneven: FakeCluster, tmp_path: Path, stopped: list[object]
+) -> None:
+    keeping = KeepingOptions(look_every=1, compact_from=2)
+    settings = replace(settings_of(uneven, tmp_path), once=False, keeping=keeping)
+    stop, reader = asyncio.Event(), reader_of(tmp_path)
+    balancer = SparkBalancer(settings, strategy(interval_ms=1), cast("list[str]", []).append)
+    running = asyncio.create_task(balancer.run(stop))
+    await until(lambda: running.done() or any(file.level for file in reader.files(REPORTS)))
+    stop.set()
+    await running
+    assert len(stopped) == 1
 
 
 async def test_a_stop_waits_for_the_batch_that_is_on_its_way(

@@ -12,8 +12,8 @@ import uuid
 from collections import defaultdict
 
 from bench._admin import call
-from bench._cpu import cpu_seconds
 from bench._frames import BATCH, FrameClient, FrameConnection, framed, sends
+from bench._processes import cpu_seconds
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.commands_pb2 import CommandAck, CommandSubscribe
 

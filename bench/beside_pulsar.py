@@ -19,8 +19,8 @@ from typing import Any
 from tests.conformance.jars import pulsar_lib
 
 from bench import _pulsar_perf
-from bench._cpu import cpu_seconds
 from bench._ours import Ours, first_acknowledged, up
+from bench._processes import cpu_seconds
 from bench._real_pulsar import RealPulsar, cluster, standalone
 from bench.figures import Figure
 

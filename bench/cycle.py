@@ -7,6 +7,7 @@ only gaps. A broker that hangs costs the first cycle ten seconds, and the later 
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from bench._brokers import way_of
+from bench._processes import peak_memory
 from bench.figures import Figure
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import RoundMemory
@@ -34,6 +36,7 @@ from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.tables.states import read_state
 
 BAR_S = 15.0
+BAR_MB = 6_000.0
 POLLS = 3
 
 
@@ -49,7 +52,10 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     assert process.stdout is not None
     try:
         ports = json.loads(process.stdout.readline())
-        with TemporaryDirectory(prefix="counterpoise-bench-") as home:
+        with (
+            TemporaryDirectory(prefix="counterpoise-bench-") as home,
+            peak_memory(os.getpid(), without=process.pid) as peak,
+        ):
             gaps = asyncio.run(_cycles(home, ports, stages))
     finally:
         process.communicate()
@@ -61,6 +67,9 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         *(Figure(name, took, "s", note=note) for name, took in last.items()),
         Figure("the whole cycle", total, "s", bar="" if quick else f"<= {BAR_S:g} s",
                holds=None if quick else total <= BAR_S, note=note),
+        Figure("its memory at most: collector, driver and executors", peak.mb, "MB",
+               bar="" if quick else f"<= {BAR_MB:g} MB",
+               holds=None if quick else peak.mb <= BAR_MB, note=note),
         Figure("healthy brokers taken for gaps", float(len(gaps - faulty)), "",
                bar="none", holds=gaps == faulty, note=f"{len(faulty)} do not answer"),
     ]  # fmt: skip

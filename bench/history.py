@@ -1,8 +1,8 @@
 """What a history costs: to land a poll, bytes a month, and the time of three questions asked of it.
 
 A day of 100 brokers and 10,000 bundles, measured once a minute, is generated and written by the
-hour, as the compaction leaves it; the month is thirty of it. A log with a day of polls is one
-commit and copies of its entry, which is what a commit lists.
+hour, as the compaction leaves it; the month is thirty of it. The log of half a million polls is
+written by hand (`_played_log.py`): a commit lists it, and keeps a day of it.
 """
 
 import statistics
@@ -17,13 +17,14 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from bench import pipeline_fold
+from bench._played_log import EVERY_MS, log_bytes, play_polls
 from bench.figures import Figure
 from counterpoise.load.rows import BUNDLE, ReportRows
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.tables.compaction import compact
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.tables.compaction import PER_LEVEL, compact
 from counterpoise.pipeline.tables.data_files import write_file
 from counterpoise.pipeline.tables.history import TablesWriter, take_over
 from counterpoise.pipeline.tables.location import open_location
@@ -36,7 +37,8 @@ BROKERS, BUNDLES = 100, 10_000
 DAYS = 30
 BAR_GB = 25.0
 QUERY_S = 1.0
-POLLS_A_DAY = 17_280
+POLLS, POLLS_A_DAY = 500_000, 17_280
+BAR_LOG_MB = 200.0
 QUESTIONS = {
     "the ten busiest bundles": "select bundle, avg(msg_throughput_in) as load from bundle_loads "
     "group by bundle order by load desc limit 10",
@@ -51,7 +53,7 @@ QUESTIONS = {
 def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     minutes = 6 if quick else 24 * 60
-    figures = _landing(2 if quick else 7) + _late_commits(1_000 if quick else POLLS_A_DAY)
+    figures = _landing(2 if quick else 7) + _kept_log(1_000 if quick else POLLS)
     with TemporaryDirectory(prefix="counterpoise-bench-") as home:
         writer = take_over(open_location(home))
         size = _generated(writer, minutes)
@@ -92,26 +94,29 @@ def _landing(polls: int) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _late_commits(polls: int) -> list[Figure]:
-    """What a commit costs when the log has so many entries, beside one on a new table."""
+def _kept_log(polls: int) -> list[Figure]:
+    """How large the log is after so many polls, and what a commit on it costs."""
+    a_day, now_ms = min(polls // 2, POLLS_A_DAY), wall_clock_ms()
     with TemporaryDirectory(prefix="counterpoise-bench-") as home:
-        writer = take_over(open_location(home))
-        commits = [lambda: writer.commit(REPORTS, [])] * 20
-        new = statistics.median(_timed(each)[1] for each in commits)
-        log, version = Path(home) / REPORTS / "_delta_log", writer.version(REPORTS)
-        entry = (log / f"{version:020d}.json").read_bytes()
-        for number in range(version + 1, version + polls + 1):
-            (log / f"{number:020d}.json").write_bytes(entry)
-        DeltaTable(str(log.parent)).create_checkpoint()
-        writer = take_over(open_location(home))
-        late = statistics.median(_timed(each)[1] for each in
-                                 [lambda: writer.commit(REPORTS, [])] * 20)  # fmt: skip
+        new = _commit_s(home)
+        began_ms = now_ms - a_day * EVERY_MS
+        # Of days that are forgotten it does not matter how often they were compacted.
+        play_polls(Path(home), polls - a_day, began_ms, at_once=20 * PER_LEVEL)
+        play_polls(Path(home), a_day, now_ms, at_once=PER_LEVEL)
+        size, late = log_bytes(Path(home)) / 1e6, _commit_s(home)
+    note = f"{polls:,} polls each {EVERY_MS / 1000:g} s, of which the log keeps {a_day:,}"
     return [
+        Figure("the log of the reports", size, "MB", bar=f"<= {BAR_LOG_MB:g} MB",
+               holds=size <= BAR_LOG_MB, note=note),
         Figure("a commit", late * 1000, "ms", anchor="one on a new table",
-               anchor_value=new * 1000,
-               note=f"{polls:,} entries in the log, a day of polls each 5 s: {POLLS_A_DAY:,}; "
-               "time of the processor")
+               anchor_value=new * 1000, note=f"{note}; time of the processor"),
     ]  # fmt: skip
+
+
+def _commit_s(home: str) -> float:
+    """Processor time of a commit, the median of 20."""
+    writer = take_over(open_location(home))
+    return statistics.median(_timed(lambda: writer.commit(REPORTS, []))[1] for _ in range(20))
 
 
 def _generated(writer: TablesWriter, minutes: int) -> int:

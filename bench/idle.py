@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from bench._processes import memory_mb
 from bench.figures import Figure
 from counterpoise import Cluster
 from counterpoise.app.clusters.processes import Child, ChildSpec
@@ -41,7 +42,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             before, began = _cpu_s(balancer), time.monotonic()
             time.sleep(counted_s)
             share = SHARE * (_cpu_s(balancer) - before) / (time.monotonic() - began)
-            memory = sum(each.memory_full_info().pss for each in _all(balancer)) / 1e6
+            memory = memory_mb(child.pid)
         finally:
             child.stop()
     note = f"{BROKERS} brokers, a look every 5 s, counted for {counted_s:g} s"
@@ -52,11 +53,6 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _all(process: psutil.Process) -> list[psutil.Process]:
-    all_of_them = [process, *process.children(recursive=True)]
-    return [each for each in all_of_them if each.status() != psutil.STATUS_ZOMBIE]
-
-
 def _cpu_s(process: psutil.Process) -> float:
     """Processor time of a process and its children, those that ended among them."""
-    return sum(sum(each.cpu_times()[:4]) for each in _all(process))
+    return sum(sum(each.cpu_times()[:4]) for each in (process, *process.children(recursive=True)))

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 
-from bench._cpu import cpu_seconds
 from bench._ours import Ours, first_acknowledged
+from bench._processes import cpu_seconds
 from bench._real_pulsar import Children, RealPulsar, free_ports, write_conf
 from bench.beside_pulsar import EXTENSIBLE, RATE, Servers, alternate, beside, client, gap, python
 from bench.figures import Figure

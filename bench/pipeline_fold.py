@@ -1,4 +1,7 @@
-"""How fast the pipeline folds load reports: real Spark, real files, 100,000 bundles a poll."""
+"""How fast the pipeline folds load reports: real Spark, real files, 100,000 bundles a poll.
+
+On this machine's cores, and on a standalone cluster of one worker and of two, each of one core.
+"""
 
 import statistics
 import time
@@ -7,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from tests.pipeline.spark_cluster import standalone_spark
 
 from bench.figures import Figure
 from counterpoise.load.fold import Batch, FoldState, fold, merged
@@ -53,12 +57,12 @@ def poll(number: int, rng: np.random.Generator) -> ReportRows:
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
-    del out
     rng = np.random.default_rng(1)
     polls = [poll(1000 * n, rng) for n in range(1, WARM_UP + (3 if quick else 8))]
     inline_s, expected = _in_process(polls)
-    stream_s, round_s, streamed = _on_spark(polls, 2)
-    alone_s, _, _ = _on_spark(polls, 1)
+    stream_s, round_s, streamed = _on_spark(polls, "local[2]", shards=2)
+    alone_s, _, _ = _on_spark(polls, "local[1]", shards=1)
+    on_workers = {count: _on_workers(polls, count, out) for count in (1, 2)}
     for name, column in expected.averages.items():
         np.testing.assert_array_equal(streamed.averages[name], column, err_msg=name)
     note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers"
@@ -82,6 +86,14 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             anchor_value=alone_s,
             note=f"{note}; one shard for each core",
         ),
+        Figure(
+            "fold on a cluster, two workers of one core",
+            on_workers[2],
+            "s",
+            anchor="one worker",
+            anchor_value=on_workers[1],
+            note=f"{note}; two shards on either",
+        ),
         Figure("the shards' states put together for a round", round_s, "s", note=note),
     ]
 
@@ -95,14 +107,25 @@ def _in_process(polls: list[ReportRows]) -> tuple[float, FoldState]:
     return statistics.median(took), merged([state])
 
 
-def _on_spark(polls: list[ReportRows], cores: int) -> tuple[float, float, FoldState]:
+def _on_workers(polls: list[ReportRows], workers: int, out: Path) -> float:
+    """The median batch of two shards on a standalone cluster of so many workers of one core."""
+    with standalone_spark((out / f"fold-on-{workers}").resolve(), workers) as on:
+        conf = {"spark.pyspark.python": str(on.python), "spark.executor.memory": "512m"}
+        took_s, _, _ = _on_spark(polls, on.master, shards=2, conf=conf)
+    print(f"   on a cluster of {workers}: {took_s:.2f} s", flush=True)
+    return took_s
+
+
+def _on_spark(
+    polls: list[ReportRows], master: str, *, shards: int, conf: dict[str, str] | None = None
+) -> tuple[float, float, FoldState]:
     """The median batch with its commit, what a round needs besides, and the state at the end."""
-    spark = start_session(f"local[{cores}]", partitions=cores)
+    spark = start_session(master, partitions=shards, conf=conf)
     took = []
     try:
         with TemporaryDirectory(prefix="bench-") as home, JobWatch(spark, "fold") as job:
             writer = take_over(open_location(home))
-            fold = ReportFold(writer, SparkTasks(spark, job), shards=cores)
+            fold = ReportFold(writer, SparkTasks(spark, job), shards=shards)
             for rows in polls:
                 land(writer, rows)
                 began = time.perf_counter()

@@ -30,7 +30,7 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
 from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.metadata import MetadataStore, Notification, open_store
-from tests.real.bookies_tls import BookiesTls, tls_client
+from tests.real.bookies_tls import BookiesTls, by_storage_verb, tls_client
 from tests.real.java_ledgers import payload_mark
 from tests.real.storage import java_ledgers
 
@@ -270,7 +270,14 @@ async def judge_tls(judge: BookiesJudge) -> None:
         reader = await client.recover(writer.ledger)
         read = await reader.read(0, 99)
         judge.check("Python reads them by TLS", read == [payload(n) for n in range(100)])
+    url = judge.bookies.metadata_url
+    status, rows = await by_storage_verb(url, writer.ledger, tls.options)
+    readable = [row for row in rows if not row["unreadable"]]
+    judge.check("`storage` reads them by TLS", (status, len(readable)) == (0, 100), rows[:1])
     for what, options in tls.refused.items():
+        status, rows = await by_storage_verb(url, writer.ledger, options)
+        readable = [row for row in rows if not row["unreadable"]]
+        judge.check(f"`storage`: {what} is refused", (status, readable) == (3, []), rows[:1])
         async with tls_client(judge.store, options) as client:
             refused = not await written(replace(judge, client=client))
             judge.check(f"{what} is refused", refused)

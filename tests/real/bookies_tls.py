@@ -1,18 +1,23 @@
 """Bookies that take TLS and ask for a client's certificate; clients with one and without."""
 
+import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 from counterpoise.bookkeeper.client import BookieLedgerClient
 from counterpoise.bookkeeper.client_port import LedgerClient
 from counterpoise.metadata import MetadataStore
+from counterpoise.names.options import options_of
 from counterpoise.storage.bookie_client_options import BookieClientOptions
 from counterpoise.storage.managed.connect import client_options
 from counterpoise.storage.managed_options import ManagedLedgerOptions
+from tests.real.parts import counterpoise, environment
 
 
 class BookiesTls:
@@ -45,6 +50,23 @@ class BookiesTls:
             "tlsTrustStore": self.authority.certificate,
             "tlsClientAuthentication": "true",
         }
+
+
+async def by_storage_verb(
+    metadata_url: str, ledger: int, options: BookieClientOptions
+) -> tuple[int, list[dict[str, Any]]]:
+    """Status and rows of `counterpoise storage entries` on a ledger, with these settings."""
+    given = {each.conf: getattr(options, name) for name, each in options_of(type(options))}
+    values = {**given, "bookkeeperTLSClientAuthentication": str(options.tls).lower()}
+    command = counterpoise(
+        *("storage", "entries", "--metadata", metadata_url, "--ledger", str(ledger), "--json"),
+        *(f"--set={name}={value}" for name, value in values.items()),
+    )
+    child = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, env=environment()
+    )
+    out, _ = await asyncio.wait_for(child.communicate(), 300)
+    return child.returncode or 0, json.loads(out or b"[]")
 
 
 @contextlib.asynccontextmanager

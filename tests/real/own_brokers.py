@@ -135,10 +135,8 @@ def judge_own_brokers(home: Path) -> int:
             judge.check("nothing was refused", not publisher.refused, publisher.refused[:3])
             judge_received(judge, consumer, sent)
         judge_kept(judge, cluster, sent, "before the restart")
-        done = subprocess.run(
-            counterpoise("storage", "orphans", "--metadata", cluster["metadata_url"], "--json"),
-            capture_output=True, text=True, check=False, timeout=120, env=environment(),
-        )  # fmt: skip
+        judge_persistence(judge, cluster)
+        done = storage(cluster, "orphans")
         # What was not deleted while a broker died is an orphan, as on Pulsar.
         judge.check("orphan ledgers", len(json.loads(done.stdout or "0")) <= 1, done.stderr)
     with up(home) as cluster:
@@ -178,6 +176,41 @@ def judge_kept(judge: OwnBrokersJudge, cluster: dict[str, Any], sent: list[int],
     twice = len(found) - len(firsts)
     holds = firsts == sorted(firsts) and {*firsts} == {*sent}
     judge.check(f"{when}: all is there", holds, f"{len(firsts)}, {twice} twice, {len(sent)} sent")
+
+
+def judge_persistence(judge: OwnBrokersJudge, cluster: dict[str, Any]) -> None:
+    """The policies of a namespace and a topic decide on how many bookies each ledger is."""
+    namespace, name = "public/persisted", "public/persisted/topic"
+    admin, topic = f"{cluster['admin_url']}/admin/v2", f"persistent://{name}"
+    call(f"{admin}/namespaces/{namespace}", {}, "PUT")
+    call(f"{admin}/namespaces/{namespace}/persistence", persistence(3, 3, 2), "POST")
+    with _client(cluster) as client:
+        client.subscribe(topic, "keeps").close()
+        producer = client.create_producer(topic, batching_enabled=False)
+        producer.send(b"by the namespace's policy")
+        call(f"{admin}/persistent/{name}/persistence", persistence(1, 1, 1), "POST")
+        call(f"{admin}/persistent/{name}/unload", method="PUT")
+        producer.send(b"by the topic's")
+    rows = json.loads(storage(cluster, "ledgers", "--topic", topic).stdout or "[]")
+    found = [row["quorums"] for row in rows]
+    judge.check("ledgers are on as many bookies as policies say", found == ["3/3/2", "1/1/1"], rows)
+
+
+def persistence(ensemble: int, write: int, ack: int) -> dict[str, float]:
+    return {
+        "bookkeeperEnsemble": ensemble,
+        "bookkeeperWriteQuorum": write,
+        "bookkeeperAckQuorum": ack,
+        "managedLedgerMaxMarkDeleteRate": 1.0,
+    }
+
+
+def storage(cluster: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
+    command = counterpoise("storage", words[0], "--metadata", cluster["metadata_url"], "--json")
+    return subprocess.run(
+        [*command, *words[1:]],
+        capture_output=True, text=True, check=False, timeout=120, env=environment(),
+    )  # fmt: skip
 
 
 @contextmanager

@@ -252,7 +252,7 @@ class GroupLog(ABC, Generic[C]):
                     await self._write_final_state()
         except TimeoutError:
             silent = StorageError(
-                f"{self.name}: the disk did not answer within {self.close_seconds:g} s"
+                f"{self.name}: its store did not answer within {self.close_seconds:g} s"
             )
             self._fail(silent)
             raise silent from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
-from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 
 from counterpoise.pipeline.stream.public_source import BrokerPartition, PulsarLoad
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -50,6 +50,11 @@ def source(path: str, **options: str) -> PulsarLoad:
 def test_a_slip_is_a_sentence(ask: Callable[[], object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ask()
+
+
+def test_a_cluster_without_brokers_has_no_rows() -> None:
+    """Spark reads one partition all the same, of its own making."""
+    assert [*source("http://b:1").reader(None).read(InputPartition(0))] == []
 
 
 async def test_a_cluster_that_asks_who_one_is_is_read_by_any_of_its_addresses() -> None:

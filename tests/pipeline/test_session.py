@@ -1,6 +1,10 @@
 """What Spark is started with, and what is said when it fails."""
 
+import os
+import re
+import signal
 import subprocess
+import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +13,9 @@ from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from pyspark import SparkContext
+from pyspark import SparkContext, java_gateway
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from counterpoise.pipeline.stream import jvm, session
 from counterpoise.pipeline.stream.running import TRIES, PatientFold, StreamFailedError
@@ -70,6 +75,90 @@ def test_a_task_that_was_killed_is_tried_again_on_one_machine_too(master: str, a
     assert patient(master) == asked
 
 
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a session sets in this process's environment goes with the test."""
+    for name in ("SPARK_LOCAL_IP", "SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.setenv(name, "set")
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("master", "conf", "address"),
+    [
+        ("local[2]", {}, "127.0.0.1"),
+        ("spark://host:7077", {}, None),
+        ("spark://host:7077", {"spark.driver.bindAddress": "10.0.0.1"}, "10.0.0.1"),
+        ("local[2]", {"spark.driver.memory": "4g"}, "127.0.0.1"),
+    ],
+)
+def test_an_operators_settings_win_and_other_machines_reach_the_driver(
+    monkeypatch: pytest.MonkeyPatch, master: str, conf: dict[str, str], address: str | None
+) -> None:
+    asked: dict[str, str] = {}
+
+    def refuses(settings: dict[str, str]) -> None:
+        asked.update(settings)
+        raise RuntimeError("java.io.IOException: no Java here")
+
+    monkeypatch.setattr(session, "launch", refuses)
+    with pytest.raises(SessionError, match=rf"on {re.escape(master)}: .*no Java here; is that"):
+        start_session(master, partitions=2, conf=conf)
+    assert asked.get("spark.driver.bindAddress") == address
+    assert asked["spark.driver.memory"] == conf.get("spark.driver.memory", "1g")
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_start_that_fails_names_the_file_of_what_the_jvm_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(session, "launch", lambda _: tmp_path / "printed.log")
+    builder = Mock()
+    builder.config.return_value = builder
+    builder.getOrCreate.side_effect = RuntimeError("java.net.ConnectException: refused")
+    monkeypatch.setattr(SparkSession, "builder", builder)
+    with pytest.raises(SessionError, match=r"refused; .*\(what it printed: .*printed\.log\)"):
+        start_session("spark://host:7077", partitions=2)
+
+
+@pytest.mark.parametrize("printed", [b"", b"no room for its heap"])
+def test_a_jvm_that_never_was_leaves_what_it_printed_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, printed: bytes
+) -> None:
+    def fails(_: object, popen_kwargs: dict[str, int]) -> None:
+        os.write(popen_kwargs["stdout"], printed)
+        raise RuntimeError("no Java here")
+
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(java_gateway, "launch_gateway", fails)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(RuntimeError, match="no Java"):
+        jvm.launch({})
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == ([printed] if printed else [])
+
+
+@pytest.mark.parametrize("command", ["cat", "sleep 60"])
+def test_a_session_ends_with_its_jvm_and_leaves_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    """A JVM ends with its standard input; one that does not is killed."""
+    (printed := tmp_path / "printed.log").touch()
+    process = subprocess.Popen(command.split(), stdin=subprocess.PIPE)
+    gateway = Mock(proc=process)
+    gateway.printed = printed
+    monkeypatch.setattr(SparkContext, "_gateway", gateway)
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(jvm, "STOP_WITHIN_S", 10.0 if command == "cat" else 0.01)
+    try:
+        stop_session(Mock())
+        assert process.returncode == (0 if command == "cat" else -signal.SIGKILL)
+        assert not printed.exists()
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
@@ -79,12 +168,15 @@ def test_a_task_that_was_killed_is_tried_again_on_one_machine_too(master: str, a
         ("[PYTHON_VERSION_MISMATCH] Python in worker", "another version of Python"),
         ("java.lang.OutOfMemoryError: Java heap space", "spark.driver.memory"),
         ("ZeroDivisionError: float division by zero", "ZeroDivisionError: float division by zero"),
+        ("KeyError: 'a'\nDuring handling, another:\nOSError: no room", "OSError: no room"),
+        ("ValueError: " + 1000 * "x", "ValueError: xxx"),
     ],
 )
 def test_hundreds_of_lines_become_a_sentence(said: str, sentence: str) -> None:
     whole = f"An error occurred while calling o1.run\n{_FRAMES}\nCaused by: x\n{said}\n{_FRAMES}"
     assert sentence in sentence_of(whole)
     assert "\n" not in sentence_of(whole)
+    assert len(sentence_of(whole)) <= 300
 
 
 def test_of_what_names_no_error_the_first_line_is_given() -> None:
@@ -115,8 +207,18 @@ def patient_fold(
     return PatientFold(fold, writer_of(tmp_path), logged.append), logged  # type: ignore[arg-type]
 
 
-def test_a_batch_that_a_busy_machine_ended_is_run_again(tmp_path: Path) -> None:
-    fold, logged = patient_fold(tmp_path, BUSY, BUSY)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Python worker failed to connect back.",
+        "Python worker exited unexpectedly (crashed)",
+        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)",
+        "Lost executor 0: Worker died",
+        "java.net.SocketException: Connection reset by peer",
+    ],
+)
+def test_a_batch_that_a_busy_machine_ended_is_run_again(tmp_path: Path, said: str) -> None:
+    fold, logged = patient_fold(tmp_path, *[PySparkException(said)] * 2)
     assert fold.next() is None
     assert len(logged) == 2
 
@@ -142,12 +244,14 @@ def test_a_fold_that_got_further_in_between_has_all_its_tries_again(tmp_path: Pa
     [
         ("ZeroDivisionError: float division by zero", StreamFailedError),
         (f"DamagedError: {damaged('a/b', 'a', OSError('torn'))}", DamagedError),
+        (damaged("a/b", "a", OSError("torn")), DamagedError),
     ],
 )
 def test_a_batch_that_something_lasting_ended_is_not(
-    tmp_path: Path, said: str, error: type[Exception]
+    tmp_path: Path, said: str | Exception, error: type[Exception]
 ) -> None:
-    fold, logged = patient_fold(tmp_path, PySparkException(said))
+    raised = PySparkException(said) if isinstance(said, str) else said
+    fold, logged = patient_fold(tmp_path, raised)
     with pytest.raises(error):
         fold.next()
     assert logged == []

@@ -247,7 +247,7 @@ class Campaign:
 
 _SLOW = "it took "
 """How it begins to say why nothing was asked for: this machine or the store stood still."""
-_STARTS_WITHIN_S = 120.0
+_STARTS_WITHIN_S = 900.0
 _FINE = {
     each.value
     for each in (MoveStatus.MOVED, MoveStatus.ALREADY_THERE, MoveStatus.STALE, MoveStatus.GONE)
